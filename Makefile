@@ -1,0 +1,53 @@
+# barrierlab: needs python3 (>= 3.11) and make, nothing else. `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.current
+OUT    ?= out/demo
+JOBS   ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-full bench check lint types clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(STAMP)  ## set up .venv (reused while pyproject.toml and constraints.txt stay as they are)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | head -n 1); Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..." >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  echo "make: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 2; }
+	@echo "setting up $(VENV) (some minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## the main job: sweep, verdict, report (at most three minutes)
+	@rm -rf $(OUT)
+	@$(BIN)/barrierlab sweep aligned_under_backpressure --out $(OUT)
+	@$(BIN)/barrierlab report $(OUT)
+
+test: lint types  ## lint, types, quick tests, doctests, notebooks
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10 -m "not slow and not bench"
+
+test-full: lint types  ## the same with the slow tests
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 20 -m "not bench"
+
+check: lint types  ## lint, types, quick tests that need no Spark
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q -m "not slow and not bench and not spark"
+
+bench: $(STAMP)  ## speed of the hot paths, each beside its floor
+	@$(BIN)/python -m pytest -s -q -m bench tests/bench
+
+lint: $(STAMP)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+clean:  ## remove results and caches (keeps .venv)
+	rm -rf out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	find impl model sim tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
