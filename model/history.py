@@ -1,0 +1,493 @@
+"""What happened in a run: a journal of entries, grouped by channel, by task and by checkpoint.
+
+A journal is a flat list of entries ``(time_ns, verb, node, channel, subject)`` in the order in which they happened.
+A verb that begins with ``>`` is a *move*, one thing that a whole dataflow can do; the entries up to the next move are
+its *effects*. `MOVES` and `EFFECTS` say what each verb means and what its subject is.
+
+This module and `invariants` are the specification. They import nothing of the code under test: messages are told
+apart by the name of their class, and all that is asked of one is a barrier's ``checkpoint_id`` and ``epoch``, a
+watermark's ``timestamp_ms``, and an event's ``source``, ``sequence`` and ``size_bytes``.
+
+Sent, for a cut, means *caused*: what a task had given off when it took its snapshot belongs before the cut even if it
+entered its channel a little later, from the outbox, and before the task took anything new (protocol rules 4 and 8).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol, cast
+
+from model.topology import Topology
+
+Entry = tuple[int, str, str, str | None, object]
+
+COORDINATOR = "coordinator"
+
+# verb: who, what it is about, what it means
+MOVES = {
+    ">emit": "source, -, event: the source makes an event",
+    ">inject": "source, -, id: the source takes the command of a checkpoint",
+    ">deliver": "task, channel, -: the task takes the head of a channel",
+    ">release": "task, -, -: the first message that is held and may go steps again",
+    ">push": "task, -, -: the outbox goes on, now that there is room",
+    ">trigger": "coordinator, -, id: a checkpoint begins",
+    ">ack": "task, -, id: the task's acknowledgement is with the coordinator",
+    ">decline": "task, -, id: the task's refusal is with the coordinator",
+    ">expire": "task or coordinator, -, id: its deadline for a checkpoint passes",
+    ">abort": "task, -, id: the coordinator's abort reaches the task",
+    ">finish": "task, -, -: the task has nothing more to do; the coordinator knows",
+    ">stall": "task, -, -: the task stands still",
+    ">resume": "task, -, -: the task goes on",
+}
+EFFECTS = {
+    "take": "task, channel, message: it leaves the channel",
+    "deliver": "task, channel, message: an event or a watermark takes effect",
+    "end": "task, channel, message: the end of an input takes effect",
+    "hold": "task, channel, message: it waits behind the barrier",
+    "ignore": "task, channel, message: a stale or duplicate one has no effect",
+    "block": "task, channel, id: the barrier of a checkpoint takes effect; the channel waits",
+    "resume": "task, -, id: no channel waits for the checkpoint any more",
+    "snapshot": "task, -, (id, digest of the state): the task takes its part of a checkpoint",
+    "capture": "task, channel, (id, message): it is recorded as in flight",
+    "forward": "task, -, barrier: it goes to every output",
+    "send": "task, channel, message: it enters the channel",
+    "complete": "task, -, id: the task's part is whole",
+    "decline": "task, -, (id, reason): the task gives a checkpoint up",
+    "cancel": "task, -, id: every output is told that a checkpoint is given up",
+    "completed": "coordinator, -, id: the checkpoint is complete",
+    "aborted": "coordinator, -, (id, reason): the checkpoint is given up",
+}
+
+# What a held message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
+CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "EndOfInput": 1}
+
+
+class HistoryError(ValueError):
+    """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
+
+
+class Marked(Protocol):
+    """What is asked of a message of any kind; each has what its kind has."""
+
+    checkpoint_id: int
+    epoch: int
+    timestamp_ms: int
+    source: str
+    sequence: int
+    size_bytes: int
+
+
+def kind_of(message: object) -> str:
+    """The name of the kind of `message`: ``"Event"``, ``"Watermark"``, ``"CheckpointBarrier"``..."""
+    return type(message).__name__
+
+
+def size_of(message: object) -> int:
+    """How many bytes `message` counts for where it is held."""
+    size = CONTROL_SIZES.get(type(message).__name__)
+    return cast(Marked, message).size_bytes if size is None else size
+
+
+class ChannelHistory:
+    """What one channel carried.
+
+    Attributes
+    ----------
+    sent, taken : list of message
+        What entered the channel, and what left it, in order.
+    applied : list of message
+        What took effect at the receiver, in order: events, watermarks, barriers, the end. (For the barrier of an id
+        that was never sent here: the id.)
+    ignored : list of message
+        What was taken and had no effect, in order.
+    waiting : deque of message
+        What is held at the receiver when the journal ends.
+    deepest, most_held : int
+        The most messages that were in the channel, and held at the receiver, at a time; `deepest_ns` and
+        `most_held_ns` are the first times of that.
+    """
+
+    __slots__ = (
+        "applied",
+        "applied_controls",
+        "barriers",
+        "deepest",
+        "deepest_ns",
+        "ignored",
+        "most_held",
+        "most_held_ns",
+        "sent",
+        "sent_controls",
+        "taken",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+        self.taken: list[object] = []
+        self.applied: list[object] = []
+        self.ignored: list[object] = []
+        self.waiting: deque[object] = deque()
+        self.barriers: dict[int, object] = {}  # the first sent of each id
+        self.sent_controls = 0  # how many of `sent` are no events
+        self.applied_controls = 0
+        self.deepest = self.deepest_ns = 0
+        self.most_held = self.most_held_ns = 0
+
+
+class Cut:
+    """One task's snapshot for one checkpoint.
+
+    Attributes
+    ----------
+    sent, applied : dict of str to int
+        Per output channel how many events were sent, per input channel how many were applied, before the cut.
+    step : int
+        Where the snapshot stands in the task's `TaskHistory.steps`.
+    digest : str
+        Of the state that was kept.
+    at_ns : int
+        When.
+    """
+
+    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "sent", "step", "task")
+
+    def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, at_ns: int) -> None:
+        self.task = task
+        self.checkpoint_id = checkpoint_id
+        self.digest = digest
+        self.step = step
+        self.at_ns = at_ns
+        self.sent: dict[str, int] = {}
+        self.applied: dict[str, int] = {}
+
+
+class TaskHistory:
+    """What one task did.
+
+    Attributes
+    ----------
+    steps : list of Entry
+        Its ``>emit``, ``deliver``, ``end``, ``block``, ``snapshot`` and ``send`` entries, in order.
+    controls : list of Entry
+        Of `steps`, those about other messages than events.
+    cuts : list of Cut
+        Every snapshot, in order; a second one of the same id too.
+    blocked : dict of str to int
+        The channels that still wait when the journal ends, and for which checkpoint.
+    given_up : set of int
+        The checkpoints that it declined, or cancelled at its outputs.
+    held_bytes, most_held_bytes, most_held_bytes_ns : int
+        Bytes held when the journal ends, the most at a time, and when first.
+    finished_ns : int or None
+        When it had nothing more to do.
+    """
+
+    __slots__ = (
+        "blocked",
+        "controls",
+        "cuts",
+        "finished_ns",
+        "given_up",
+        "held_bytes",
+        "most_held_bytes",
+        "most_held_bytes_ns",
+        "steps",
+    )
+
+    def __init__(self) -> None:
+        self.steps: list[Entry] = []
+        self.controls: list[Entry] = []
+        self.cuts: list[Cut] = []
+        self.blocked: dict[str, int] = {}
+        self.given_up: set[int] = set()
+        self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
+        self.finished_ns: int | None = None
+
+
+class History:
+    """A journal, grouped. Made by `of`.
+
+    Attributes
+    ----------
+    channels : dict of str to ChannelHistory
+    tasks : dict of str to TaskHistory
+    cuts : dict of (task, id) to Cut
+        The first snapshot of each.
+    recorded : dict of (channel, id) to list of message
+        What was recorded as in flight; nothing in aligned checkpoints.
+    triggers : list of (id, time)
+        As the coordinator began them.
+    completed : dict of id to (time, set of str)
+        When, and which tasks had a snapshot of it or had finished by then.
+    aborted : dict of id to (time, reason)
+    acks : dict of (task, id) to time
+    end_ns : int
+        The time of the last entry.
+    """
+
+    __slots__ = (
+        "aborted",
+        "acks",
+        "channels",
+        "completed",
+        "cuts",
+        "end_ns",
+        "recorded",
+        "tasks",
+        "topology",
+        "triggers",
+    )
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.channels = {channel: ChannelHistory() for channel in topology.channels}
+        self.tasks = {task: TaskHistory() for task in topology.tasks}
+        self.cuts: dict[tuple[str, int], Cut] = {}
+        self.recorded: dict[tuple[str, int], list[object]] = {}
+        self.triggers: list[tuple[int, int]] = []
+        self.completed: dict[int, tuple[int, frozenset[str]]] = {}
+        self.aborted: dict[int, tuple[int, str]] = {}
+        self.acks: dict[tuple[str, int], int] = {}
+        self.end_ns = 0
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], topology: Topology) -> History:
+        """The history that the journal `entries` of a run on `topology` tells.
+
+        Raises
+        ------
+        HistoryError
+            If an entry names a verb, a task or a channel that there is not.
+        """
+        history = cls(topology)
+        entry: Entry | None = None
+        try:
+            entry = history._read(entries)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
+        if entry is not None:
+            history.end_ns = entry[0]
+        for name, task in history.tasks.items():
+            if name in topology.sources:
+                history._close_source(name, task)
+            else:
+                history._close(task)
+        return history
+
+    def _read(self, entries: Iterable[Entry]) -> Entry | None:
+        """One pass. The frequent verbs are here, in the order of their frequency; `_RARE` has the others."""
+        channels, tasks = self.channels, self.tasks
+        event: type | None = None  # the class of events, once one has been seen
+        previous: Entry | None = None
+        for entry in entries:
+            at_ns, verb, node, name, subject = entry
+            if verb == "send":
+                channel = channels[name]  # type: ignore[index]
+                sent = channel.sent
+                sent.append(subject)
+                depth = len(sent) - len(channel.taken)
+                if depth > channel.deepest:
+                    channel.deepest, channel.deepest_ns = depth, at_ns
+                task = tasks[node]
+                task.steps.append(entry)
+                if type(subject) is not event:
+                    if kind_of(subject) == "Event":
+                        event = type(subject)
+                    else:
+                        task.controls.append(entry)
+                        channel.sent_controls += 1
+                        if kind_of(subject) == "CheckpointBarrier":
+                            channel.barriers.setdefault(cast(Marked, subject).checkpoint_id, subject)
+            elif verb == "take":
+                channels[name].taken.append(subject)  # type: ignore[index]
+            elif verb == "deliver":
+                channel = channels[name]  # type: ignore[index]
+                channel.applied.append(subject)
+                task = tasks[node]
+                if channel.waiting:
+                    _let_go(channel, task, subject)
+                task.steps.append(entry)
+                if type(subject) is not event:
+                    if kind_of(subject) == "Event":
+                        event = type(subject)
+                    else:
+                        task.controls.append(entry)
+                        channel.applied_controls += 1
+            elif verb == ">deliver" or verb == ">release" or verb == ">push":
+                pass
+            elif verb == "hold":
+                _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
+            elif verb == ">emit":
+                tasks[node].steps.append(entry)
+            else:
+                _RARE[verb](self, entry, previous)
+            previous = entry
+        return previous
+
+    def _close(self, task: TaskHistory) -> None:
+        """Count for each cut also what the task had given off by then and sent before it took anything new."""
+        for cut in task.cuts:
+            for step in range(cut.step + 1, len(task.steps)):
+                _, verb, _, channel, subject = task.steps[step]
+                if verb == "send":
+                    if kind_of(subject) == "Event":
+                        cut.sent[channel] += 1  # type: ignore[index]
+                elif verb != "snapshot":
+                    break
+
+    def _close_source(self, name: str, task: TaskHistory) -> None:
+        """Count for each cut what the source had made by then, whenever it was sent."""
+        emitted = [
+            (step, cast(Marked, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
+        ]
+        for channel in self.topology.outputs(name):
+            events = [message for message in self.channels[channel].sent if kind_of(message) == "Event"]
+            for cut in task.cuts:
+                made = bisect_left(emitted, (cut.step, 0))
+                cut.sent[channel] = bisect_right(events, emitted[made - 1][1], key=_sequence) if made else 0
+
+
+def _sequence(event: object) -> int:
+    return cast(Marked, event).sequence
+
+
+def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
+    channel.waiting.append(message)
+    if len(channel.waiting) > channel.most_held:
+        channel.most_held, channel.most_held_ns = len(channel.waiting), at_ns
+    task.held_bytes += size_of(message)
+    if task.held_bytes > task.most_held_bytes:
+        task.most_held_bytes, task.most_held_bytes_ns = task.held_bytes, at_ns
+
+
+def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
+    """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect of their own."""
+    waiting = channel.waiting
+    while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
+        task.held_bytes -= size_of(waiting.popleft())
+    if waiting and waiting[0] == message:
+        task.held_bytes -= size_of(waiting.popleft())
+
+
+# The rare verbs, each told the entry and the one before it.
+
+
+def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:
+    """A move or an effect that groups nothing."""
+
+
+def _end(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    channel.applied.append(subject)
+    channel.applied_controls += 1
+    _let_go(channel, task, subject)
+    task.steps.append(entry)
+    task.controls.append(entry)
+
+
+def _ignore(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    channel = history.channels[cast(str, name)]
+    channel.ignored.append(subject)
+    if previous is None or previous[1:4] != ("take", node, name):
+        _let_go(channel, history.tasks[node], subject)
+
+
+def _block(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    checkpoint_id = cast(int, subject)
+    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    barrier = channel.barriers.get(checkpoint_id, checkpoint_id)
+    channel.applied.append(barrier)
+    channel.applied_controls += 1
+    _let_go(channel, task, barrier)
+    task.blocked[cast(str, name)] = checkpoint_id
+    task.steps.append(entry)
+    task.controls.append(entry)
+
+
+def _resume(history: History, entry: Entry, previous: Entry | None) -> None:
+    blocked = history.tasks[entry[2]].blocked
+    for name in [name for name, checkpoint_id in blocked.items() if checkpoint_id == entry[4]]:
+        del blocked[name]
+
+
+def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, digest = cast(tuple[int, str], entry[4])
+    name, task = entry[2], history.tasks[entry[2]]
+    cut = Cut(name, checkpoint_id, digest, len(task.steps), entry[0])
+    for channels, counts in ((history.topology.inputs(name), cut.applied), (history.topology.outputs(name), cut.sent)):
+        for channel in channels:
+            kept = history.channels[channel]
+            counts[channel] = (
+                len(kept.applied) - kept.applied_controls
+                if counts is cut.applied
+                else len(kept.sent) - kept.sent_controls
+            )
+    task.cuts.append(cut)
+    task.steps.append(entry)
+    history.cuts.setdefault((name, checkpoint_id), cut)
+
+
+def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, message = cast(tuple[int, object], entry[4])
+    history.recorded.setdefault((cast(str, entry[3]), checkpoint_id), []).append(message)
+
+
+def _decline(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].given_up.add(cast(tuple[int, str], entry[4])[0])
+
+
+def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].given_up.add(cast(int, entry[4]))
+
+
+def _trigger(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.triggers.append((cast(int, entry[4]), entry[0]))
+
+
+def _ack(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.acks.setdefault((entry[2], cast(int, entry[4])), entry[0])
+
+
+def _finish(history: History, entry: Entry, previous: Entry | None) -> None:
+    task = history.tasks[entry[2]]
+    if task.finished_ns is None:
+        task.finished_ns = entry[0]
+
+
+def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id = cast(int, entry[4])
+    done = frozenset(
+        name
+        for name, task in history.tasks.items()
+        if task.finished_ns is not None or (name, checkpoint_id) in history.cuts
+    )
+    history.completed.setdefault(checkpoint_id, (entry[0], done))
+
+
+def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, reason = cast(tuple[int, str], entry[4])
+    history.aborted.setdefault(checkpoint_id, (entry[0], reason))
+
+
+_RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
+    **dict.fromkeys((">inject", ">decline", ">expire", ">abort", ">stall", ">resume", "forward", "complete"), _nothing),
+    "end": _end,
+    "ignore": _ignore,
+    "block": _block,
+    "resume": _resume,
+    "snapshot": _snapshot,
+    "capture": _capture,
+    "decline": _decline,
+    "cancel": _cancel,
+    ">trigger": _trigger,
+    ">ack": _ack,
+    ">finish": _finish,
+    "completed": _completed,
+    "aborted": _aborted,
+}
