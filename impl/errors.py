@@ -1,0 +1,151 @@
+"""What can be raised. A machine raises for what only its caller can cause, and is then as it was before.
+
+What a peer or the network can cause - a duplicate, a stale barrier, a full buffer - is an answer, never an exception.
+Every message has three parts: what came, what is allowed, what to do; they are attributes too.
+"""
+
+from __future__ import annotations
+
+from impl.reasons import Reason
+
+
+class BarrierError(Exception):
+    """Base of every error raised here.
+
+    Attributes
+    ----------
+    came : str
+        What was given.
+    allowed : str
+        What would have been possible.
+    remedy : str
+        What to do.
+    """
+
+    def __init__(self, came: str, allowed: str, remedy: str) -> None:
+        super().__init__(came, allowed, remedy)
+        self.came = came
+        self.allowed = allowed
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.came}; allowed: {self.allowed}; {self.remedy}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Rebuild from the three parts: a subclass may be made from others."""
+        return _rebuilt, (type(self), self.came, self.allowed, self.remedy), self.__dict__
+
+
+def _rebuilt(kind: type[BarrierError], came: str, allowed: str, remedy: str) -> BarrierError:
+    error = kind.__new__(kind)
+    BarrierError.__init__(error, came, allowed, remedy)
+    return error
+
+
+class ContractError(BarrierError):
+    """The driver told the machine something that cannot happen: a bug in the driver."""
+
+
+class InputIndexError(ContractError):
+    """A message for an input that does not exist (protocol rule 12)."""
+
+    def __init__(self, input_id: object, num_inputs: int) -> None:
+        super().__init__(
+            f"input {input_id!r}", f"0 to {num_inputs - 1}", "number the inputs from 0, or configure more of them"
+        )
+
+
+class InputCountError(ContractError):
+    """A number of inputs that no aligner can have (protocol rule 12)."""
+
+    def __init__(self, num_inputs: object, most: int) -> None:
+        super().__init__(f"{num_inputs!r} inputs", f"1 to {most}", "split the operator, or give it an input")
+
+
+class ClosedInputError(ContractError):
+    """A message behind the end of its input."""
+
+    def __init__(self, input_id: int, message: object) -> None:
+        super().__init__(
+            f"'{message}' on input {input_id}, which has ended",
+            "nothing after the end",
+            "let the end be the last message",
+        )
+
+
+class UnknownMessageError(ContractError):
+    """Something on a channel that is no message."""
+
+    def __init__(self, message: object) -> None:
+        super().__init__(
+            f"a {type(message).__name__}",
+            "Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput",
+            "wrap the payload in an Event",
+        )
+
+
+class CheckpointIdError(ContractError):
+    """A checkpoint id that is 0 or does not fit 64 bits (protocol rule 2)."""
+
+    def __init__(self, checkpoint_id: object) -> None:
+        super().__init__(
+            f"checkpoint id {checkpoint_id!r}", f"1 to {2**64 - 1}", "take ids from the coordinator; 0 is no checkpoint"
+        )
+
+
+class EpochError(ContractError):
+    """An epoch out of range, or one that does not increase with the id (protocol rule 2)."""
+
+    def __init__(self, epoch: object, allowed: str) -> None:
+        super().__init__(f"epoch {epoch!r}", allowed, "take epochs from the coordinator, which never reuses one")
+
+
+class RegressingIdError(ContractError):
+    """A checkpoint id below one that was accepted already (protocol rule 2)."""
+
+    def __init__(self, checkpoint_id: int, newest: int) -> None:
+        super().__init__(
+            f"checkpoint id {checkpoint_id} after {newest}",
+            f"more than {newest}",
+            "drop the older command: a failed attempt burns its id",
+        )
+
+
+class LimitError(ContractError):
+    """A limit, an interval or a size that makes no sense."""
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        super().__init__(f"{name} = {value!r}", allowed, f"set {name} within that")
+
+
+class NotTriggeredError(ContractError):
+    """`complete_alignment` or `fail_alignment` without a snapshot to end."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(
+            call,
+            "once, after TRIGGER_SNAPSHOT",
+            "call it when process_message or drain_next has answered TRIGGER_SNAPSHOT",
+        )
+
+
+class SequenceError(ContractError):
+    """A source's event out of sequence: its position would not be what the acknowledgement says."""
+
+    def __init__(self, event: object, position: int) -> None:
+        super().__init__(f"event '{event}'", f"sequence {position}", "emit the events of a source in order, from 1")
+
+
+class UnknownTaskError(ContractError):
+    """A report of a task that the coordinator does not have."""
+
+    def __init__(self, task: str, tasks: tuple[str, ...]) -> None:
+        super().__init__(f"task {task!r}", ", ".join(tasks), "name a task of this job")
+
+
+class SnapshotFailedError(BarrierError):
+    """The image of a task's state could not be taken: the checkpoint is declined (protocol rule 9)."""
+
+    def __init__(self, cause: str, reason: Reason = Reason.SNAPSHOT_FAILED) -> None:
+        super().__init__(cause, "an immutable image of the state", "the checkpoint is declined and the next one tried")
+        self.reason = reason

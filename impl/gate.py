@@ -1,0 +1,214 @@
+"""What a task sees of an aligner: messages in, effects out, in the order that the protocol asks for.
+
+The order at a snapshot is protocol rule 8: image of the state, barrier forwarded, part complete, and only then are
+the held messages released - by the driver, one at a time, before it offers anything new. If the image cannot be
+taken: decline, cancel in the barrier's place, release (rule 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Protocol
+
+from impl.alignment import AlignmentAction, BarrierAligner
+from impl.errors import SnapshotFailedError
+from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.reasons import Reason
+
+_PASS = AlignmentAction.PASS_THROUGH
+_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
+_BUFFERED = AlignmentAction.BUFFERED
+_BLOCKED = AlignmentAction.BLOCKED
+_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
+_DRAIN = AlignmentAction.DRAIN_BUFFERED
+_ENDED = AlignmentAction.INPUT_ENDED
+_REFUSED = AlignmentAction.REFUSED
+_ABORTED = AlignmentAction.ABORTED
+
+
+class GatePort(Protocol):
+    """Who carries the effects out: a task. Each is called at the moment the effect takes place."""
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        """An event or a watermark takes effect."""
+
+    def end_input(self, input_id: int) -> None:
+        """The end of this input takes effect."""
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        """Take an immutable image of the state; raise `SnapshotFailedError` if that is not possible."""
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        """Send the barrier to every output."""
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        """This task's part of the checkpoint is whole: acknowledge it."""
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        """Tell the coordinator that this task gives the checkpoint up."""
+
+    def cancel(self, checkpoint_id: int) -> None:
+        """Send `CancelBarrier` to every output."""
+
+    def hold(self, input_id: int, message: StreamMessage) -> None:
+        """The message waits."""
+
+    def block(self, input_id: int, checkpoint_id: int) -> None:
+        """This input's barrier has taken effect; what follows on it waits."""
+
+    def resume(self, checkpoint_id: int) -> None:
+        """No input waits for this checkpoint any more."""
+
+    def ignore(self, input_id: int, message: StreamMessage) -> None:
+        """The message had no effect."""
+
+
+class Gate:
+    """All inputs of a task, seen through its aligner.
+
+    Parameters
+    ----------
+    aligner : BarrierAligner
+    port : GatePort
+    """
+
+    __slots__ = ("_aligner_step", "_blocking", "_port_deliver", "aligner", "port")
+
+    def __init__(self, aligner: BarrierAligner, port: GatePort) -> None:
+        self.aligner = aligner
+        self.port = port
+        self._blocking = 0  # the id that inputs wait for; 0 is none
+        self._aligner_step = aligner.process_message
+        self._port_deliver = port.deliver
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """Give the gate the next message of an input.
+
+        Returns
+        -------
+        bool
+            False if a limit forbids to take it: it stays in its channel.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `BarrierAligner.process_message`; nothing changes.
+        """
+        action = self._aligner_step(input_id, message, now_ns)
+        if action is _PASS or action is _WATERMARK:
+            self._port_deliver(input_id, message)  # type: ignore[arg-type]
+            return True
+        if action is _BUFFERED:
+            self.port.hold(input_id, message)
+            return True
+        self._carry_out(input_id, message, action)
+        return action is not _REFUSED
+
+    def release_next(self, now_ns: int) -> bool:
+        """Let one held message take its effect; False if none may go. To be called until then before any `offer`."""
+        step = self.aligner.drain_next(now_ns)
+        if step is None:
+            return False
+        input_id, message, action = step
+        if action is _DRAIN or action is _WATERMARK:
+            self._port_deliver(input_id, message)  # type: ignore[arg-type]
+        else:
+            self._carry_out(input_id, message, action)
+        return True
+
+    def release_all(self, now_ns: int) -> int:
+        """`release_next` until nothing may go; how many went."""
+        count = 0
+        while self.release_next(now_ns):
+            count += 1
+        return count
+
+    @property
+    def has_released(self) -> bool:
+        """Whether `release_next` has something to do."""
+        return self.aligner.has_released
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """The coordinator gives a checkpoint up; False if that is no news here."""
+        acted = self.aligner.abort(checkpoint_id, reason)
+        self._tell_aborts(declines=False)
+        return acted
+
+    def on_time(self, now_ns: int) -> bool:
+        """Give up what is too late by now; whether something was."""
+        acted = self.aligner.on_time(now_ns)
+        self._tell_aborts()
+        return acted
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; None if nothing waits."""
+        return self.aligner.next_deadline_ns()
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether this input may be read."""
+        return self.aligner.can_take(input_id)
+
+    def is_blocked(self, input_id: int) -> bool:
+        """Whether this input has delivered the current barrier."""
+        return self.aligner.is_blocked(input_id)
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs; the port captures itself."""
+        return self._blocking, self.aligner.capture()
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the gate was that gave `value`."""
+        self._blocking, aligner = value  # type: ignore[misc]
+        self.aligner.restore(aligner)  # type: ignore[has-type]
+
+    def _carry_out(self, input_id: int, message: StreamMessage, action: AlignmentAction) -> None:
+        """All but the frequent actions. What is given up comes first: a newer barrier begins after the older ended."""
+        port = self.port
+        if self.aligner.aborts:
+            self._tell_aborts()
+        if action is _BLOCKED:
+            self._block(input_id)
+        elif action is _ENDED:
+            port.end_input(input_id)
+        elif action is _TRIGGER:
+            if type(message) is EndOfInput:
+                port.end_input(input_id)
+            else:
+                self._block(input_id)
+            self._take_snapshot()
+        elif action is not _REFUSED and not (action is _ABORTED and type(message) is not CheckpointBarrier):
+            port.ignore(input_id, message)
+
+    def _block(self, input_id: int) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        self._blocking = barrier.checkpoint_id
+        self.port.block(input_id, barrier.checkpoint_id)
+
+    def _take_snapshot(self) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError as error:
+            checkpoint_id, reason = self.aligner.fail_alignment(error.reason)
+            self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+        else:
+            self.port.forward(barrier)
+            self.aligner.complete_alignment()
+            self.port.complete(barrier)
+        self._resume(barrier.checkpoint_id)
+
+    def _tell_aborts(self, declines: bool = True) -> None:
+        for checkpoint_id, reason in self.aligner.aborts:
+            if declines and reason is not Reason.CANCELLED:
+                self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+            self._resume(checkpoint_id)
+        self.aligner.aborts.clear()
+
+    def _resume(self, checkpoint_id: int) -> None:
+        """What resumes is the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
+        self.port.resume(self._blocking or checkpoint_id)
+        self._blocking = 0

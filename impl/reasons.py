@@ -1,0 +1,58 @@
+"""Why a checkpoint is given up, or not begun: a registry that the documentation is printed from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Reason(StrEnum):
+    """Why a checkpoint is given up, or not begun."""
+
+    EXPIRED = "expired"
+    SUBSUMED = "subsumed"
+    CANCELLED = "cancelled"
+    BUFFER_LIMIT = "buffer limit"
+    BARRIER_MISMATCH = "barrier mismatch"
+    SNAPSHOT_FAILED = "snapshot failed"
+    OUTPUT_CLOSED = "output closed"
+    REPLACED = "replaced"
+    DECLINED = "declined"
+    MIN_PAUSE = "min pause"
+    TOO_MANY_PENDING = "too many pending"
+    TOO_MANY_FAILURES = "too many failures"
+    SOURCES_FINISHED = "sources finished"
+
+    @property
+    def prose(self) -> str:
+        """The reason in a sentence."""
+        return REASONS[self].prose
+
+    @property
+    def definite(self) -> bool:
+        """Whether the checkpoint has surely not completed."""
+        return REASONS[self].definite
+
+
+class About(NamedTuple):
+    """What there is to say about a reason."""
+
+    prose: str
+    definite: bool
+
+
+REASONS: dict[Reason, About] = {
+    Reason.EXPIRED: About("Its timeout, counted from the trigger, passed before it was whole.", True),
+    Reason.SUBSUMED: About("A newer checkpoint began here, or completed, before it was whole.", True),
+    Reason.CANCELLED: About("A cancel marker came in the barrier's place.", True),
+    Reason.BUFFER_LIMIT: About("One message more behind the barriers would have passed the limit in bytes.", True),
+    Reason.BARRIER_MISMATCH: About("Two barriers of one id disagree in epoch or flags.", True),
+    Reason.SNAPSHOT_FAILED: About("The image of the state could not be taken.", True),
+    Reason.OUTPUT_CLOSED: About("An output was closed, so the barrier could not reach every channel.", True),
+    Reason.REPLACED: About("A newer command took its place before a source had seen it.", True),
+    Reason.DECLINED: About("A task declined its part.", True),
+    Reason.MIN_PAUSE: About("It was asked for too soon after the last one completed; it was not begun.", True),
+    Reason.TOO_MANY_PENDING: About("As many as allowed are under way; it was not begun.", True),
+    Reason.TOO_MANY_FAILURES: About("More failed in a row than tolerated; no more are begun.", True),
+    Reason.SOURCES_FINISHED: About("Every source has ended, so nothing can carry a barrier; it was not begun.", True),
+}

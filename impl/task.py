@@ -1,0 +1,489 @@
+"""The executor of a partition around an operator: it carries a gate's effects out, in order, into its outbox.
+
+The outbox is first in, first out: what an operator gave for earlier messages leaves before the barrier (defect P-11),
+and the driver offers nothing while something is in it, which is backpressure. Barrier, watermark, cancel and end go to
+every output; events where the exchange of each out-edge says. Protocol rules 4, 5, 8 and 9.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Protocol
+from zlib import crc32
+
+from impl.alignment import BarrierAligner
+from impl.errors import LimitError, SequenceError, SnapshotFailedError
+from impl.gate import Gate
+from impl.injector import CheckpointBarrierInjector
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.reasons import Reason
+
+Tell = Callable[[str, int, object], None]
+_DIGEST_BYTES = 8
+
+
+def silent(verb: str, index: int, subject: object) -> None:
+    """A `tell` that nobody listens to."""
+
+
+class Operator(Protocol):
+    """What a task runs. Its outputs are events; it knows nothing of barriers (F-DCKP-001, compatibility note)."""
+
+    def process(self, input_id: int, event: Event) -> Iterable[Event]:
+        """The outputs that `event` causes."""
+
+    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
+        """The outputs that the task's watermark causes: the least of its open inputs; it never goes back."""
+
+    def on_end(self, input_id: int) -> Iterable[Event]:
+        """The outputs that the end of this input causes; called once for each input."""
+
+    def checkpoint(self) -> object:
+        """An immutable image of the state: nothing that comes later may show in it (defect P-12)."""
+
+    def restore(self, image: object) -> None:
+        """Put the state back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """A task's part of a checkpoint is whole.
+
+    Attributes
+    ----------
+    position : int or None
+        A source's: the sequence of the first event behind the barrier (protocol rule 4).
+    """
+
+    task: str
+    checkpoint_id: int
+    digest: str = ""
+    position: int | None = None
+    image: object = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """A task gives its part of a checkpoint up."""
+
+    task: str
+    checkpoint_id: int
+    reason: Reason
+
+
+def digest(state: object) -> str:
+    """A short name for a state, the same in every process: equal states, equal names.
+
+    >>> digest({"b": 1, "a": {2, 1}}) == digest({"a": {1, 2}, "b": 1})
+    True
+    """
+    return blake2b(_canonical(state).encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _canonical(state: object) -> str:
+    if isinstance(state, dict):
+        return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in state.items())) + "}"
+    if isinstance(state, set | frozenset):
+        return "<" + ",".join(sorted(map(_canonical, state))) + ">"
+    if isinstance(state, list | tuple | deque):
+        return "(" + ",".join(map(_canonical, state)) + ")"
+    return repr(state)
+
+
+EXCHANGE_KINDS = ("forward", "rebalance", "hash", "broadcast")
+
+
+class OutputExchange:
+    """How the events of one out-edge are spread over its channels.
+
+    Parameters
+    ----------
+    kind : str
+        ``forward`` (the one channel), ``rebalance`` (in turn), ``hash`` (by a stable hash of the key), ``broadcast``.
+    channels : sequence of int
+        The task's output channels that belong to this edge.
+    start : int
+        Where a rebalance begins.
+
+    Raises
+    ------
+    LimitError
+        If the kind is unknown, or the number of channels does not suit it.
+    """
+
+    __slots__ = ("_all", "_each", "_next", "channels", "kind")
+
+    def __init__(self, kind: str, channels: Sequence[int], start: int = 0) -> None:
+        if kind not in EXCHANGE_KINDS:
+            raise LimitError("kind", kind, ", ".join(EXCHANGE_KINDS))
+        if not channels or (kind == "forward" and len(channels) != 1):
+            raise LimitError("channels", list(channels), "exactly one for forward, one or more for the others")
+        self.kind = kind
+        self.channels = list(channels)
+        self._all = tuple(channels)
+        self._each = tuple((channel,) for channel in channels)
+        self._next = start % len(channels)
+
+    def select(self, event: Event) -> tuple[int, ...]:
+        """The channels that get `event`."""
+        if self.kind == "hash":
+            return self._each[crc32(str(event.key).encode()) % len(self._each)]
+        if self.kind == "rebalance":
+            chosen = self._each[self._next]
+            self._next = (self._next + 1) % len(self._each)
+            return chosen
+        return self._all
+
+    def capture(self) -> int:
+        """Whose turn it is."""
+        return self._next
+
+    def restore(self, value: int) -> None:
+        """Be as the exchange was that gave `value`."""
+        self._next = value
+
+
+class Task:
+    """What sources and operator tasks share: outputs, outbox, reports.
+
+    Attributes
+    ----------
+    outbox : deque of (int, StreamMessage)
+        What is to be sent, with its output channel, in order.
+    reports : list of Acknowledge or Decline
+        What the coordinator must be told; the driver takes them out.
+    tell : callable
+        Called for each effect at its moment with a verb, an input index (else -1) and a subject.
+    finished : bool
+        Whether the end of input went to every output.
+    """
+
+    __slots__ = ("_closed", "_outputs", "exchanges", "finished", "name", "outbox", "reports", "tell")
+
+    def __init__(self, name: str, exchanges: Iterable[OutputExchange] = (), tell: Tell = silent) -> None:
+        self.name = name
+        self.exchanges = list(exchanges)
+        self.outbox: deque[tuple[int, StreamMessage]] = deque()
+        self.reports: list[Acknowledge | Decline] = []
+        self.tell = tell
+        self.finished = False
+        self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
+        self._closed: set[int] = set()
+
+    def close_output(self, output: int) -> None:
+        """Nobody reads this output any more: checkpoints are declined from now on (protocol rule 5).
+
+        Raises
+        ------
+        LimitError
+            If there is no such output.
+        """
+        if output not in self._outputs:
+            raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
+        self._closed.add(output)
+        self.outbox = deque(entry for entry in self.outbox if entry[0] != output)
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        """Tell the coordinator that this task gives the checkpoint up."""
+        self.tell("decline", -1, (checkpoint_id, reason))
+        self.reports.append(Decline(self.name, checkpoint_id, reason))
+
+    def cancel(self, checkpoint_id: int) -> None:
+        """Send the cancel marker to every output."""
+        self.tell("cancel", -1, checkpoint_id)
+        self._send_to_all(CancelBarrier(checkpoint_id))
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        """Send the barrier to every output."""
+        self.tell("forward", -1, barrier)
+        self._send_to_all(barrier)
+
+    def _send(self, event: Event) -> None:
+        outbox = self.outbox
+        closed = self._closed
+        for exchange in self.exchanges:
+            for channel in exchange.select(event):
+                if not closed or channel not in closed:
+                    outbox.append((channel, event))
+
+    def _send_to_all(self, message: StreamMessage) -> None:
+        for channel in self._outputs:
+            if channel not in self._closed:
+                self.outbox.append((channel, message))
+
+    def _capture_outputs(self) -> Hashable:
+        return (
+            tuple(self.outbox),
+            tuple(self.reports),
+            self.finished,
+            tuple(sorted(self._closed)),
+            tuple(exchange.capture() for exchange in self.exchanges),
+        )
+
+    def _restore_outputs(self, value: Hashable) -> None:
+        outbox, reports, self.finished, closed, exchanges = value  # type: ignore[misc]
+        self.outbox = deque(outbox)  # type: ignore[has-type]
+        self.reports = list(reports)  # type: ignore[has-type]
+        self._closed = set(closed)  # type: ignore[has-type]
+        for exchange, captured in zip(self.exchanges, exchanges, strict=True):  # type: ignore[has-type]
+            exchange.restore(captured)
+
+
+class OperatorTask(Task):
+    """A task with inputs: the port of its gate.
+
+    Parameters
+    ----------
+    name : str
+    operator : Operator
+    aligner : BarrierAligner
+        Its number of inputs is the task's.
+    exchanges : iterable of OutputExchange
+        One for each out-edge.
+    tell : callable, optional
+        Verbs: deliver, end, hold, block, resume, snapshot, forward, complete, decline, cancel, ignore.
+    """
+
+    __slots__ = ("_image", "_image_digest", "_input_watermarks", "gate", "operator", "watermark_ms")
+
+    def __init__(
+        self,
+        name: str,
+        operator: Operator,
+        aligner: BarrierAligner,
+        exchanges: Iterable[OutputExchange] = (),
+        tell: Tell = silent,
+    ) -> None:
+        super().__init__(name, exchanges, tell)
+        self.operator = operator
+        self.watermark_ms: int | None = None
+        self._input_watermarks: dict[int, int | None] = dict.fromkeys(range(aligner.config.num_inputs))  # open ones
+        self._image: object = None
+        self._image_digest = ""
+        self.gate = Gate(aligner, self)
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """`Gate.offer`."""
+        return self.gate.offer(input_id, message, now_ns)
+
+    def release_next(self, now_ns: int) -> bool:
+        """`Gate.release_next`."""
+        return self.gate.release_next(now_ns)
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """`Gate.abort`."""
+        return self.gate.abort(checkpoint_id, reason, now_ns)
+
+    def on_time(self, now_ns: int) -> bool:
+        """`Gate.on_time`."""
+        return self.gate.on_time(now_ns)
+
+    def next_deadline_ns(self) -> int | None:
+        """`Gate.next_deadline_ns`."""
+        return self.gate.next_deadline_ns()
+
+    def can_take(self, input_id: int) -> bool:
+        """`Gate.can_take`."""
+        return self.gate.can_take(input_id)
+
+    # The gate's port.
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        """An event goes to the operator; a watermark counts if it moves the least of the open inputs on."""
+        self.tell("deliver", input_id, message)
+        if type(message) is Event:
+            for output in self.operator.process(input_id, message):
+                self._send(output)
+        else:
+            assert type(message) is Watermark
+            known = self._input_watermarks[input_id]
+            if known is None or message.timestamp_ms > known:
+                self._input_watermarks[input_id] = message.timestamp_ms
+                self._advance()
+
+    def end_input(self, input_id: int) -> None:
+        """The operator is told; the end of the last input is passed on."""
+        self.tell("end", input_id, EndOfInput())
+        del self._input_watermarks[input_id]
+        for output in self.operator.on_end(input_id):
+            self._send(output)
+        if self._input_watermarks:
+            self._advance()
+        else:
+            self._send_to_all(EndOfInput())
+            self.finished = True
+
+    def _advance(self) -> None:
+        """The task's watermark is the least of its open inputs, and never goes back."""
+        least: int | None = None
+        for timestamp_ms in self._input_watermarks.values():
+            if timestamp_ms is None:
+                return
+            if least is None or timestamp_ms < least:
+                least = timestamp_ms
+        if least is None or (self.watermark_ms is not None and least <= self.watermark_ms):
+            return
+        self.watermark_ms = least
+        for output in self.operator.on_watermark(least):
+            self._send(output)
+        self._send_to_all(Watermark(least))
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        """Take the operator's image.
+
+        Raises
+        ------
+        SnapshotFailedError
+            If an output is closed (protocol rule 5), or the operator raises it.
+        """
+        if self._closed:
+            raise SnapshotFailedError(f"output {min(self._closed)} of {self.name} is closed", Reason.OUTPUT_CLOSED)
+        self._image = self.operator.checkpoint()
+        self._image_digest = digest(self._image)
+        self.tell("snapshot", -1, (barrier.checkpoint_id, self._image_digest))
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        """Acknowledge, with the image."""
+        self.tell("complete", -1, barrier.checkpoint_id)
+        self.reports.append(Acknowledge(self.name, barrier.checkpoint_id, self._image_digest, image=self._image))
+        self._image = None
+
+    def hold(self, input_id: int, message: StreamMessage) -> None:
+        """Told, and no more: the aligner has it."""
+        self.tell("hold", input_id, message)
+
+    def block(self, input_id: int, checkpoint_id: int) -> None:
+        """Told, and no more."""
+        self.tell("block", input_id, checkpoint_id)
+
+    def resume(self, checkpoint_id: int) -> None:
+        """Told, and no more: the driver calls `release_next`."""
+        self.tell("resume", -1, checkpoint_id)
+
+    def ignore(self, input_id: int, message: StreamMessage) -> None:
+        """Told, and no more."""
+        self.tell("ignore", input_id, message)
+
+    # Capture and restore.
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs. The operator's image must be hashable for the whole to be."""
+        return (
+            self._capture_outputs(),
+            self.gate.capture(),
+            self.operator.checkpoint(),
+            self.watermark_ms,
+            tuple(self._input_watermarks.items()),
+        )
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the task was that gave `value`."""
+        outputs, gate, image, self.watermark_ms, watermarks = value  # type: ignore[misc]
+        self._restore_outputs(outputs)  # type: ignore[has-type]
+        self.gate.restore(gate)  # type: ignore[has-type]
+        self.operator.restore(image)  # type: ignore[has-type]
+        self._input_watermarks = dict(watermarks)  # type: ignore[has-type]
+
+
+class SinkTask(OperatorTask):
+    """An operator task without outputs."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, operator: Operator, aligner: BarrierAligner, tell: Tell = silent) -> None:
+        super().__init__(name, operator, aligner, (), tell)
+
+
+class SourceTask(Task):
+    """A task without inputs: its injector says when it cuts.
+
+    Attributes
+    ----------
+    position : int
+        The sequence of the next event; 1 at first.
+    last_done : int
+        The highest id emitted or given up here.
+    """
+
+    __slots__ = ("injector", "last_done", "position")
+
+    def __init__(
+        self,
+        name: str,
+        injector: CheckpointBarrierInjector | None = None,
+        exchanges: Iterable[OutputExchange] = (),
+        tell: Tell = silent,
+    ) -> None:
+        super().__init__(name, exchanges, tell)
+        self.injector = injector or CheckpointBarrierInjector()
+        self.position = 1
+        self.last_done = 0
+
+    def emit(self, event: Event) -> None:
+        """Send the next event.
+
+        Raises
+        ------
+        SequenceError
+            If its sequence is not `position`, or the source has ended.
+        """
+        if event.sequence != self.position or self.finished:
+            raise SequenceError(event, self.position)
+        self.position += 1
+        self._send(event)
+
+    def emit_watermark(self, timestamp_ms: int) -> None:
+        """Send a watermark to every output."""
+        self._send_to_all(Watermark(timestamp_ms))
+
+    def poll(self, now_ns: int) -> CheckpointBarrier | None:
+        """If a barrier is due: capture the position and send the barrier, in one step (protocol rule 4).
+
+        Returns
+        -------
+        CheckpointBarrier or None
+            The barrier that was sent. None if there is none, if its id was given up before, if the source has ended
+            (that end is a standing barrier), or if an output is closed (then the checkpoint is declined, rule 5).
+        """
+        barrier = self.injector.poll_barrier(now_ns)
+        if barrier is None or self.finished or barrier.checkpoint_id <= self.last_done:
+            return None
+        checkpoint_id = barrier.checkpoint_id
+        self.last_done = checkpoint_id
+        if self._closed:
+            self.decline(checkpoint_id, Reason.OUTPUT_CLOSED)
+            self.cancel(checkpoint_id)
+            return None
+        image_digest = digest(self.position)
+        self.tell("snapshot", -1, (checkpoint_id, image_digest))
+        self.forward(barrier)
+        self.tell("complete", -1, checkpoint_id)
+        self.reports.append(Acknowledge(self.name, checkpoint_id, image_digest, self.position, self.position))
+        return barrier
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """The coordinator gives a checkpoint up: skip it if it is still to come, and send the cancel (rule 10)."""
+        if checkpoint_id <= self.last_done or self.finished:
+            return False
+        self.last_done = checkpoint_id
+        self.cancel(checkpoint_id)
+        return True
+
+    def end(self) -> None:
+        """No event will follow: the end goes to every output, once."""
+        if not self.finished:
+            self._send_to_all(EndOfInput())
+            self.finished = True
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs."""
+        return self._capture_outputs(), self.injector.capture(), self.position, self.last_done
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the source was that gave `value`."""
+        outputs, injector, self.position, self.last_done = value  # type: ignore[misc]
+        self._restore_outputs(outputs)  # type: ignore[has-type]
+        self.injector.restore(injector)  # type: ignore[has-type]
