@@ -364,7 +364,7 @@ def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: in
 
 
 def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
-    """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect of their own."""
+    """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect."""
     waiting = channel.waiting
     while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
         task.held_bytes -= size_of(waiting.popleft())

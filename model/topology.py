@@ -275,5 +275,5 @@ def _check_graph(edges: tuple[str, ...], operators: list[str], sources: Iterable
     for name in operators:
         if name not in reached:
             raise TopologyError(
-                f"operator {name!r} is unreachable: no source leads to it; the sources are {', '.join(declared) or 'none'}"
+                f"operator {name!r} is unreachable; the sources, {', '.join(declared) or 'none'}, do not lead to it"
             )
