@@ -28,6 +28,7 @@ COORDINATOR = "coordinator"
 # verb: who, what it is about, what it means
 MOVES = {
     ">emit": "source, -, event: the source makes an event",
+    ">watermark": "source, -, timestamp in ms: the source makes a watermark",
     ">inject": "source, -, id: the source takes the command of a checkpoint",
     ">deliver": "task, channel, -: the task takes the head of a channel",
     ">release": "task, -, -: the first message that is held and may go steps again",
@@ -35,7 +36,7 @@ MOVES = {
     ">trigger": "coordinator, -, id: a checkpoint begins",
     ">ack": "task, -, id: the task's acknowledgement is with the coordinator",
     ">decline": "task, -, id: the task's refusal is with the coordinator",
-    ">expire": "task or coordinator, -, id: its deadline for a checkpoint passes",
+    ">expire": "task or coordinator, -, id or -: its deadline for a checkpoint passes",
     ">abort": "task, -, id: the coordinator's abort reaches the task",
     ">finish": "task, -, -: the task has nothing more to do; the coordinator knows",
     ">stall": "task, -, -: the task stands still",
@@ -181,14 +182,17 @@ class TaskHistory:
         The checkpoints that it declined, or cancelled at its outputs.
     held_bytes, most_held_bytes, most_held_bytes_ns : int
         Bytes held when the journal ends, the most at a time, and when first.
+    ended : set of str
+        The channels whose end took effect.
     finished_ns : int or None
-        When it had nothing more to do.
+        When it had nothing more to do: a source when it says so, another task with the end of its last input.
     """
 
     __slots__ = (
         "blocked",
         "controls",
         "cuts",
+        "ended",
         "finished_ns",
         "given_up",
         "held_bytes",
@@ -203,6 +207,7 @@ class TaskHistory:
         self.cuts: list[Cut] = []
         self.blocked: dict[str, int] = {}
         self.given_up: set[int] = set()
+        self.ended: set[str] = set()
         self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
         self.finished_ns: int | None = None
 
@@ -387,6 +392,9 @@ def _end(history: History, entry: Entry, previous: Entry | None) -> None:
     _let_go(channel, task, subject)
     task.steps.append(entry)
     task.controls.append(entry)
+    task.ended.add(cast(str, name))
+    if len(task.ended) == len(history.topology.inputs(node)):
+        task.finished_ns = entry[0]
 
 
 def _ignore(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -476,7 +484,9 @@ def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
 
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
-    **dict.fromkeys((">inject", ">decline", ">expire", ">abort", ">stall", ">resume", "forward", "complete"), _nothing),
+    **dict.fromkeys(
+        (">watermark", ">inject", ">decline", ">expire", ">abort", ">stall", ">resume", "forward", "complete"), _nothing
+    ),
     "end": _end,
     "ignore": _ignore,
     "block": _block,

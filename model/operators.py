@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from impl.messages import Event
-from model.topology import suggestion
+from impl.messages import Event, Watermark
+from impl.task import Operator, digest
+from model.invariants import Applied, Fold
+from model.topology import Topology, suggestion
 
 Key = int | str
 Nothing: tuple[Event, ...] = ()
@@ -395,3 +397,60 @@ def _by_key(item: tuple[Key, object]) -> tuple[bool, Key]:
 def _parts(image: object) -> tuple[Any, ...]:
     assert isinstance(image, tuple)
     return image
+
+
+def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> Fold:
+    """A fold for `model.invariants.judge`: recomputes every state by a fresh operator of each task.
+
+    Independent of `impl.task`: it is told only what took effect, and keeps the task's watermark itself, the least of
+    the open inputs. A source's state is the sequence of its next event.
+    """
+
+    def of_source() -> Callable[[Sequence[Applied]], str]:
+        position = 1
+
+        def digest_after(stretch: Sequence[Applied]) -> str:
+            nonlocal position
+            position += len(stretch)
+            return digest(position)
+
+        return digest_after
+
+    def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
+        operator = make_operator(task)
+        index = {channel: i for i, channel in enumerate(topology.inputs(task))}
+        promised: dict[str, int | None] = dict.fromkeys(topology.inputs(task))
+        watermark_ms: int | None = None
+
+        def advance() -> None:
+            nonlocal watermark_ms
+            promises = [promise for promise in promised.values() if promise is not None]
+            if promises and len(promises) == len(promised) and (watermark_ms is None or min(promises) > watermark_ms):
+                watermark_ms = min(promises)
+                _run(operator.on_watermark(watermark_ms))
+
+        def digest_after(stretch: Sequence[Applied]) -> str:
+            process = operator.process
+            for channel, message in stretch:
+                assert channel is not None
+                if type(message) is Event:
+                    _run(process(index[channel], message))
+                elif type(message) is Watermark:
+                    before = promised[channel]
+                    promised[channel] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+                    advance()
+                else:
+                    del promised[channel]
+                    _run(operator.on_end(index[channel]))
+                    advance()
+            return digest(operator.checkpoint())
+
+        return digest_after
+
+    return lambda task: of_operator(task) if topology.inputs(task) else of_source()
+
+
+def _run(outputs: Iterable[Event]) -> None:
+    """Operators may answer lazily: ask for all, and keep nothing."""
+    for _ in outputs:
+        pass

@@ -1,0 +1,517 @@
+"""What correct means, over histories alone. All of consistency is one equation, for each channel from u to v and each
+completed checkpoint (Chandy and Lamport 1985, section 2)::
+
+    sent by u before its cut  ==  received by v before its cut  +  recorded as in flight
+
+Too little on the left is an orphan message: taken before the cut, sent after. Too much is a lost one: sent before the
+cut, taken after, and not recorded. Aligned checkpoints record nothing, so both sides must be the same events.
+
+Each invariant is a generator of violations; `INVARIANTS` names them, `judge` asks them all. Nothing here knows the code
+that made the history: see `model.history` for what is asked of a message. Fast where the history is in order, which is
+one comparison of lists; the words are found only when something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from model.history import ChannelHistory, Cut, History, Marked, TaskHistory, kind_of
+from model.topology import Topology
+
+MOST_TOLD = 20
+"""How many violations of one invariant a verdict spells out; of the others it gives the number."""
+
+Applied = tuple[str | None, object]
+"""A channel, and a message of it that took effect; for a source no channel, and an event that it made."""
+
+Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
+"""Of a task, the function that is told what took effect since it was last asked, and answers the state's digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way in which a run broke one invariant.
+
+    Attributes
+    ----------
+    invariant : str
+        A name in `INVARIANTS`.
+    reason : str
+        What the history shows, in one line.
+    at_ns : int
+        When, in nanoseconds of the run, as near as the history tells.
+    """
+
+    invariant: str
+    reason: str
+    at_ns: int
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What was configured, inclusive (protocol rule 7). None, and a channel that is not named, is without limit."""
+
+    channel_capacity: Mapping[str, int] = field(default_factory=dict)
+    max_buffer_per_input: int | None = None
+    max_buffer_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all the invariants say about a run.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"holds"``, ``"broken"``, or ``"undecided"`` if the run was cut off before something could be seen to end.
+    violations : tuple of Violation
+        By invariant, at most `MOST_TOLD` each.
+    more : dict of str to int
+        How many violations beyond those there are, by invariant.
+    undecided : tuple of str
+        What a longer run would have to show.
+    """
+
+    verdict: str
+    violations: tuple[Violation, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+    undecided: tuple[str, ...] = ()
+
+
+class Case:
+    """A history before its judge, with what is asked more than once."""
+
+    __slots__ = ("_events", "_order", "cut_off", "fold", "history", "limits", "topology")
+
+    def __init__(self, history: History, topology: Topology, limits: Limits, fold: Fold | None, cut_off: bool) -> None:
+        self.history = history
+        self.topology = topology
+        self.limits = limits
+        self.fold = fold
+        self.cut_off = cut_off
+        self._events: dict[tuple[str, str], list[object]] = {}
+        self._order: dict[str, tuple[object, object] | None] = {}
+
+    def events(self, channel: str, which: str) -> list[object]:
+        """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
+        events = self._events.get((channel, which))
+        if events is None:
+            messages = getattr(self.history.channels[channel], which)
+            events = self._events[channel, which] = [m for m in messages if kind_of(m) == "Event"]
+        return events
+
+    def out_of_order(self, channel: str) -> tuple[object, object] | None:
+        """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
+        if channel not in self._order:
+            given_up = self.history.tasks[self.topology.ends(channel)[1]].given_up
+            self._order[channel] = _out_of_order(self.history.channels[channel], given_up)
+        return self._order[channel]
+
+    def when(self, channel: str, message: object) -> int:
+        """When `message` first took effect on `channel`."""
+        for at_ns, verb, _, name, subject in self.history.tasks[self.topology.ends(channel)[1]].steps:
+            if name == channel and verb != "send" and subject == message:
+                return at_ns
+        return self.history.end_ns
+
+
+Invariant = Callable[[Case], Iterator[Violation]]
+
+
+def cut(case: Case) -> Iterator[Violation]:
+    """The equation, for every channel of every completed checkpoint; and each state is the fold of what was applied."""
+    history = case.history
+    for channel in case.topology.channels:
+        sender, receiver = case.topology.ends(channel)
+        sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
+        in_step = applied == sent[: len(applied)]
+        for checkpoint_id, (at_ns, _) in history.completed.items():
+            sent_count = _before(history, sender, checkpoint_id, channel, len(sent))
+            applied_count = _before(history, receiver, checkpoint_id, channel, len(applied))
+            if sent_count is None or applied_count is None:
+                continue  # ONCE says so
+            recorded = history.recorded.get((channel, checkpoint_id), [])
+            if in_step and sent_count == applied_count and not recorded:
+                continue
+            left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
+            if left != right:
+                for reason in _unbalanced(left, right):
+                    yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
+    if case.fold is not None:
+        for task in case.topology.tasks:
+            yield from _folded(case, task, case.fold(task))
+
+
+def fifo(case: Case) -> Iterator[Violation]:
+    """Messages leave a channel, and take effect, in the order in which they were sent; a source sends in its order."""
+    for channel, kept in case.history.channels.items():
+        sent, taken = kept.sent, kept.taken
+        if taken != sent[: len(taken)]:
+            index = next(i for i, m in enumerate(taken) if i >= len(sent) or m != sent[i])
+            turn = f"{sent[index]} was next" if index < len(sent) else "nothing more was sent"
+            yield Violation("FIFO", f"{taken[index]} was taken from {channel} where {turn}", case.history.end_ns)
+        wrong = case.out_of_order(channel)
+        if wrong is not None:
+            message, turn = wrong[0], f"{wrong[1]} was next" if wrong[1] is not None else "nothing more was sent"
+            yield Violation("FIFO", f"{message} took effect on {channel} where {turn}", case.when(channel, message))
+    for source in case.topology.sources:
+        for channel in case.topology.outputs(source):
+            last: Marked | None = None
+            for event in cast(list[Marked], case.events(channel, "sent")):
+                if last is not None and event.sequence <= last.sequence:
+                    yield Violation("FIFO", f"{source} sent {event} on {channel} after {last}", case.history.end_ns)
+                last = event
+
+
+def once(case: Case) -> Iterator[Violation]:
+    """At most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had finished."""
+    for name, task in case.history.tasks.items():
+        for checkpoint_id, count in Counter(each.checkpoint_id for each in task.cuts).items():
+            if count > 1:
+                at_ns = [each.at_ns for each in task.cuts if each.checkpoint_id == checkpoint_id][1]
+                yield Violation("ONCE", f"{name} took {count} snapshots of checkpoint {checkpoint_id}", at_ns)
+    for checkpoint_id, (at_ns, done) in case.history.completed.items():
+        for name in case.topology.tasks:
+            if name not in done:
+                reason = (
+                    f"checkpoint {checkpoint_id} was completed without a snapshot of {name}, which had not finished"
+                )
+                yield Violation("ONCE", reason, at_ns)
+
+
+def fwd(case: Case) -> Iterator[Violation]:
+    """On each output the barrier separates what input before it caused from what input behind it caused.
+
+    The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
+    """
+    completed = sorted(case.history.completed)
+    for name in case.topology.tasks:
+        if name in case.topology.sources:
+            continue  # a source is its own cause; CUT asks whether its barrier overtook an event
+        inside = dict.fromkeys(case.topology.inputs(name), 0)  # the last barrier that took effect, by input
+        outside = dict.fromkeys(case.topology.outputs(name), 0)  # the last barrier sent, by output
+        cause, cause_side, cause_channel = cast(object, None), 0, ""
+        for at_ns, verb, _, channel, subject in case.history.tasks[name].steps:
+            if verb == "send":
+                kind = kind_of(subject)
+                if kind == "Event" or kind == "Watermark":
+                    side = outside[channel]  # type: ignore[index]
+                    if side != cause_side and cause is not None:
+                        low, high = sorted((side, cause_side))
+                        between = next((n for n in completed if low < n <= high), None)
+                        if between is not None:
+                            out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
+                            reason = (
+                                f"{name} sent {subject} on {channel} {out} barrier {between}, "
+                                f"but its cause {cause} came {into} barrier {between} on {cause_channel}"
+                            )
+                            yield Violation("FWD", reason, at_ns)
+                elif kind == "CheckpointBarrier":
+                    outside[channel] = cast(Marked, subject).checkpoint_id  # type: ignore[index]
+            elif verb == "deliver" or verb == "end":
+                cause, cause_side, cause_channel = subject, inside[channel], channel  # type: ignore[index, assignment]
+            elif verb == "block":
+                inside[channel] = cast(int, subject)  # type: ignore[index]
+
+
+def noloss(case: Case) -> Iterator[Violation]:
+    """Every event taken from a channel takes effect exactly once, or is still held; every event made is sent."""
+    for channel in case.topology.channels:
+        taken = case.events(channel, "taken")
+        settled = case.events(channel, "applied") + case.events(channel, "waiting")
+        if settled != taken:
+            want, have = Counter(taken), Counter(settled)
+            for event in want - have:
+                reason = f"{event} was taken from {channel} and took effect {_times(have[event])}"
+                yield Violation("NOLOSS", reason, case.history.end_ns)
+            for event in have - want:
+                reason = f"{event} took effect on {channel} {_times(have[event])}, and was taken {_times(want[event])}"
+                yield Violation("NOLOSS", reason, case.when(channel, event))
+    for source in case.topology.sources:
+        made = [step[4] for step in case.history.tasks[source].steps if step[1] == ">emit"]
+        for edge, exchange, outputs in case.topology.output_groups(source):
+            by_channel = [case.events(case.topology.outputs(source)[index], "sent") for index in outputs]
+            for sent in by_channel if exchange == "broadcast" else [_merged(by_channel)]:
+                if sent != made[: len(sent)]:
+                    yield from _not_sent(case, source, edge, made, sent)
+
+
+def wm(case: Case) -> Iterator[Violation]:
+    """A watermark overtakes no event; on a channel it never goes back; a task promises no more than its open inputs."""
+    for channel, kept in case.history.channels.items():
+        last: Marked | None = None
+        for mark in cast(list[Marked], [m for m in kept.sent if kind_of(m) == "Watermark"]):
+            if last is not None and mark.timestamp_ms < last.timestamp_ms:
+                yield Violation("WM", f"{mark} was sent on {channel} after {last}", case.history.end_ns)
+            last = mark
+        if case.out_of_order(channel) is not None:
+            yield from _overtaken(case, channel, kept)
+    for name in case.topology.tasks:
+        yield from _promised_too_much(case, name)
+
+
+def ids(case: Case) -> Iterator[Violation]:
+    """Ids and epochs that take effect at a task strictly increase; an id is never triggered twice."""
+    last = 0
+    for checkpoint_id, at_ns in case.history.triggers:
+        if checkpoint_id <= last:
+            reason = f"checkpoint {checkpoint_id} was triggered after {last}; ids begin with 1 and strictly increase"
+            yield Violation("ID", reason, at_ns)
+        last = max(last, checkpoint_id)
+    for name, task in case.history.tasks.items():
+        yield from _barriers_go_back(case, name, task)
+        for older, newer in zip(task.cuts, task.cuts[1:], strict=False):
+            if newer.checkpoint_id < older.checkpoint_id:
+                reason = f"{name} took its snapshot of checkpoint {newer.checkpoint_id} after {older.checkpoint_id}"
+                yield Violation("ID", reason, newer.at_ns)
+
+
+def live(case: Case) -> Iterator[Violation]:
+    """Every checkpoint that was triggered ends, in one way; nothing waits for one that has ended; nothing is stuck."""
+    history = case.history
+    for checkpoint_id in history.completed.keys() & history.aborted.keys():
+        reason = f"checkpoint {checkpoint_id} was both completed and given up"
+        yield Violation("LIVE", reason, max(history.completed[checkpoint_id][0], history.aborted[checkpoint_id][0]))
+    for reason in _unsettled(case, surely=True):
+        yield Violation("LIVE", reason, history.end_ns)
+    if not case.cut_off:
+        for reason in _unsettled(case, surely=False):
+            yield Violation("LIVE", reason, history.end_ns)
+        if all(history.tasks[source].finished_ns is not None for source in case.topology.sources):
+            for channel, kept in history.channels.items():
+                for message in kept.sent[len(kept.taken) :][:1]:
+                    yield Violation("LIVE", f"{message} is left behind in {channel}", history.end_ns)
+                for message in list(kept.waiting)[:1]:
+                    yield Violation("LIVE", f"{message} of {channel} is held for ever", history.end_ns)
+
+
+def bound(case: Case) -> Iterator[Violation]:
+    """No configured limit is passed."""
+    limits = case.limits
+    for channel, kept in case.history.channels.items():
+        capacity = limits.channel_capacity.get(channel)
+        if capacity is not None and kept.deepest > capacity:
+            reason = f"{kept.deepest} messages were in {channel} at a time; its capacity is {capacity}"
+            yield Violation("BOUND", reason, kept.deepest_ns)
+        most = limits.max_buffer_per_input
+        if most is not None and kept.most_held > most:
+            reason = f"{kept.most_held} messages of {channel} were held at a time; at most {most} may be"
+            yield Violation("BOUND", reason, kept.most_held_ns)
+    for name, task in case.history.tasks.items():
+        most = limits.max_buffer_memory_bytes
+        if most is not None and task.most_held_bytes > most:
+            reason = f"{task.most_held_bytes} bytes were held at {name} at a time; at most {most} may be"
+            yield Violation("BOUND", reason, task.most_held_bytes_ns)
+
+
+INVARIANTS: dict[str, Invariant] = {
+    "CUT": cut,
+    "FIFO": fifo,
+    "ONCE": once,
+    "FWD": fwd,
+    "NOLOSS": noloss,
+    "WM": wm,
+    "ID": ids,
+    "LIVE": live,
+    "BOUND": bound,
+}
+
+
+def judge(
+    history: History,
+    topology: Topology,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+) -> Verdict:
+    """What all the invariants say about `history`.
+
+    Parameters
+    ----------
+    history : History
+    topology : Topology
+        The one that `history` was made with.
+    limits : Limits, optional
+        For BOUND.
+    fold : Fold, optional
+        For CUT: recomputes each task's state from exactly what took effect before its cut. Asked once per snapshot,
+        with what took effect since the one before. None for an answer: not to be compared.
+    cut_off : bool, optional
+        The run was stopped, and did not end by itself: what is pending then may yet end well. It makes the verdict
+        undecided instead of broken.
+    """
+    case = Case(history, topology, limits or Limits(), fold, cut_off)
+    violations: list[Violation] = []
+    more: dict[str, int] = {}
+    for name, invariant in INVARIANTS.items():
+        for count, violation in enumerate(invariant(case)):
+            if count < MOST_TOLD:
+                violations.append(violation)
+            else:
+                more[name] = more.get(name, 0) + 1
+    undecided = tuple(_unsettled(case, surely=False)) if cut_off else ()
+    verdict = "broken" if violations else "undecided" if undecided else "holds"
+    return Verdict(verdict, tuple(violations), more, undecided)
+
+
+# How each looks closer.
+
+
+def _before(history: History, task: str, checkpoint_id: int, channel: str, everything: int) -> int | None:
+    """How many events of `channel` are before the cut of `task`: all if it had finished, None if it has no cut."""
+    kept = history.cuts.get((task, checkpoint_id))
+    if kept is not None:
+        return kept.sent[channel] if channel in kept.sent else kept.applied[channel]
+    return everything if history.tasks[task].finished_ns is not None else None
+
+
+def _unbalanced(left: list[object], right: list[object]) -> Iterator[str]:
+    """Reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
+    sent, recorded = Counter(left), Counter(right)
+    for event in recorded - sent:
+        yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
+    for event in sent - recorded:
+        yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
+    if sent == recorded:
+        event = next(one for one, other in zip(left, right, strict=True) if one != other)
+        yield f"{event} is out of order in checkpoint {{}} of {{}}: it was sent in another place than taken"
+
+
+def _folded(case: Case, task: str, digest_after: Callable[[Sequence[Applied]], str | None]) -> Iterator[Violation]:
+    """Ask for the state at each cut of `task`, and compare it where the checkpoint was completed."""
+    history, done = case.history.tasks[task], 0
+    for kept in history.cuts:
+        stretch = [(e[3], e[4]) for e in history.steps[done : kept.step] if e[1] in ("deliver", "end", ">emit")]
+        done = kept.step
+        digest = digest_after(stretch)
+        if digest is not None and digest != kept.digest and kept.checkpoint_id in case.history.completed:
+            yield Violation("CUT", _other_state(task, kept, digest), kept.at_ns)
+
+
+def _other_state(task: str, kept: Cut, digest: str) -> str:
+    return (
+        f"the state of {task} in checkpoint {kept.checkpoint_id} is {kept.digest}; "
+        f"what took effect before the cut makes {digest}"
+    )
+
+
+def _out_of_order(kept: ChannelHistory, given_up: set[int]) -> tuple[object, object] | None:
+    """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint given up."""
+    sent, applied = kept.sent, kept.applied
+    if applied == sent[: len(applied)]:
+        return None
+    ignored = Counter(kept.ignored)
+    turn = iter(sent)
+    for message in applied:
+        for other in turn:
+            if other is message or other == message:
+                break
+            if kind_of(other) not in ("CheckpointBarrier", "CancelBarrier"):
+                return message, other
+            if ignored[other]:
+                ignored[other] -= 1
+            elif cast(Marked, other).checkpoint_id not in given_up:
+                return message, other
+        else:
+            return message, None
+    return None
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _merged(by_channel: list[list[object]]) -> list[object]:
+    """The events of all channels of a source, in the order in which it made them."""
+    if len(by_channel) == 1:
+        return by_channel[0]
+    return sorted((event for events in by_channel for event in events), key=lambda event: cast(Marked, event).sequence)
+
+
+def _not_sent(case: Case, source: str, edge: str, made: list[object], sent: list[object]) -> Iterator[Violation]:
+    """An event that was made before one that was sent must have been sent; the last ones may wait in the outbox."""
+    want, have = Counter(made[: len(sent)]), Counter(sent)
+    for event in want - have:
+        yield Violation("NOLOSS", f"{source} made {event} and never sent it on {edge}", case.history.end_ns)
+    for event in have - want:
+        if have[event] > 1 or event not in made:
+            reason = f"{source} sent {event} {_times(have[event])} on {edge}, and made it {_times(made.count(event))}"
+            yield Violation("NOLOSS", reason, case.history.end_ns)
+
+
+def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:
+    """Watermarks of a channel out of order that took effect while an event ahead of them had not."""
+    ahead: Counter[object] = Counter()  # events sent so far, less those that took effect before the watermark
+    turn, seen = iter(kept.sent), Counter[object]()
+    for mark in kept.applied:
+        if kind_of(mark) != "Watermark":
+            seen[mark] += 1
+            continue
+        for message in turn:
+            if message == mark:
+                break
+            if kind_of(message) == "Event":
+                ahead[message] += 1
+        for event in ahead - seen:
+            reason = f"{mark} took effect on {channel} before {event}, which was sent ahead of it"
+            yield Violation("WM", reason, case.when(channel, mark))
+
+
+def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
+    """Watermarks that the task sent while an open input had promised less."""
+    promised: dict[str, int | None] = dict.fromkeys(case.topology.inputs(name))
+    if not promised:
+        return
+    for at_ns, verb, _, channel, subject in case.history.tasks[name].controls:
+        if verb == "end":
+            promised.pop(cast(str, channel), None)
+        elif kind_of(subject) == "Watermark":
+            mark = cast(Marked, subject).timestamp_ms
+            if verb == "deliver" and channel in promised:
+                before = promised[channel]
+                promised[channel] = mark if before is None else max(before, mark)
+            elif verb == "send":
+                for source, promise in promised.items():
+                    if promise is None or promise < mark:
+                        has = "has promised nothing" if promise is None else f"has promised {promise} only"
+                        yield Violation("WM", f"{name} sent {subject} on {channel}, but {source} {has}", at_ns)
+
+
+def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Violation]:
+    """Barriers of a task that took effect after one of a higher id or epoch, or twice on a channel."""
+    newest, epoch, of_channel = 0, -1, dict.fromkeys(case.topology.inputs(name), 0)
+    for at_ns, verb, _, channel, subject in task.controls:
+        if verb != "block" or channel is None:
+            continue
+        checkpoint_id = cast(int, subject)
+        barrier = case.history.channels[channel].barriers.get(checkpoint_id)
+        its_epoch = cast(Marked, barrier).epoch if barrier is not None else epoch
+        if checkpoint_id < newest or checkpoint_id <= of_channel[channel]:
+            reason = f"barrier {checkpoint_id} took effect at {name} on {channel} after barrier {newest}"
+            yield Violation("ID", reason, at_ns)
+        elif (its_epoch <= epoch) if checkpoint_id > newest else (its_epoch != epoch):
+            reason = f"barrier {checkpoint_id} took effect at {name} with epoch {its_epoch}, after epoch {epoch}"
+            yield Violation("ID", reason, at_ns)
+        newest, epoch = max(newest, checkpoint_id), max(epoch, its_epoch)
+        of_channel[channel] = max(of_channel[channel], checkpoint_id)
+
+
+def _unsettled(case: Case, surely: bool) -> Iterator[str]:
+    """What had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
+    history = case.history
+    if not surely:
+        for checkpoint_id, _ in history.triggers:
+            if checkpoint_id not in history.completed and checkpoint_id not in history.aborted:
+                yield f"checkpoint {checkpoint_id} was triggered and never ends"
+    for name, task in history.tasks.items():
+        for channel, checkpoint_id in task.blocked.items():
+            if surely and checkpoint_id in history.completed:
+                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was completed"
+            elif not surely and checkpoint_id in history.aborted:
+                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was given up"
