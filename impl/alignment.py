@@ -43,6 +43,7 @@ from impl.messages import (
 from impl.reasons import Reason
 
 MAX_INPUTS = 128
+KINDS = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +138,8 @@ class BarrierAligner:
         The highest id completed or given up here; 0 at first. Barriers up to it do nothing any more (rule 6).
     triggered : bool
         Whether every barrier is in and the snapshot is not ended yet.
+    free : set of int
+        The inputs on which an event passes. Always the same set: a gate may look into it before it asks.
     aborts : list of (int, Reason)
         What was given up since the caller last emptied the list; each closes every older id too (rule 10).
 
@@ -160,20 +163,20 @@ class BarrierAligner:
         "_blocked",
         "_bytes_left",
         "_controls",
+        "_fast_limit",
         "_first_ns",
-        "_max_per_input",
-        "_missing",
         "_open",
         "_queues",
         "_ready",
         "_size_of",
+        "_takes",
         "_triggers_ns",
-        "_waits",
         "aborts",
         "alignments_completed",
         "barrier",
         "config",
         "events_released",
+        "free",
         "last_done",
         "max_alignment_duration_ns",
         "triggered",
@@ -183,7 +186,7 @@ class BarrierAligner:
         self, config: BarrierAlignerConfig | None = None, size_of: Callable[[StreamMessage], int] = default_size_of
     ) -> None:
         self.config = config or BarrierAlignerConfig()
-        num_inputs = self.config.num_inputs
+        inputs = range(self.config.num_inputs)
         self.barrier: CheckpointBarrier | None = None
         self.last_done = 0
         self.triggered = False
@@ -191,19 +194,19 @@ class BarrierAligner:
         self.alignments_completed = 0
         self.events_released = 0
         self.max_alignment_duration_ns = 0
-        self._size_of = None if size_of is default_size_of else size_of
-        self._max_per_input = self.config.max_buffer_per_input
+        # An input is in `free`, or in `_blocked`, or in `_ready` (not blocked, with messages to release), or its end
+        # has come. Sets and dicts by index: one that is out of range, a negative one too, aliases no other (A-14).
+        self.free = set(inputs)
+        self._blocked: set[int] = set()
+        self._ready: deque[int] = deque()  # in turn
+        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}  # held, or not released yet
+        self._takes = dict(self._queues)  # the queues of those inputs whose end has not come
+        self._open = len(inputs)  # how many inputs there are whose end has not taken effect
+        self._size_of = size_of
+        # The fast path reads an event's size itself, so it is not for sizes of the caller's own.
+        self._fast_limit = self.config.max_buffer_per_input if size_of is default_size_of else 0
         self._bytes_left = self.config.max_buffer_memory_bytes
         self._controls = 0  # how many of the held messages are no events
-        # All that is held or not released yet, by input. An input that waits (is blocked, or has such messages) has
-        # its queue in `_waits`, one that does not has None there, and one whose end has come is not in there at all.
-        # Dicts, so that an index out of range, a negative one too, never aliases another input (A-14).
-        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in range(num_inputs)}
-        self._waits: dict[int, deque[StreamMessage] | None] = dict.fromkeys(range(num_inputs))
-        self._ready: deque[int] = deque()  # not blocked, something to release; in turn
-        self._blocked: list[int] = []  # in order of their barriers
-        self._open = (1 << num_inputs) - 1  # bit set of the inputs whose end has not taken effect
-        self._missing = 0  # bit set of the inputs that the current checkpoint waits for
         self._first_ns = 0  # when the current checkpoint's first barrier came
         self._triggers_ns: dict[int, int] = {}
 
@@ -234,99 +237,96 @@ class BarrierAligner:
         UnknownMessageError
             If `message` is none of the five kinds.
         """
-        try:
-            queue = self._waits[input_id]
-        except KeyError:
-            raise self._no_input(input_id, message) from None
         if type(message) is Event:
-            if queue is None:
+            if input_id in self.free:
                 return _PASS
-            if self._size_of is None:
+            queue = self._takes.get(input_id)
+            if queue is not None and len(queue) < self._fast_limit:
                 left = self._bytes_left - message.size_bytes
-                if left >= 0 and len(queue) < self._max_per_input:
+                if left >= 0:
                     queue.append(message)
                     self._bytes_left = left
                     return _BUFFERED
             return self._hold(input_id, message)
-        if queue is None:
+        if input_id in self.free:
+            if type(message) is CheckpointBarrier:
+                return self._on_barrier(input_id, message, now_ns)
             return self._step(input_id, message, now_ns)
-        barrier = self.barrier
-        if barrier is not None and not self.triggered and self._is_blocked(input_id):
-            if type(message) is CheckpointBarrier and message.checkpoint_id <= barrier.checkpoint_id:
-                return self._disagrees(message)
-            if type(message) is CancelBarrier and message.checkpoint_id == barrier.checkpoint_id:
-                return self._step(input_id, message, now_ns)
+        current = self.barrier
+        if current is not None and not self.triggered and input_id in self._blocked:
+            if type(message) is CheckpointBarrier and message.checkpoint_id <= current.checkpoint_id:
+                return self._again(message, current)
+            if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
+                return self._on_cancel(message.checkpoint_id)
         return self._hold(input_id, message)
-
-    def _no_input(self, input_id: int, message: StreamMessage) -> InputIndexError | ClosedInputError:
-        if input_id in self._queues:
-            return ClosedInputError(input_id, message)
-        return InputIndexError(input_id, self.config.num_inputs)
 
     def _hold(self, input_id: int, message: StreamMessage) -> AlignmentAction:
         """Put `message` behind what its input holds, unless that passes a limit (protocol rule 7)."""
-        queue = self._queues[input_id]
-        size = (self._size_of or default_size_of)(message)
-        if len(queue) >= self._max_per_input:
+        queue = self._takes.get(input_id)
+        if queue is None:
+            if input_id in self._queues:
+                raise ClosedInputError(input_id, message)
+            raise InputIndexError(input_id, self.config.num_inputs)
+        if type(message) not in KINDS:
+            raise UnknownMessageError(message)
+        if len(queue) >= self.config.max_buffer_per_input:
             return _REFUSED
-        if size > self._bytes_left:
+        left = self._bytes_left - self._size_of(message)
+        if left < 0:
             if self.barrier is not None and not self.triggered:
                 self._give_up(self.barrier.checkpoint_id, Reason.BUFFER_LIMIT)
             return _REFUSED
         queue.append(message)
-        self._bytes_left -= size
+        self._bytes_left = left
         if type(message) is not Event:
             self._controls += 1
             if type(message) is EndOfInput:
-                del self._waits[input_id]
+                del self._takes[input_id]
         return _BUFFERED
 
     def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignmentAction:
-        """What a control message does whose turn it is."""
-        kind = type(message)
-        if kind is CheckpointBarrier:
-            return self._on_barrier(input_id, message, now_ns)  # type: ignore[arg-type]
-        if kind is Watermark:
+        """What a message does, other than an event, whose turn it is."""
+        if type(message) is CheckpointBarrier:
+            return self._on_barrier(input_id, message, now_ns)
+        if type(message) is Watermark:
             return _WATERMARK
-        if kind is CancelBarrier:
-            return self._on_cancel(message.checkpoint_id)  # type: ignore[union-attr]
-        if kind is EndOfInput:
+        if type(message) is CancelBarrier:
+            return self._on_cancel(message.checkpoint_id)
+        if type(message) is EndOfInput:
             return self._on_end(input_id, now_ns)
         raise UnknownMessageError(message)
 
     def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignmentAction:
-        """Protocol rule 6. The input is not blocked."""
+        """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
-        checkpoint_id = barrier.checkpoint_id
-        if current is None:
+        if barrier is not current:
+            checkpoint_id = barrier.checkpoint_id
             if checkpoint_id <= self.last_done:
                 return _IGNORED
-        elif checkpoint_id <= current.checkpoint_id:
-            if checkpoint_id < current.checkpoint_id or (barrier is not current and barrier != current):
-                return self._disagrees(barrier)
-            return self._deliver(input_id, now_ns)
-        else:
-            self._give_up(current.checkpoint_id, Reason.SUBSUMED)
-        self.barrier = barrier
-        self._first_ns = now_ns
-        self._missing = self._open
-        return self._deliver(input_id, now_ns)
+            if current is None or checkpoint_id > current.checkpoint_id:
+                if current is not None:
+                    self._give_up(current.checkpoint_id, Reason.SUBSUMED)
+                self.barrier = barrier
+                self._first_ns = now_ns
+            elif (
+                checkpoint_id < current.checkpoint_id
+                or barrier.epoch != current.epoch
+                or barrier.flags != current.flags
+            ):
+                return self._again(barrier, current)
+        blocked = self._blocked
+        blocked.add(input_id)
+        self.free.discard(input_id)
+        if len(blocked) < self._open:
+            return _BLOCKED
+        return self._all_in(now_ns)
 
-    def _disagrees(self, barrier: CheckpointBarrier) -> AlignmentAction:
-        """A barrier up to the current one that changes nothing, unless it contradicts the current one (A-16)."""
-        current = self.barrier
-        assert current is not None
+    def _again(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
+        """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
         if barrier.checkpoint_id < current.checkpoint_id or barrier == current:
             return _IGNORED
         self._give_up(current.checkpoint_id, Reason.BARRIER_MISMATCH)
         return _ABORTED
-
-    def _deliver(self, input_id: int, now_ns: int) -> AlignmentAction:
-        """The current barrier is in on this input: it waits from here on."""
-        self._blocked.append(input_id)
-        self._waits[input_id] = self._queues[input_id]
-        self._missing &= ~(1 << input_id)
-        return _BLOCKED if self._missing else self._all_in(now_ns)
 
     def _all_in(self, now_ns: int) -> AlignmentAction:
         self.triggered = True
@@ -337,13 +337,12 @@ class BarrierAligner:
 
     def _on_end(self, input_id: int, now_ns: int) -> AlignmentAction:
         """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
-        bit = 1 << input_id
-        self._open &= ~bit
-        self._waits.pop(input_id, None)
-        if self.barrier is None or not self._missing & bit:
+        self._open -= 1
+        self.free.discard(input_id)
+        self._takes.pop(input_id, None)
+        if self.barrier is None or len(self._blocked) < self._open:
             return _ENDED
-        self._missing &= ~bit
-        return _ENDED if self._missing else self._all_in(now_ns)
+        return self._all_in(now_ns)
 
     def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
         """Protocol rule 10."""
@@ -420,18 +419,17 @@ class BarrierAligner:
         self.last_done = checkpoint_id
         self.barrier = None
         self.triggered = False
-        self._missing = 0
         if self._triggers_ns:
             self._triggers_ns = {i: ns for i, ns in self._triggers_ns.items() if i > checkpoint_id}
-        ready = []
+        holding = []
         for input_id in self._blocked:
             if self._queues[input_id]:
-                ready.append(input_id)
+                holding.append(input_id)
             else:
-                self._waits[input_id] = None
+                self.free.add(input_id)
         self._blocked.clear()
-        if ready:
-            self._ready.extend(sorted(ready))
+        if holding:
+            self._ready.extend(sorted(holding))
 
     # What was held.
 
@@ -448,18 +446,18 @@ class BarrierAligner:
         input_id = self._ready.popleft()
         queue = self._queues[input_id]
         message = queue.popleft()
-        self._bytes_left += (self._size_of or default_size_of)(message)
+        self._bytes_left += self._size_of(message)
         if type(message) is Event:
             self.events_released += 1
             action = _DRAIN
         else:
             self._controls -= 1
             action = self._step(input_id, message, now_ns)
-        if not self._is_blocked(input_id):
+        if input_id not in self._blocked:
             if queue:
                 self._ready.append(input_id)
             elif type(message) is not EndOfInput:
-                self._waits[input_id] = None
+                self.free.add(input_id)
         return input_id, message, action
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
@@ -473,16 +471,15 @@ class BarrierAligner:
         self._ready.clear()
         for input_id, queue in runs:
             self.events_released += len(queue)
-            self._queues[input_id] = deque()
-            self._waits[input_id] = None
+            self._queues[input_id] = self._takes[input_id] = deque()
+            self.free.add(input_id)
         self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
         return runs
 
     def drained(self, now_ns: int = 0) -> list[tuple[int, Event]]:
-        """Release the events up to the first message that is none, in the document's form: (input, event) pairs.
+        """Release events, round robin, in the document's form: (input, event) pairs.
 
-        Control messages are stepped as by `drain_next`; if one of them wants something of the caller (a snapshot, an
-        abort, a watermark, an end), use `drain_next` instead, which says so.
+        It stops where a watermark, a barrier, a cancel marker or an end is next: `drain_next` says what that wants.
         """
         events: list[tuple[int, Event]] = []
         while self._ready and type(self._queues[self._ready[0]][0]) is Event:
@@ -539,7 +536,9 @@ class BarrierAligner:
 
     def aligned_input_count(self) -> int:
         """How many inputs have delivered the current checkpoint, closed ones among them; 0 between checkpoints."""
-        return 0 if self.barrier is None else self.config.num_inputs - self._missing.bit_count()
+        if self.barrier is None:
+            return 0
+        return self.config.num_inputs - self._open + len(self._blocked)
 
     def buffered_event_count(self) -> int:
         """How many events are held or not released yet."""
@@ -550,8 +549,9 @@ class BarrierAligner:
         return self.config.max_buffer_memory_bytes - self._bytes_left
 
     def is_buffer_limit_exceeded(self) -> bool:
-        """Whether no input could hold one byte more. Limits are kept, so nothing is ever really beyond one."""
-        return self._bytes_left < 1 or any(len(queue) >= self._max_per_input for queue in self._queues.values())
+        """Whether a limit is reached: not one byte more, or an input full. None is ever passed (protocol rule 7)."""
+        limit = self.config.max_buffer_per_input
+        return self._bytes_left < 1 or any(len(queue) >= limit for queue in self._queues.values())
 
     def is_blocked(self, input_id: int) -> bool:
         """Whether this input has delivered the current barrier.
@@ -563,10 +563,7 @@ class BarrierAligner:
         """
         if input_id not in self._queues:
             raise InputIndexError(input_id, self.config.num_inputs)
-        return self._is_blocked(input_id)
-
-    def _is_blocked(self, input_id: int) -> bool:
-        return self.barrier is not None and bool(self._open & ~self._missing & 1 << input_id)
+        return input_id in self._blocked
 
     def can_take(self, input_id: int) -> bool:
         """Whether this input may be read: it has not ended, and there is room for one message more.
@@ -578,7 +575,7 @@ class BarrierAligner:
         """
         if input_id not in self._queues:
             raise InputIndexError(input_id, self.config.num_inputs)
-        return input_id in self._waits and len(self._queues[input_id]) < self._max_per_input
+        return input_id in self._takes and len(self._queues[input_id]) < self.config.max_buffer_per_input
 
     def metrics(self) -> BarrierAlignerMetrics:
         """The document's counters."""
@@ -601,11 +598,11 @@ class BarrierAligner:
             self.triggered,
             tuple(self.aborts),
             tuple(tuple(queue) for queue in self._queues.values()),
-            tuple(self._waits),
+            tuple(sorted(self.free)),
+            tuple(sorted(self._blocked)),
             tuple(self._ready),
-            tuple(self._blocked),
+            tuple(sorted(self._takes)),
             self._open,
-            self._missing,
             self._first_ns,
             tuple(sorted(self._triggers_ns.items())),
             (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
@@ -619,27 +616,25 @@ class BarrierAligner:
             self.triggered,
             aborts,
             queues,
-            unended,
-            ready,
+            free,
             blocked,
+            ready,
+            takes,
             self._open,
-            self._missing,
             self._first_ns,
             triggers,
             (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
         ) = value  # type: ignore[misc]
-        self.aborts = list(aborts)  # type: ignore[has-type]
+        self.aborts[:] = aborts  # type: ignore[has-type]
         self._queues = dict(enumerate(map(deque, queues)))  # type: ignore[has-type]
+        self.free.clear()  # in place: a gate looks into it
+        self.free.update(free)  # type: ignore[has-type]
+        self._blocked = set(blocked)  # type: ignore[has-type]
         self._ready = deque(ready)  # type: ignore[has-type]
-        self._blocked = list(blocked)  # type: ignore[has-type]
+        self._takes = {i: self._queues[i] for i in takes}  # type: ignore[has-type]
         self._triggers_ns = dict(triggers)  # type: ignore[has-type]
-        self._waits = {
-            i: self._queues[i] if self._queues[i] or i in self._blocked else None
-            for i in unended  # type: ignore[has-type]
-        }
         self._controls = sum(type(message) is not Event for queue in self._queues.values() for message in queue)
         self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
 
     def _held_bytes(self) -> int:
-        size_of = self._size_of or default_size_of
-        return sum(size_of(message) for queue in self._queues.values() for message in queue)
+        return sum(self._size_of(message) for queue in self._queues.values() for message in queue)

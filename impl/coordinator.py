@@ -153,6 +153,8 @@ class CheckpointCoordinator:
         The newest complete id; 0 at first.
     failures_in_row : int
         Checkpoints given up since the last completion.
+    scheduling : bool
+        Whether triggers come by the interval; false once `stop_scheduler` was called.
 
     Examples
     --------
@@ -175,6 +177,7 @@ class CheckpointCoordinator:
         "finished_tasks",
         "last_completed",
         "pending",
+        "scheduling",
         "sources",
         "tasks",
     )
@@ -189,6 +192,7 @@ class CheckpointCoordinator:
         self.finished_tasks: set[str] = set()
         self.last_completed = 0
         self.failures_in_row = 0
+        self.scheduling = True
         self._next_id = 1
         self._triggered_ns: int | None = None
         self._completed_ns: int | None = None
@@ -212,6 +216,10 @@ class CheckpointCoordinator:
         """A periodic injector asks (protocol rule 2): the same as `trigger`, so it may be refused."""
         return self.trigger(now_ns)
 
+    def stop_scheduler(self) -> None:
+        """No more triggers by the interval; what is pending goes on (Flink: `stopCheckpointScheduler`)."""
+        self.scheduling = False
+
     def _refusal(self, now_ns: int) -> Reason | None:
         tolerable = self.config.tolerable_failures
         if tolerable is not None and self.failures_in_row > tolerable:
@@ -227,7 +235,7 @@ class CheckpointCoordinator:
     def _next_trigger_ns(self) -> int | None:
         """max(previous trigger + interval, previous completion + pause); None if none is to come as things are."""
         interval_ns = self.config.interval_ns
-        if interval_ns is None:
+        if interval_ns is None or not self.scheduling:
             return None
         if self._triggered_ns is not None:
             due_ns = self._triggered_ns + interval_ns
@@ -345,6 +353,7 @@ class CheckpointCoordinator:
             tuple(sorted(self.finished_tasks)),
             self.last_completed,
             self.failures_in_row,
+            self.scheduling,
             self._next_id,
             self._triggered_ns,
             self._completed_ns,
@@ -357,6 +366,7 @@ class CheckpointCoordinator:
             finished_tasks,
             self.last_completed,
             self.failures_in_row,
+            self.scheduling,
             self._next_id,
             self._triggered_ns,
             self._completed_ns,

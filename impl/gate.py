@@ -15,15 +15,15 @@ from impl.errors import SnapshotFailedError
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 
-_PASS = AlignmentAction.PASS_THROUGH
-_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
 _BUFFERED = AlignmentAction.BUFFERED
 _BLOCKED = AlignmentAction.BLOCKED
 _TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
-_DRAIN = AlignmentAction.DRAIN_BUFFERED
 _ENDED = AlignmentAction.INPUT_ENDED
+_IGNORED = AlignmentAction.IGNORED
 _REFUSED = AlignmentAction.REFUSED
 _ABORTED = AlignmentAction.ABORTED
+_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
+_DRAIN = AlignmentAction.DRAIN_BUFFERED
 
 
 class GatePort(Protocol):
@@ -72,14 +72,13 @@ class Gate:
     port : GatePort
     """
 
-    __slots__ = ("_aligner_step", "_blocking", "_port_deliver", "aligner", "port")
+    __slots__ = ("_blocking", "_free", "aligner", "port")
 
     def __init__(self, aligner: BarrierAligner, port: GatePort) -> None:
         self.aligner = aligner
         self.port = port
         self._blocking = 0  # the id that inputs wait for; 0 is none
-        self._aligner_step = aligner.process_message
-        self._port_deliver = port.deliver
+        self._free = aligner.free
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         """Give the gate the next message of an input.
@@ -94,10 +93,10 @@ class Gate:
         InputIndexError, ClosedInputError, UnknownMessageError
             As `BarrierAligner.process_message`; nothing changes.
         """
-        action = self._aligner_step(input_id, message, now_ns)
-        if action is _PASS or action is _WATERMARK:
-            self._port_deliver(input_id, message)  # type: ignore[arg-type]
+        if type(message) is Event and input_id in self._free:  # what `process_message` would say, one call less
+            self.port.deliver(input_id, message)
             return True
+        action = self.aligner.process_message(input_id, message, now_ns)
         if action is _BUFFERED:
             self.port.hold(input_id, message)
             return True
@@ -109,11 +108,7 @@ class Gate:
         step = self.aligner.drain_next(now_ns)
         if step is None:
             return False
-        input_id, message, action = step
-        if action is _DRAIN or action is _WATERMARK:
-            self._port_deliver(input_id, message)  # type: ignore[arg-type]
-        else:
-            self._carry_out(input_id, message, action)
+        self._carry_out(*step)
         return True
 
     def release_all(self, now_ns: int) -> int:
@@ -166,7 +161,9 @@ class Gate:
         port = self.port
         if self.aligner.aborts:
             self._tell_aborts()
-        if action is _BLOCKED:
+        if action is _DRAIN or action is _WATERMARK:
+            port.deliver(input_id, message)  # type: ignore[arg-type]
+        elif action is _BLOCKED:
             self._block(input_id)
         elif action is _ENDED:
             port.end_input(input_id)
@@ -176,7 +173,7 @@ class Gate:
             else:
                 self._block(input_id)
             self._take_snapshot()
-        elif action is not _REFUSED and not (action is _ABORTED and type(message) is not CheckpointBarrier):
+        elif action is _IGNORED or (action is _ABORTED and type(message) is CheckpointBarrier):
             port.ignore(input_id, message)
 
     def _block(self, input_id: int) -> None:
