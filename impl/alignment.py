@@ -253,7 +253,7 @@ class BarrierAligner:
                 return self._on_barrier(input_id, message, now_ns)
             return self._step(input_id, message, now_ns)
         current = self.barrier
-        if current is not None and not self.triggered and input_id in self._blocked:
+        if current is not None and not self.triggered and input_id in self._blocked and input_id in self._takes:
             if type(message) is CheckpointBarrier and message.checkpoint_id <= current.checkpoint_id:
                 return self._again(message, current)
             if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
@@ -273,7 +273,7 @@ class BarrierAligner:
             return _REFUSED
         left = self._bytes_left - self._size_of(message)
         if left < 0:
-            if self.barrier is not None and not self.triggered:
+            if self.barrier is not None and not self.triggered and not self._ready:
                 self._give_up(self.barrier.checkpoint_id, Reason.BUFFER_LIMIT)
             return _REFUSED
         queue.append(message)

@@ -308,9 +308,9 @@ class CheckpointCoordinator:
         self._known(task)
         self.finished_tasks.add(task)
         actions: Actions = ()
-        for checkpoint_id, pending in sorted(self.pending.items(), reverse=True):
+        for checkpoint_id, pending in list(self.pending.items()):
             pending.outstanding.discard(task)
-            if not pending.outstanding and checkpoint_id in self.pending:
+            if not pending.outstanding:
                 actions += self._complete(checkpoint_id, now_ns)
         return actions
 

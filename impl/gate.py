@@ -135,6 +135,10 @@ class Gate:
         self._tell_aborts()
         return acted
 
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
+        """Say when a checkpoint was triggered: its deadline counts from there, the same on every task (rule 11)."""
+        self.aligner.note_trigger(checkpoint_id, triggered_ns)
+
     def next_deadline_ns(self) -> int | None:
         """When `on_time` will next have something to do; None if nothing waits."""
         return self.aligner.next_deadline_ns()

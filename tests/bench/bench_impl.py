@@ -1,0 +1,302 @@
+"""What the machines of `impl` cost, as multiples of an empty bound-method call measured in the same run.
+
+    python -m tests.bench.bench_impl [--repeats N]
+
+Each figure is the least of interleaved repeats, less the loop around it. The documents' targets are nanoseconds of
+compiled code; ours are ratios, which move less with the machine. A row without a target is there to be watched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections import deque
+from itertools import repeat
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, NamedTuple
+
+from impl import (
+    BarrierAligner,
+    BarrierAlignerConfig,
+    BarrierInjectorConfig,
+    CheckpointBarrier,
+    CheckpointBarrierInjector,
+    Event,
+    Gate,
+    InjectBarrierCommand,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = 20_000
+ROOMY = 2**60
+
+
+class Row(NamedTuple):
+    """One line of the table: a measurement in ns, and what it is to be at most."""
+
+    name: str
+    ns: float
+    target: float | None  # as a multiple of the floor
+    note: str = ""
+
+
+class Empty:
+    """The floor: a bound method that does nothing with two arguments."""
+
+    __slots__ = ()
+
+    def call(self, input_id: int, message: object) -> None:
+        """Nothing."""
+
+
+class NullPort:
+    """A port that does nothing, so that only the gate is measured."""
+
+    def _nothing(self, *_: object) -> None: ...
+
+    deliver = end_input = snapshot = forward = complete = decline = cancel = hold = block = resume = ignore = _nothing
+
+
+def _timed(work: Callable[[], None], rounds: int) -> float:
+    begin = perf_counter_ns()
+    work()
+    return (perf_counter_ns() - begin) / rounds
+
+
+def loop() -> float:
+    """The loop alone."""
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        pass
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def floor() -> float:
+    """An empty call."""
+    call, event = Empty().call, Event("a", 1)
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        call(0, event)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_poll_barrier_no_pending() -> float:
+    """An idle poll."""
+    poll = CheckpointBarrierInjector(BarrierInjectorConfig(None)).poll_barrier
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        poll(0)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_poll_barrier_with_pending() -> float:
+    """A poll that finds a command."""
+    injector = CheckpointBarrierInjector(BarrierInjectorConfig(None))
+    inject, poll = injector.coordinator_handle().inject, injector.poll_barrier
+    spent = 0
+    for n in range(1, 2001):
+        inject(InjectBarrierCommand(n, n))
+        begin = perf_counter_ns()
+        poll(0)
+        spent += perf_counter_ns() - begin
+    clock = min(perf_counter_ns() - perf_counter_ns() for _ in range(10))
+    return spent / 2000 + clock
+
+
+def bench_barrier_injection_throughput() -> float:
+    """Inject and poll, both."""
+    injector = CheckpointBarrierInjector(BarrierInjectorConfig(None))
+    inject, poll = injector.coordinator_handle().inject, injector.poll_barrier
+    commands = [InjectBarrierCommand(n, n) for n in range(1, ROUNDS + 1)]
+    begin = perf_counter_ns()
+    for command in commands:
+        inject(command)
+        poll(0)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_barrier_processing() -> float:
+    """Receive a barrier on one input, snapshot, forward, complete, through a gate."""
+    offer = Gate(BarrierAligner(BarrierAlignerConfig(num_inputs=1)), NullPort()).offer
+    barriers = [CheckpointBarrier(n, n) for n in range(1, ROUNDS + 1)]
+    begin = perf_counter_ns()
+    for barrier in barriers:
+        offer(0, barrier, 0)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_stream_message_push_pop() -> float:
+    """Through a queue and out again."""
+    queue: deque[Event] = deque()
+    push, pop, event = queue.append, queue.popleft, Event("a", 1)
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        push(event)
+        pop()
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_pass_through() -> float:
+    """An event, nothing under way."""
+    process, event = BarrierAligner().process_message, Event("a", 1)
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        process(0, event)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_pass_through_while_aligning() -> float:
+    """An event on the input that is still to deliver."""
+    aligner = BarrierAligner()
+    aligner.process_message(1, CheckpointBarrier(1, 1))
+    process, event = aligner.process_message, Event("a", 1)
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        process(0, event)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_event_buffering() -> float:
+    """An event behind its input's barrier."""
+    aligner = BarrierAligner()
+    aligner.process_message(0, CheckpointBarrier(1, 1))
+    process, event = aligner.process_message, Event("a", 1)
+    begin = perf_counter_ns()
+    for _ in repeat(None, ROUNDS):
+        process(0, event)
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_single_input_alignment() -> float:
+    """A barrier on the only input, and complete."""
+    aligner = BarrierAligner(BarrierAlignerConfig(num_inputs=1))
+    process, complete = aligner.process_message, aligner.complete_alignment
+    barriers = [CheckpointBarrier(n, n) for n in range(1, ROUNDS + 1)]
+    begin = perf_counter_ns()
+    for barrier in barriers:
+        process(0, barrier)
+        complete()
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def bench_two_input_alignment() -> float:
+    """A barrier on each of two inputs, and complete."""
+    aligner = BarrierAligner()
+    process, complete = aligner.process_message, aligner.complete_alignment
+    barriers = [CheckpointBarrier(n, n) for n in range(1, ROUNDS + 1)]
+    begin = perf_counter_ns()
+    for barrier in barriers:
+        process(0, barrier)
+        process(1, barrier)
+        complete()
+    return (perf_counter_ns() - begin) / ROUNDS
+
+
+def _holding(events: int) -> BarrierAligner:
+    aligner = BarrierAligner(BarrierAlignerConfig(2, 2 * events, ROOMY))
+    aligner.process_message(0, CheckpointBarrier(1, 1))
+    for sequence in range(events):
+        aligner.process_message(0, Event("a", sequence))
+    aligner.process_message(1, CheckpointBarrier(1, 1))
+    return aligner
+
+
+def _drain(events: int) -> float:
+    aligner = _holding(events)
+    begin = perf_counter_ns()
+    aligner.complete_alignment()
+    runs = aligner.drain_runs()
+    spent = perf_counter_ns() - begin
+    assert sum(len(queue) for _, queue in runs) == events
+    return spent / events
+
+
+def bench_buffer_drain_10k() -> float:
+    """Release 10,000 held events as runs; per event."""
+    return _drain(10_000)
+
+
+def bench_alignment_with_100k_buffered() -> float:
+    """Release 100,000 held events as runs; per event."""
+    return _drain(100_000)
+
+
+def bench_drain_next_10k() -> float:
+    """Release 10,000 held events one by one; per event."""
+    aligner = _holding(10_000)
+    begin = perf_counter_ns()
+    aligner.complete_alignment()
+    while aligner.drain_next() is not None:
+        pass
+    return (perf_counter_ns() - begin) / 10_000
+
+
+# Name, what is measured, target as a multiple of the floor (None: watched only), whether the loop is to be taken off.
+BENCHES: tuple[tuple[str, Callable[[], float], float | None, bool], ...] = (
+    ("bench_poll_barrier_no_pending", bench_poll_barrier_no_pending, 1.6, True),
+    ("bench_poll_barrier_with_pending", bench_poll_barrier_with_pending, None, False),
+    ("bench_barrier_injection_throughput", bench_barrier_injection_throughput, None, True),
+    ("bench_barrier_processing", bench_barrier_processing, None, True),
+    ("bench_stream_message_push_pop", bench_stream_message_push_pop, None, True),
+    ("bench_pass_through", bench_pass_through, 2.0, True),
+    ("bench_pass_through_while_aligning", bench_pass_through_while_aligning, 2.0, True),
+    ("bench_event_buffering", bench_event_buffering, 3.0, True),
+    ("bench_single_input_alignment", bench_single_input_alignment, None, True),
+    ("bench_two_input_alignment", bench_two_input_alignment, 15.0, True),
+    ("bench_buffer_drain_10k", bench_buffer_drain_10k, None, False),
+    ("bench_alignment_with_100k_buffered", bench_alignment_with_100k_buffered, None, False),
+    ("bench_drain_next_10k", bench_drain_next_10k, None, False),
+)
+DRAIN_NS = 50.0  # 20 million events a second
+DRAINS = ("bench_buffer_drain_10k", "bench_alignment_with_100k_buffered")
+
+
+def measure(repeats: int) -> tuple[float, list[Row]]:
+    """The floor in ns, and a row for each benchmark: the least of interleaved repeats."""
+    loops: list[float] = []
+    floors: list[float] = []
+    spent: dict[str, list[float]] = {name: [] for name, *_ in BENCHES}
+    gc.disable()
+    try:
+        for _ in range(repeats):
+            loops.append(loop())
+            floors.append(floor())
+            for name, bench, _target, _less_loop in BENCHES:
+                spent[name].append(bench())
+            gc.collect()
+    finally:
+        gc.enable()
+    empty = min(loops)
+    rows = [
+        Row(name, min(spent[name]) - (empty if less_loop else 0.0), target)
+        for name, _bench, target, less_loop in BENCHES
+    ]
+    return min(floors) - empty, rows
+
+
+def main() -> int:
+    """Print the table; 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=15, metavar="N", help="interleaved repeats (default: 15)")
+    floor_ns, rows = measure(parser.parse_args().repeats)
+    print(f"{'floor: an empty bound-method call':<38} {floor_ns:8.1f} ns")
+    missed = 0
+    for row in rows:
+        ratio = row.ns / floor_ns
+        if row.name in DRAINS:
+            ok = row.ns <= DRAIN_NS
+            target = f">= 20 M/s: {1000 / row.ns:.0f} M/s {'ok' if ok else 'MISSED'}"
+        elif row.target is None:
+            ok, target = True, ""
+        else:
+            ok = ratio <= row.target
+            target = f"<= {row.target:g}x {'ok' if ok else 'MISSED'}"
+        missed += not ok
+        print(f"{row.name:<38} {row.ns:8.1f} ns {ratio:6.1f}x  {target}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
