@@ -17,7 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 from model.topology import Topology
 
@@ -116,6 +116,7 @@ class ChannelHistory:
         "barriers",
         "deepest",
         "deepest_ns",
+        "end",
         "ignored",
         "most_held",
         "most_held_ns",
@@ -132,6 +133,7 @@ class ChannelHistory:
         self.ignored: list[object] = []
         self.waiting: deque[object] = deque()
         self.barriers: dict[int, object] = {}  # the first sent of each id
+        self.end: int | None = None  # how many messages had been sent with the first end of input
         self.sent_controls = 0  # how many of `sent` are no events
         self.applied_controls = 0
         self.deepest = self.deepest_ns = 0
@@ -212,6 +214,17 @@ class TaskHistory:
         self.finished_ns: int | None = None
 
 
+class Completion(NamedTuple):
+    """When a checkpoint was completed, and which tasks had no snapshot or no acknowledgement of it by then.
+
+    A task that had finished owes nothing, unless the checkpoint had begun there before.
+    """
+
+    at_ns: int
+    without_snapshot: tuple[str, ...]
+    without_ack: tuple[str, ...]
+
+
 class History:
     """A journal, grouped. Made by `of`.
 
@@ -225,10 +238,14 @@ class History:
         What was recorded as in flight; nothing in aligned checkpoints.
     triggers : list of (id, time)
         As the coordinator began them.
-    completed : dict of id to (time, set of str)
-        When, and which tasks had a snapshot of it or had finished by then.
+    ends : list of (id, verb, time)
+        Every ``"completed"`` and ``"aborted"`` of the coordinator, in order.
+    completed : dict of id to Completion
+        When each was completed first, and whose part was missing.
     aborted : dict of id to (time, reason)
     acks : dict of (task, id) to time
+    begun : set of (task, id)
+        Which tasks saw a barrier of the checkpoint take effect, or forwarded one.
     end_ns : int
         The time of the last entry.
     """
@@ -236,10 +253,12 @@ class History:
     __slots__ = (
         "aborted",
         "acks",
+        "begun",
         "channels",
         "completed",
         "cuts",
         "end_ns",
+        "ends",
         "recorded",
         "tasks",
         "topology",
@@ -253,9 +272,11 @@ class History:
         self.cuts: dict[tuple[str, int], Cut] = {}
         self.recorded: dict[tuple[str, int], list[object]] = {}
         self.triggers: list[tuple[int, int]] = []
-        self.completed: dict[int, tuple[int, frozenset[str]]] = {}
+        self.ends: list[tuple[int, str, int]] = []
+        self.completed: dict[int, Completion] = {}
         self.aborted: dict[int, tuple[int, str]] = {}
         self.acks: dict[tuple[str, int], int] = {}
+        self.begun: set[tuple[str, int]] = set()
         self.end_ns = 0
 
     @classmethod
@@ -306,6 +327,8 @@ class History:
                         channel.sent_controls += 1
                         if kind_of(subject) == "CheckpointBarrier":
                             channel.barriers.setdefault(cast(Marked, subject).checkpoint_id, subject)
+                        elif kind_of(subject) == "EndOfInput" and channel.end is None:
+                            channel.end = len(sent)
             elif verb == "take":
                 channels[name].taken.append(subject)  # type: ignore[index]
             elif verb == "deliver":
@@ -373,8 +396,9 @@ def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None
     waiting = channel.waiting
     while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
         task.held_bytes -= size_of(waiting.popleft())
-    if waiting and waiting[0] == message:
-        task.held_bytes -= size_of(waiting.popleft())
+    if message in waiting:  # the first, unless something overtook it
+        waiting.remove(message)
+        task.held_bytes -= size_of(message)
 
 
 # The rare verbs, each told the entry and the one before it.
@@ -414,6 +438,7 @@ def _block(history: History, entry: Entry, previous: Entry | None) -> None:
     channel.applied_controls += 1
     _let_go(channel, task, barrier)
     task.blocked[cast(str, name)] = checkpoint_id
+    history.begun.add((node, checkpoint_id))
     task.steps.append(entry)
     task.controls.append(entry)
 
@@ -454,6 +479,10 @@ def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
     history.tasks[entry[2]].given_up.add(cast(int, entry[4]))
 
 
+def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.begun.add((entry[2], cast(Marked, entry[4]).checkpoint_id))
+
+
 def _trigger(history: History, entry: Entry, previous: Entry | None) -> None:
     history.triggers.append((cast(int, entry[4]), entry[0]))
 
@@ -470,22 +499,26 @@ def _finish(history: History, entry: Entry, previous: Entry | None) -> None:
 
 def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id = cast(int, entry[4])
-    done = frozenset(
-        name
-        for name, task in history.tasks.items()
-        if task.finished_ns is not None or (name, checkpoint_id) in history.cuts
-    )
-    history.completed.setdefault(checkpoint_id, (entry[0], done))
+    history.ends.append((checkpoint_id, "completed", entry[0]))
+    if checkpoint_id not in history.completed:
+        finished = {name for name, task in history.tasks.items() if task.finished_ns is not None}
+        parts = [(name, checkpoint_id) for name in history.tasks]
+        history.completed[checkpoint_id] = Completion(
+            entry[0],
+            tuple(p[0] for p in parts if p not in history.cuts and (p in history.begun or p[0] not in finished)),
+            tuple(p[0] for p in parts if p not in history.acks and p[0] not in finished),
+        )
 
 
 def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id, reason = cast(tuple[int, str], entry[4])
+    history.ends.append((checkpoint_id, "aborted", entry[0]))
     history.aborted.setdefault(checkpoint_id, (entry[0], reason))
 
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">watermark", ">inject", ">decline", ">expire", ">abort", ">stall", ">resume", "forward", "complete"), _nothing
+        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"), _nothing
     ),
     "end": _end,
     "ignore": _ignore,
@@ -495,6 +528,7 @@ _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     "capture": _capture,
     "decline": _decline,
     "cancel": _cancel,
+    "forward": _forward,
     ">trigger": _trigger,
     ">ack": _ack,
     ">finish": _finish,

@@ -131,7 +131,7 @@ def cut(case: Case) -> Iterator[Violation]:
         sender, receiver = case.topology.ends(channel)
         sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
         in_step = applied == sent[: len(applied)]
-        for checkpoint_id, (at_ns, _) in history.completed.items():
+        for checkpoint_id, (at_ns, _, _) in history.completed.items():
             sent_count = _before(history, sender, checkpoint_id, channel, len(sent))
             applied_count = _before(history, receiver, checkpoint_id, channel, len(applied))
             if sent_count is None or applied_count is None:
@@ -149,13 +149,18 @@ def cut(case: Case) -> Iterator[Violation]:
 
 
 def fifo(case: Case) -> Iterator[Violation]:
-    """Messages leave a channel, and take effect, in the order in which they were sent; a source sends in its order."""
+    """Messages leave a channel and take effect in the order in which they were sent, of which the end is the last.
+
+    What a source sends is in the order of its sequence.
+    """
     for channel, kept in case.history.channels.items():
         sent, taken = kept.sent, kept.taken
         if taken != sent[: len(taken)]:
             index = next(i for i, m in enumerate(taken) if i >= len(sent) or m != sent[i])
             turn = f"{sent[index]} was next" if index < len(sent) else "nothing more was sent"
             yield Violation("FIFO", f"{taken[index]} was taken from {channel} where {turn}", case.history.end_ns)
+        for message in sent[kept.end :][:1] if kept.end is not None else ():
+            yield Violation("FIFO", f"{message} was sent on {channel} after the end", case.history.end_ns)
         wrong = case.out_of_order(channel)
         if wrong is not None:
             message, turn = wrong[0], f"{wrong[1]} was next" if wrong[1] is not None else "nothing more was sent"
@@ -170,19 +175,23 @@ def fifo(case: Case) -> Iterator[Violation]:
 
 
 def once(case: Case) -> Iterator[Violation]:
-    """At most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had finished."""
+    """At most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had finished.
+
+    Each is acknowledged before the checkpoint counts as complete (protocol rule 20).
+    """
     for name, task in case.history.tasks.items():
         for checkpoint_id, count in Counter(each.checkpoint_id for each in task.cuts).items():
             if count > 1:
                 at_ns = [each.at_ns for each in task.cuts if each.checkpoint_id == checkpoint_id][1]
                 yield Violation("ONCE", f"{name} took {count} snapshots of checkpoint {checkpoint_id}", at_ns)
-    for checkpoint_id, (at_ns, done) in case.history.completed.items():
-        for name in case.topology.tasks:
-            if name not in done:
-                reason = (
-                    f"checkpoint {checkpoint_id} was completed without a snapshot of {name}, which had not finished"
-                )
-                yield Violation("ONCE", reason, at_ns)
+    for checkpoint_id, completion in case.history.completed.items():
+        for what, names in (
+            ("a snapshot", completion.without_snapshot),
+            ("the acknowledgement", completion.without_ack),
+        ):
+            for name in names:
+                reason = f"checkpoint {checkpoint_id} was completed without {what} of {name}"
+                yield Violation("ONCE", reason, completion.at_ns)
 
 
 def fwd(case: Case) -> Iterator[Violation]:
@@ -221,25 +230,36 @@ def fwd(case: Case) -> Iterator[Violation]:
 
 
 def noloss(case: Case) -> Iterator[Violation]:
-    """Every event taken from a channel takes effect exactly once, or is still held; every event made is sent."""
-    for channel in case.topology.channels:
+    """All that is taken from a channel has its effect, exactly once, or is still held; every event made is sent.
+
+    A barrier or cancel may have none of its own if it is ignored, or its checkpoint given up.
+    """
+    for channel, kept in case.history.channels.items():
+        if kept.taken == [*kept.applied, *kept.waiting]:
+            continue
         taken = case.events(channel, "taken")
         settled = case.events(channel, "applied") + case.events(channel, "waiting")
-        if settled != taken:
+        in_hand = taken[len(settled) :]  # a run that was cut off may end before a full gate took its last message
+        if settled != taken and not (case.cut_off and len(in_hand) == 1 and settled == taken[:-1]):
             want, have = Counter(taken), Counter(settled)
             for event in want - have:
-                reason = f"{event} was taken from {channel} and took effect {_times(have[event])}"
+                effect = f"took effect {_times(have[event])}" if have[event] else "never took effect"
+                reason = f"{event} was taken {_times(want[event])} from {channel} and {effect}"
                 yield Violation("NOLOSS", reason, case.history.end_ns)
             for event in have - want:
                 reason = f"{event} took effect on {channel} {_times(have[event])}, and was taken {_times(want[event])}"
                 yield Violation("NOLOSS", reason, case.when(channel, event))
+        yield from _swallowed(case, channel)
     for source in case.topology.sources:
         made = [step[4] for step in case.history.tasks[source].steps if step[1] == ">emit"]
+        outputs_of = case.topology.outputs(source)
         for edge, exchange, outputs in case.topology.output_groups(source):
-            by_channel = [case.events(case.topology.outputs(source)[index], "sent") for index in outputs]
+            by_channel = [case.events(outputs_of[index], "sent") for index in outputs]
             for sent in by_channel if exchange == "broadcast" else [_merged(by_channel)]:
-                if sent != made[: len(sent)]:
-                    yield from _not_sent(case, source, edge, made, sent)
+                ended = all(case.history.channels[outputs_of[index]].end is not None for index in outputs)
+                due = made if ended else made[: len(sent)]  # the last ones may wait in the outbox
+                if sent != due:
+                    yield from _not_sent(case, source, edge, due, sent)
 
 
 def wm(case: Case) -> Iterator[Violation]:
@@ -257,12 +277,20 @@ def wm(case: Case) -> Iterator[Violation]:
 
 
 def ids(case: Case) -> Iterator[Violation]:
-    """Ids and epochs that take effect at a task strictly increase; an id is never triggered twice."""
+    """Ids and epochs that take effect at a task strictly increase; so do those triggered, and those completed."""
     last = 0
     for checkpoint_id, at_ns in case.history.triggers:
         if checkpoint_id <= last:
             reason = f"checkpoint {checkpoint_id} was triggered after {last}; ids begin with 1 and strictly increase"
             yield Violation("ID", reason, at_ns)
+        last = max(last, checkpoint_id)
+    triggered, last = {checkpoint_id for checkpoint_id, _ in case.history.triggers}, 0
+    for checkpoint_id, completion in case.history.completed.items():
+        if checkpoint_id < last:
+            reason = f"checkpoint {checkpoint_id} was completed after {last}, which drops every older one"
+            yield Violation("ID", reason, completion.at_ns)
+        if checkpoint_id not in triggered:
+            yield Violation("ID", f"checkpoint {checkpoint_id} was completed and never triggered", completion.at_ns)
         last = max(last, checkpoint_id)
     for name, task in case.history.tasks.items():
         yield from _barriers_go_back(case, name, task)
@@ -273,11 +301,14 @@ def ids(case: Case) -> Iterator[Violation]:
 
 
 def live(case: Case) -> Iterator[Violation]:
-    """Every checkpoint that was triggered ends, in one way; nothing waits for one that has ended; nothing is stuck."""
+    """Every checkpoint that was triggered ends, once; nothing waits for one that has ended; nothing is stuck."""
     history = case.history
-    for checkpoint_id in history.completed.keys() & history.aborted.keys():
-        reason = f"checkpoint {checkpoint_id} was both completed and given up"
-        yield Violation("LIVE", reason, max(history.completed[checkpoint_id][0], history.aborted[checkpoint_id][0]))
+    ended: dict[int, str] = {}
+    for checkpoint_id, verb, at_ns in history.ends:
+        if checkpoint_id in ended:
+            reason = f"checkpoint {checkpoint_id} was {verb} after it was {ended[checkpoint_id]}"
+            yield Violation("LIVE", reason, at_ns)
+        ended.setdefault(checkpoint_id, verb)
     for reason in _unsettled(case, surely=True):
         yield Violation("LIVE", reason, history.end_ns)
     if not case.cut_off:
@@ -434,15 +465,27 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
     return sorted((event for events in by_channel for event in events), key=lambda event: cast(Marked, event).sequence)
 
 
-def _not_sent(case: Case, source: str, edge: str, made: list[object], sent: list[object]) -> Iterator[Violation]:
-    """An event that was made before one that was sent must have been sent; the last ones may wait in the outbox."""
-    want, have = Counter(made[: len(sent)]), Counter(sent)
-    for event in want - have:
-        yield Violation("NOLOSS", f"{source} made {event} and never sent it on {edge}", case.history.end_ns)
-    for event in have - want:
-        if have[event] > 1 or event not in made:
-            reason = f"{source} sent {event} {_times(have[event])} on {edge}, and made it {_times(made.count(event))}"
-            yield Violation("NOLOSS", reason, case.history.end_ns)
+def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:
+    """What a source `sent` on an edge is not what was `due`."""
+    want, have = Counter(due), Counter(sent)
+    for event in (want - have) + (have - want):
+        reason = f"{source} made {event} {_times(want[event])} and sent it {_times(have[event])} on {edge}"
+        yield Violation("NOLOSS", reason, case.history.end_ns)
+    if want == have:
+        event = next(one for one, other in zip(due, sent, strict=True) if one != other)
+        reason = f"{source} made {event} in another place than it sent it on {edge}"
+        yield Violation("NOLOSS", reason, case.history.end_ns)
+
+
+def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
+    """Watermarks, barriers, cancels and ends that were taken and came to nothing."""
+    kept = case.history.channels[channel]
+    settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
+    given_up = case.history.tasks[case.topology.ends(channel)[1]].given_up
+    for message, count in (Counter(m for m in kept.taken if kind_of(m) != "Event") - settled).items():
+        if kind_of(message) in ("Watermark", "EndOfInput") or cast(Marked, message).checkpoint_id not in given_up:
+            if not (case.cut_off and count == 1 and message == kept.taken[-1]):
+                yield Violation("NOLOSS", f"{message} was taken from {channel} and had no effect", case.history.end_ns)
 
 
 def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:

@@ -440,7 +440,7 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
                     promised[channel] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
                     advance()
                 else:
-                    del promised[channel]
+                    promised.pop(channel, None)  # a broken journal may end a channel twice
                     _run(operator.on_end(index[channel]))
                     advance()
             return digest(operator.checkpoint())

@@ -1,0 +1,278 @@
+"""A small untimed dataflow: the tasks of `impl` on bounded channels, moved in any order, with a journal.
+
+Each move takes a millisecond. What is broken on purpose is a hook, so that a test can say which sentence it bends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from impl.alignment import BarrierAligner, BarrierAlignerConfig
+from impl.coordinator import AbortTask, Aborted, CheckpointCoordinator, Completed, CoordinatorConfig, Inject
+from impl.messages import Event
+from impl.reasons import Reason
+from impl.task import Acknowledge, OperatorTask, OutputExchange, SourceTask
+from model.history import COORDINATOR, Entry, History
+from model.invariants import Limits, Verdict, judge
+from model.operators import Kind, make, refolding
+from model.topology import Topology
+
+NS_PER_MOVE = 1_000_000
+KINDS = {"map": "map", "flat": "flat_map", "keep": "filter", "sum": "aggregate", "win": "window", "join": "join"}
+
+
+def topology_named(text: str, **parallelism: int) -> Topology:
+    """`text` expanded; an edge into ``sum`` goes by key."""
+    hashed = {edge: "hash" for edge in text.split() if edge.endswith("->sum")}
+    return Topology.parse(text, parallelism, hashed)
+
+
+class World:
+    """One run in the making.
+
+    Parameters
+    ----------
+    topology : Topology
+        An operator's name says its kind (`KINDS`); others are unions, or sinks where nothing follows.
+    choose : callable
+        Told how many moves there are, answers which one comes next.
+    events, checkpoints, aborts : int
+        How many each source makes, how many are triggered, how many of those the coordinator gives up.
+    capacity : int
+        Messages a channel has room for.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        choose: Callable[[int], int],
+        events: int = 4,
+        checkpoints: int = 2,
+        aborts: int = 0,
+        capacity: int = 2,
+        max_buffer_per_input: int = 3,
+        max_buffer_memory_bytes: int = 1000,
+    ) -> None:
+        self.topology, self.choose = topology, choose
+        self.entries: list[Entry] = []
+        self.now = 0
+        self.channels: dict[str, deque] = {channel: deque() for channel in topology.channels}
+        self.capacity, self.checkpoints, self.aborts = capacity, checkpoints, aborts
+        self.left = dict.fromkeys(topology.sources, events)
+        self.next_watermark = dict.fromkeys(topology.sources, 2)
+        self.limits = Limits(dict.fromkeys(topology.channels, capacity), max_buffer_per_input, max_buffer_memory_bytes)
+        self.reports: dict[str, deque] = {task: deque() for task in topology.tasks}
+        self.orders: dict[str, deque] = {task: deque() for task in topology.tasks}
+        self.in_hand: dict[str, tuple] = {}
+        self.coordinator = CheckpointCoordinator(
+            CoordinatorConfig(interval_ns=None, max_concurrent=checkpoints or 1, tolerable_failures=checkpoints),
+            topology.tasks,
+            topology.sources,
+        )
+        self.tasks = {name: self._task(name) for name in topology.tasks}
+
+    def operator(self, name: str) -> Kind:
+        """A new operator for the task `name`."""
+        kind = KINDS.get(self.topology.operator_of(name), "union" if self.topology.outputs(name) else "sink")
+        own = {"window_ms": 3} if kind in ("window", "join") else {}
+        sides, inputs = self.topology.input_sides(name), len(self.topology.inputs(name))
+        return make(kind, name=name, inputs=inputs, sides=sides, **own)
+
+    def run(self, most: int = 100_000) -> World:
+        """Move until nothing moves, at most `most` times."""
+        for _ in range(most):
+            moves = self.moves()
+            if not moves:
+                break
+            self.now += NS_PER_MOVE
+            moves[self.choose(len(moves))]()
+        return self
+
+    def verdict(self, cut_off: bool = False) -> Verdict:
+        """What the invariants say, with every state computed again."""
+        return judge_entries(self.entries, self.topology, self.limits, self, cut_off)
+
+    # The moves.
+
+    def moves(self) -> list[Callable[[], None]]:
+        """All that can happen now."""
+        moves: list[Callable[[], None]] = []
+        if self.coordinator and self.checkpoints and any(self.left.values()):
+            moves.append(self.trigger)
+        for name, task in self.tasks.items():
+            if task.outbox:
+                if self.has_room(name):
+                    moves.append(lambda name=name: self.push(name))
+            elif name in self.left:
+                if self.left[name]:
+                    moves += [lambda name=name: self.emit(name), lambda name=name: self.watermark(name)]
+                elif not task.finished:
+                    moves.append(lambda name=name: self.finish(name))
+            elif task.gate.has_released or name in self.in_hand:
+                moves.append(lambda name=name: self.release(name))
+            else:
+                for index, channel in enumerate(self.topology.inputs(name)):
+                    if self.channels[channel] and task.can_take(index):
+                        moves.append(lambda name=name, index=index: self.deliver(name, index))
+            if self.reports[name]:
+                moves.append(lambda name=name: self.hear(name))
+            if self.orders[name]:
+                moves.append(lambda name=name: self.obey(name))
+        if self.aborts and self.coordinator.pending:
+            moves.append(self.give_up)
+        return moves
+
+    def trigger(self) -> None:
+        """The coordinator begins a checkpoint."""
+        self.checkpoints -= 1
+        self.carry_out(self.coordinator.trigger(self.now))
+
+    def give_up(self) -> None:
+        """The coordinator gives the newest checkpoint up."""
+        self.aborts -= 1
+        self.carry_out(self.coordinator.abort(max(self.coordinator.pending), Reason.EXPIRED, self.now))
+
+    def emit(self, name: str) -> None:
+        """A source makes its next event."""
+        task = self.tasks[name]
+        at = task.position
+        event = Event(name, at, key=at % 3, value=at, timestamp_ms=at, size_bytes=1 + at % 2)
+        self.note(">emit", name, None, event)
+        self.left[name] -= 1
+        task.emit(event)
+        self.settle(name)
+
+    def watermark(self, name: str) -> None:
+        """A source promises; each promise costs it an event, so that a run ends."""
+        self.next_watermark[name] += 2
+        self.note(">watermark", name, None, self.next_watermark[name] - 2)
+        self.left[name] -= 1
+        self.tasks[name].emit_watermark(self.next_watermark[name] - 2)
+        self.settle(name)
+
+    def finish(self, name: str) -> None:
+        """A source ends."""
+        self.note(">finish", name, None, None)
+        self.tasks[name].end()
+        self.carry_out(self.coordinator.finished(name, self.now))
+        self.settle(name)
+
+    def deliver(self, name: str, index: int) -> None:
+        """A task takes the head of a channel."""
+        channel = self.topology.inputs(name)[index]
+        self.note(">deliver", name, channel, None)
+        message = self.take(channel)
+        self.note("take", name, channel, message)
+        self.offer(name, index, message)
+
+    def take(self, channel: str) -> object:
+        """The head of `channel`."""
+        return self.channels[channel].popleft()
+
+    def offer(self, name: str, index: int, message: object) -> None:
+        """Give the gate a message; one that it does not take stays in hand."""
+        task = self.tasks[name]
+        if not task.offer(index, message, self.now):
+            self.in_hand[name] = (index, message)
+        if task.finished:
+            self.carry_out(self.coordinator.finished(name, self.now))
+        self.settle(name)
+
+    def release(self, name: str) -> None:
+        """The first held message that may go steps again; after those, what is in hand."""
+        self.note(">release", name, None, None)
+        task = self.tasks[name]
+        if task.gate.has_released:
+            task.release_next(self.now)
+        else:
+            self.offer(name, *self.in_hand.pop(name))
+        if task.finished:
+            self.carry_out(self.coordinator.finished(name, self.now))
+        self.settle(name)
+
+    def push(self, name: str) -> None:
+        """The outbox goes on."""
+        self.note(">push", name, None, None)
+        self.settle(name)
+
+    def hear(self, name: str) -> None:
+        """A report reaches the coordinator."""
+        report = self.reports[name].popleft()
+        acknowledges = type(report) is Acknowledge
+        self.note(">ack" if acknowledges else ">decline", name, None, report.checkpoint_id)
+        answer = self.coordinator.acknowledge if acknowledges else self.coordinator.decline
+        self.carry_out(answer(report, self.now))
+
+    def obey(self, name: str) -> None:
+        """What the coordinator says reaches a task."""
+        order, task = self.orders[name].popleft(), self.tasks[name]
+        if type(order) is AbortTask:
+            self.note(">abort", name, None, order.checkpoint_id)
+            task.abort(order.checkpoint_id, order.reason, self.now)
+        else:
+            self.note(">inject", name, None, order.command.checkpoint_id)
+            replaced = task.injector.coordinator_handle().inject(order.command).replaced
+            task.poll(self.now)
+            for checkpoint_id in replaced:
+                self.carry_out(self.coordinator.abort(checkpoint_id, Reason.REPLACED, self.now))
+        self.settle(name)
+
+    # What they are made of.
+
+    def note(self, verb: str, node: str, channel: str | None, subject: object) -> None:
+        """One entry of the journal."""
+        self.entries.append((self.now, verb, node, channel, subject))
+
+    def has_room(self, name: str) -> bool:
+        """Whether the head of the outbox can go."""
+        return len(self.channels[self.topology.outputs(name)[self.tasks[name].outbox[0][0]]]) < self.capacity
+
+    def settle(self, name: str) -> None:
+        """Send what there is room for, and pass the reports on."""
+        task = self.tasks[name]
+        while task.outbox and self.has_room(name):
+            index, message = task.outbox.popleft()
+            channel = self.topology.outputs(name)[index]
+            self.channels[channel].append(message)
+            self.note("send", name, channel, message)
+        self.reports[name].extend(task.reports)
+        task.reports.clear()
+
+    def carry_out(self, actions: tuple) -> None:
+        """What the coordinator wants."""
+        injected = [action for action in actions if type(action) is Inject]
+        if injected:
+            self.note(">trigger", COORDINATOR, None, injected[0].command.checkpoint_id)
+        for action in actions:
+            if type(action) is Inject:
+                self.orders[action.source].append(action)
+            elif type(action) is AbortTask:
+                self.orders[action.task].append(action)
+            elif type(action) is Completed:
+                self.note("completed", COORDINATOR, None, action.checkpoint_id)
+            elif type(action) is Aborted:
+                self.note("aborted", COORDINATOR, None, (action.checkpoint_id, str(action.reason)))
+
+    def _task(self, name: str) -> SourceTask | OperatorTask:
+        exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in self.topology.output_groups(name)]
+        inputs = self.topology.inputs(name)
+
+        def tell(verb: str, index: int, subject: object) -> None:
+            self.note(verb, name, inputs[index] if index >= 0 else None, subject)
+
+        if not inputs:
+            return SourceTask(name, exchanges=exchanges, tell=tell)
+        config = BarrierAlignerConfig(
+            num_inputs=len(inputs),
+            max_buffer_per_input=self.limits.max_buffer_per_input or 1,
+            max_buffer_memory_bytes=self.limits.max_buffer_memory_bytes or 1,
+        )
+        return OperatorTask(name, self.operator(name), BarrierAligner(config), exchanges, tell)
+
+
+def judge_entries(
+    entries: list[Entry], topology: Topology, limits: Limits, world: World, cut_off: bool = False
+) -> Verdict:
+    """What the invariants say of a journal that came from `world`, changed or not."""
+    return judge(History.of(entries, topology), topology, limits, refolding(topology, world.operator), cut_off)
