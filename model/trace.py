@@ -232,6 +232,7 @@ class _Reader:
             try:
                 known = _SUBJECTS[kind](text)
             except ValueError as error:
+                kind = "nothing" if kind == "-" else kind
                 raise self.error(f"{text!r} stands where there is to be {kind}", str(error)) from error
             self._subjects[kind, text] = known
         return known
@@ -260,7 +261,7 @@ def _text(subject: object) -> str:
 
 def _nothing(text: str) -> None:
     if text:
-        raise ValueError("nothing may follow")
+        raise ValueError("take it out")
 
 
 def _number(text: str) -> int:

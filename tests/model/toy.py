@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.coordinator import AbortTask, Aborted, CheckpointCoordinator, Completed, CoordinatorConfig, Inject
+from impl.coordinator import Aborted, AbortTask, CheckpointCoordinator, Completed, CoordinatorConfig, Inject
 from impl.messages import Event
 from impl.reasons import Reason
 from impl.task import Acknowledge, OperatorTask, OutputExchange, SourceTask
@@ -39,9 +39,11 @@ class World:
         Told how many moves there are, answers which one comes next.
     events, checkpoints, aborts : int
         How many each source makes, how many are triggered, how many of those the coordinator gives up.
-    capacity : int
-        Messages a channel has room for.
+    capacity, most_held, most_held_bytes : int
+        Messages a channel has room for; messages an input may hold, bytes a task may hold.
     """
+
+    task_class = OperatorTask
 
     def __init__(
         self,
@@ -51,8 +53,8 @@ class World:
         checkpoints: int = 2,
         aborts: int = 0,
         capacity: int = 2,
-        max_buffer_per_input: int = 3,
-        max_buffer_memory_bytes: int = 1000,
+        most_held: int = 3,
+        most_held_bytes: int = 1000,
     ) -> None:
         self.topology, self.choose = topology, choose
         self.entries: list[Entry] = []
@@ -61,7 +63,7 @@ class World:
         self.capacity, self.checkpoints, self.aborts = capacity, checkpoints, aborts
         self.left = dict.fromkeys(topology.sources, events)
         self.next_watermark = dict.fromkeys(topology.sources, 2)
-        self.limits = Limits(dict.fromkeys(topology.channels, capacity), max_buffer_per_input, max_buffer_memory_bytes)
+        self.limits = Limits(dict.fromkeys(topology.channels, capacity), most_held, most_held_bytes)
         self.reports: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.orders: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.in_hand: dict[str, tuple] = {}
@@ -268,7 +270,7 @@ class World:
             max_buffer_per_input=self.limits.max_buffer_per_input or 1,
             max_buffer_memory_bytes=self.limits.max_buffer_memory_bytes or 1,
         )
-        return OperatorTask(name, self.operator(name), BarrierAligner(config), exchanges, tell)
+        return self.task_class(name, self.operator(name), BarrierAligner(config), exchanges, tell)
 
 
 def judge_entries(

@@ -1,0 +1,284 @@
+"""Whatever the order of moves, the protocol holds; whatever is changed in a journal or bent in the protocol is seen."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from impl.messages import CheckpointBarrier, StreamMessage, Watermark
+from impl.task import OperatorTask
+from model.history import COORDINATOR, Entry
+from model.topology import Topology
+from model.trace import head_of, read, write
+from tests.model.toy import World, judge_entries, topology_named
+
+GRAPHS = (
+    "a->s",
+    "a->map map->s",
+    "a->join b->join join->s",
+    "a->map a->flat map->u flat->u u->s",
+    "a->win win->sum sum->s",
+    "a->keep keep->u b->u u->win win->s u->s",
+)
+
+
+def topologies() -> st.SearchStrategy[Topology]:
+    """One of `GRAPHS`, each operator with one task or two."""
+
+    def wide(text: str) -> st.SearchStrategy[Topology]:
+        operators = Topology.parse(text).operators
+        return st.fixed_dictionaries(dict.fromkeys(operators, st.sampled_from((1, 1, 2)))).map(
+            lambda parallelism: topology_named(text, **parallelism)
+        )
+
+    return st.sampled_from(GRAPHS).flatmap(wide)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    topology=topologies(),
+    chance=st.randoms(use_true_random=False),
+    events=st.integers(1, 8),
+    checkpoints=st.integers(0, 4),
+    aborts=st.integers(0, 2),
+    capacity=st.integers(1, 3),
+    most=st.integers(1, 4),
+    most_bytes=st.sampled_from((3, 30, 1000)),
+)
+def test_any_schedule_holds(
+    topology: Topology,
+    chance: random.Random,
+    events: int,
+    checkpoints: int,
+    aborts: int,
+    capacity: int,
+    most: int,
+    most_bytes: int,
+) -> None:
+    """There would be an order of moves in which a checkpoint of the sound protocol is inconsistent."""
+    world = World(topology, chance.randrange, events, checkpoints, aborts, capacity, most, most_bytes).run()
+    verdict = world.verdict()
+    assert verdict.verdict == "holds", verdict.violations[0]
+    assert not any(world.channels.values())
+    text = write(world.entries, head_of(topology))
+    head, entries = read(text)
+    assert (entries, write(entries, head)) == (world.entries, text)
+
+
+def sound(seed: int, world: type[World] = World, graph: int | None = None, **options: int) -> World:
+    """A run of one of the graphs, that nobody aborts."""
+    chance = random.Random(seed)
+    topology = topology_named(GRAPHS[seed % len(GRAPHS) if graph is None else graph])
+    return world(topology, chance.randrange, **{"events": 4, "checkpoints": 2, **options}).run()
+
+
+def test_schedules_see_everything_happen() -> None:
+    """A world in which nothing is ever held, aborted or completed would hold for nothing."""
+    runs = [sound(seed, aborts=seed % 2, most_held_bytes=(1000, 3)[seed % 2]) for seed in range(60)]
+    seen = Counter(entry[1] for run in runs for entry in run.entries)
+    for verb in ("completed", "aborted", "hold", "ignore", "cancel", "decline", "end", "snapshot", ">push", ">release"):
+        assert seen[verb] > 0, verb
+
+
+# Changed journals.
+
+DROPPED = {"take", "deliver", "end", "send", "block", "snapshot", "completed", ">emit", ">trigger"}
+DOUBLED = {"take", "deliver", "end", "send", "block", "snapshot", "completed", ">emit", ">trigger"}
+SWAPPED = {"take", "deliver", "send", "block", "snapshot", "completed", ">emit", ">trigger", "resume"}
+
+
+def changed(entries: list[Entry]) -> list[tuple[str, list[Entry]]]:
+    """Every journal with one entry dropped or doubled, or two of a kind swapped."""
+    journals = []
+    for at, entry in enumerate(entries):
+        before, after = entries[:at], entries[at + 1 :]
+        if entry[1] in DROPPED:
+            journals.append((f"dropped {entry}", before + after))
+        if entry[1] in DOUBLED:
+            journals.append((f"doubled {entry}", [*before, entry, entry, *after]))
+        if entry[1] in SWAPPED:
+            other = next((i for i, e in enumerate(after) if e[1:4] == entry[1:4] and e[4] != entry[4]), None)
+            if other is not None:
+                swapped = [*before, after[other], *after[:other], entry, *after[other + 1 :]]
+                journals.append((f"swapped {entry}", swapped))
+    return journals
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_changed_journal_is_seen(seed: int) -> None:
+    """An event could be lost, doubled or reordered, or a snapshot or completion made up, and the verdict would hold."""
+    world = sound(seed)
+    assert world.verdict().verdict == "holds"
+    for change, entries in changed(world.entries):
+        verdict = judge_entries(entries, world.topology, world.limits, world)
+        assert verdict.verdict == "broken", change
+
+
+# Bent protocols: each with the invariant that must see it, sooner or later.
+
+
+class DrainsFirst(OperatorTask):
+    """F-DCKP-002, step 5 to the letter: what was held is processed, and then the barrier is forwarded (A-04)."""
+
+    late: CheckpointBarrier | None = None
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        self.late = barrier
+
+    def resume(self, checkpoint_id: int) -> None:
+        super().resume(checkpoint_id)
+        self.gate.release_all(0)
+        if self.late is not None:
+            super().forward(self.late)
+            self.late = None
+
+
+class PromisesTheMost(OperatorTask):
+    """The task's watermark is the greatest of its inputs."""
+
+    def _advance(self) -> None:
+        promises = [promise for promise in self._input_watermarks.values() if promise is not None]
+        if promises and (self.watermark_ms is None or max(promises) > self.watermark_ms):
+            self.watermark_ms = max(promises)
+            self._send_to_all(Watermark(self.watermark_ms))
+
+
+class AppliesTwice(OperatorTask):
+    """A retry: the operator is told every third event twice."""
+
+    told = 0
+
+    def deliver(self, input_id: int, message: StreamMessage) -> None:
+        super().deliver(input_id, message)
+        self.told += 1
+        if self.told % 3 == 0 and type(message).__name__ == "Event":
+            list(self.operator.process(input_id, message))
+
+
+class WatermarkOvertakes(World):
+    """Only events are held: a watermark passes what waits behind a barrier (A-05)."""
+
+    def offer(self, name: str, index: int, message: object) -> None:
+        if type(message) is Watermark and self.tasks[name].gate.is_blocked(index):
+            self.tasks[name].deliver(index, message)
+            self.settle(name)
+        else:
+            super().offer(name, index, message)
+
+
+class DropsAMessage(World):
+    """A channel drops its head when another message waits behind it, now and then."""
+
+    count = 0
+
+    def take(self, channel: str) -> object:
+        self.count += 1
+        if self.count % 7 == 0 and len(self.channels[channel]) > 1:
+            self.channels[channel].popleft()
+        return super().take(channel)
+
+
+class DropsWhatIsHeld(World):
+    """A full buffer drops what comes behind the barrier, as a bounded ring would."""
+
+    def offer(self, name: str, index: int, message: object) -> None:
+        if type(message).__name__ != "Event" or not self.tasks[name].gate.is_blocked(index):
+            super().offer(name, index, message)
+
+
+class SwallowsTheSecondBarrier(World):
+    """A barrier that comes in behind another sets a bit and is gone (A-05)."""
+
+    def offer(self, name: str, index: int, message: object) -> None:
+        if type(message) is not CheckpointBarrier or not self.tasks[name].gate.is_blocked(index):
+            super().offer(name, index, message)
+
+
+class BarrierOvertakesTheOutbox(World):
+    """The barrier has priority at a source: it passes what waits in the outbox (P-14)."""
+
+    def settle(self, name: str) -> None:
+        outbox = self.tasks[name].outbox
+        if name in self.left and len(outbox) > 1 and type(outbox[-1][1]) is CheckpointBarrier:
+            outbox.appendleft(outbox.pop())
+        super().settle(name)
+
+
+class CompletesEarly(World):
+    """The first acknowledgement is enough (P-13)."""
+
+    def hear(self, name: str) -> None:
+        checkpoint_id = self.reports[name][0].checkpoint_id
+        super().hear(name)
+        if checkpoint_id in self.coordinator.pending:
+            self.note("completed", COORDINATOR, None, checkpoint_id)
+
+
+class ForgetsACommand(World):
+    """The command of a checkpoint is lost on its way to a source (P-01)."""
+
+    def obey(self, name: str) -> None:
+        if name == "b" and self.orders[name][0].__class__.__name__ == "Inject":
+            self.orders[name].popleft()
+        else:
+            super().obey(name)
+
+    def finish(self, name: str) -> None:
+        if name != "b":  # the end would stand for the barrier
+            super().finish(name)
+
+    def moves(self) -> list:
+        moves = super().moves()
+        only_the_end_is_left = len(moves) == 1 and not self.left["b"] and not self.tasks["b"].outbox
+        return [] if only_the_end_is_left and not self.orders["b"] else moves
+
+
+class NoRoomNeeded(World):
+    """Channels take whatever comes."""
+
+    def has_room(self, name: str) -> bool:
+        return True
+
+
+class HoldsWithoutLimit(World):
+    """The limit of held messages is not looked at (A-06)."""
+
+    def _task(self, name: str) -> object:
+        limits, self.limits = self.limits, type(self.limits)({}, 1000, 1000)
+        try:
+            return super()._task(name)
+        finally:
+            self.limits = limits
+
+
+BENT = [
+    (DrainsFirst, {"FWD", "CUT"}),
+    (WatermarkOvertakes, {"WM"}),
+    (PromisesTheMost, {"WM"}),
+    (DropsAMessage, {"FIFO"}),
+    (DropsWhatIsHeld, {"NOLOSS"}),
+    (SwallowsTheSecondBarrier, {"FIFO", "NOLOSS"}),
+    (BarrierOvertakesTheOutbox, {"CUT"}),
+    (AppliesTwice, {"CUT"}),
+    (CompletesEarly, {"ONCE"}),
+    (ForgetsACommand, {"LIVE"}),
+    (NoRoomNeeded, {"BOUND"}),
+    (HoldsWithoutLimit, {"BOUND"}),
+]
+JOIN = 2
+
+
+@pytest.mark.parametrize(("bent", "invariants"), BENT, ids=[bent.__name__ for bent, _ in BENT])
+def test_a_bent_protocol_is_seen(bent: type[World] | type[OperatorTask], invariants: set[str]) -> None:
+    """A known defect of the documents would pass; or the sound protocol would fail under the same schedules."""
+    world = bent if issubclass(bent, World) else type(bent.__name__, (World,), {"task_class": bent})
+    options = {"graph": JOIN, "events": 8, "checkpoints": 3, "most_held": 2}
+    broken: Counter[str] = Counter()
+    for seed in range(40):
+        assert sound(seed, **options).verdict().verdict == "holds"
+        broken.update({violation.invariant for violation in sound(seed, world, **options).verdict().violations})
+    assert invariants <= broken.keys(), broken

@@ -1,0 +1,58 @@
+"""Every kept trace says what it shows, and the invariants say what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model.invariants import INVARIANTS
+from model.trace import COMMENT, judged, read, write
+
+KEPT = Path(__file__).parents[1] / "traces"
+TRACES = sorted(KEPT.glob("**/*.trace"))
+MOST_LINES = 60
+
+
+def reader_lines(text: str) -> list[str]:
+    """What `read` skips below the head: the lines for the reader."""
+    return [line for line in text.partition("\n\n")[2].splitlines() if not line or line[0] in "#!"]
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
+def test_a_trace_is_judged_as_it_says(path: Path) -> None:
+    """A run that people read as an example would be judged otherwise than its own last lines say."""
+    text = path.read_text()
+    first: dict[str, str] = {}
+    for violation in judged(text, path.name).violations:
+        first.setdefault(violation.invariant, str(violation))
+    assert [f"! {reason}" for reason in first.values()] == [line for line in text.splitlines() if line.startswith("!")]
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.stem)
+def test_a_trace_is_written_as_it_is_read(path: Path) -> None:
+    """A trace in the repository would not be what the code writes, so a run could not be compared with it."""
+    text = path.read_text()
+    head, entries = read(text, path.name)
+    without = [line for line in text.splitlines() if line not in reader_lines(text) or not line]
+    assert write(entries, head).splitlines() == without
+    assert COMMENT in head, "a comment on top says what the trace shows"
+    assert len(text.splitlines()) <= MOST_LINES
+
+
+def test_every_invariant_has_a_trace_that_breaks_it() -> None:
+    """An invariant that nothing breaks may be one that nothing can break."""
+    broken = {path.stem.split("_")[0] for path in KEPT.glob("broken/*.trace")}
+    assert broken == {name.lower() for name in INVARIANTS}
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("broken/*.trace")), ids=lambda path: path.stem)
+def test_a_broken_trace_breaks_what_its_name_says(path: Path) -> None:
+    """A trace filed under an invariant would show the breach of another one."""
+    assert path.stem.split("_")[0].upper() in {v.invariant for v in judged(path.read_text()).violations}
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.trace")), ids=lambda path: path.stem)
+def test_a_sound_trace_holds(path: Path) -> None:
+    """The examples of how it is to be would be wrong."""
+    assert judged(path.read_text(), path.name).verdict == "holds"
