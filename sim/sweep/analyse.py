@@ -1,0 +1,336 @@
+"""What a sweep says, computed in Spark from its tables; a plain value that prints as JSON.
+
+Only steady completed checkpoints of runs without error count. A *cell* is one combination of parameters within a part.
+Intervals are for 95 %:
+
+* quantiles over the checkpoints of a cell, between order statistics, without assuming a distribution (but that
+  checkpoints are independent, which those of one run are not quite);
+* means over seeds: each seed gives one mean, Student's t over the seeds;
+* differences between two values of an axis under common random numbers: runs that differ in nothing else are paired,
+  averaged within each seed, Student's t over the seeds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sim.sweep import measured
+from sim.sweep.store import Store
+from sim.sweep.tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+INVARIANTS = ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE", "BOUND")
+QUANTILES = (0.50, 0.90, 0.95, 0.99)
+PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the task that acknowledged last; they add up
+STATISTICS = ("end_to_end_ms", *PIECES)
+CONFIDENCE = 0.95
+_BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
+_SHOWN_ERRORS = 50
+
+Row = dict[str, Any]
+_ByValue = dict[tuple[str, str, str], Row]  # keyed by part, axis, value
+
+
+def analyse(spark: SparkSession, store: Store) -> Row:
+    """The analysis of the sweep in `store`, whole or as far as it is."""
+    from pyspark.sql import functions as F
+
+    manifest = store.manifest()
+    runs = read(spark, store, "runs").cache()
+    steady = checkpoints(spark, store).cache()
+    per_run = steady.groupBy("run_id", "part", "scenario", "parameters", "seed").agg(
+        *[F.avg(s).alias(s) for s in STATISTICS]
+    )
+    per_run = per_run.cache()
+    result = {
+        "sweep": {key: manifest[key] for key in ("sweep", "title", "question", "parts", "versions")},
+        "confidence": CONFIDENCE,
+        "runs": _runs(runs, manifest["runs"], steady),
+        "invariants": _invariants(read(spark, store, "violations")),
+        "quantiles": _quantiles(spark, steady),
+        "cells": _cells(per_run),
+        "pieces": _pieces(steady),
+        "operators": _operators(spark, store, steady),
+        "effects": _effects(spark, per_run, manifest["parts"]),
+        "measured": _measured(spark, store, runs),
+        "errors": _rows(
+            runs.where("status = 'ERROR'")
+            .orderBy("run_id")
+            .select("run_id", "scenario", "parameters", "seed", "error")
+            .limit(_SHOWN_ERRORS)
+        ),
+    }
+    for frame in (runs, steady, per_run):
+        frame.unpersist()
+    return result
+
+
+def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
+    """One table of the sweep, each key once."""
+    declared = TABLES[table]
+    files = store.files(table)
+    if not files:
+        return spark.createDataFrame([], declared.spark())
+    return spark.read.schema(declared.spark()).parquet(*files).dropDuplicates(list(declared.key))
+
+
+def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
+    """The steady completed checkpoints with what their run was, and the pieces of the critical task's time."""
+    from pyspark.sql import functions as F
+
+    runs = read(spark, store, "runs").where("status = 'OK'").select("run_id", "part", "scenario", "parameters", "seed")
+    done = read(spark, store, "checkpoints").where("steady and status = 'COMPLETED'")
+    tasks = read(spark, store, "tasks").select("run_id", "checkpoint_id", "operator", "subtask", "sync_ms")
+    name = F.col("critical_task")
+    critical = (name == F.col("operator")) & (F.col("subtask") == 0) | (
+        name == F.expr("operator || '[' || subtask || ']'")
+    )
+    joined = done.join(runs, "run_id").join(tasks, ["run_id", "checkpoint_id"], "left").where(critical)
+    end_to_end, start, alignment, sync = (
+        F.coalesce(F.col(c), F.lit(0.0))
+        for c in ("end_to_end_duration_ms", "critical_start_delay_ms", "critical_alignment_ms", "sync_ms")
+    )
+    return joined.select(
+        *runs.columns,
+        "checkpoint_id",
+        end_to_end.alias("end_to_end_ms"),
+        start.alias("start_delay_ms"),
+        alignment.alias("alignment_ms"),
+        sync.alias("sync_ms"),
+        (end_to_end - start - alignment - sync).alias("rest_ms"),
+    )
+
+
+def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
+    from pyspark.sql import functions as F
+
+    counted = {status: F.count_if(F.col("status") == status) for status in ("OK", "ERROR")}
+    verdicts = {verdict: F.count_if(F.col("verdict") == verdict) for verdict in ("holds", "broken", "undecided")}
+    sums = {c: F.coalesce(F.sum(c), F.lit(0)) for c in ("violations", "checkpoints_completed", "checkpoints_failed")}
+    row = runs.agg(*[e.alias(name) for name, e in {**counted, **verdicts, **sums}.items()]).first()
+    found = row.asDict() if row is not None else {}
+    return {"planned": planned, "done": found["OK"] + found["ERROR"], **found, "steady_checkpoints": steady.count()}
+
+
+def _invariants(violations: DataFrame) -> dict[str, int]:
+    found = {row["invariant"]: row["count"] for row in violations.groupBy("invariant").count().collect()}
+    return {name: found.get(name, 0) for name in (*INVARIANTS, *sorted(found.keys() - set(INVARIANTS)))}
+
+
+def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:
+    """End-to-end quantiles of each cell, with the order statistics that bound them."""
+    from pyspark.sql import functions as F
+
+    cell = ["part", "scenario", "parameters"]
+    value = F.col("end_to_end_ms")
+    points = F.percentile(value, list(QUANTILES))
+    sorted_values = F.sort_array(F.collect_list(value))
+    cells = (
+        steady.groupBy(*cell).agg(F.count(value).alias("n"), points.alias("at"), sorted_values.alias("values")).cache()
+    )
+    ranks = [
+        (n, *zip(*(order_ranks(n, q) for q in QUANTILES), strict=True))
+        for (n,) in cells.select("n").distinct().collect()
+    ]
+    schema = "n long, low array<int>, high array<int>"
+    table = spark.createDataFrame([(n, list(low), list(high)) for n, low, high in ranks], schema)
+    bounds = [
+        F.transform(F.col(side), lambda rank: F.try_element_at(F.col("values"), F.nullif(rank, F.lit(0)))).alias(side)
+        for side in ("low", "high")
+    ]
+    found = cells.join(table, "n").select(*cell, "n", "at", *bounds).orderBy(*cell).collect()
+    cells.unpersist()
+    return [
+        {
+            **_about(row),
+            "n": row["n"],
+            **{
+                f"p{q * 100:.0f}": {"at": row["at"][i], "low": row["low"][i], "high": row["high"][i]}
+                for i, q in enumerate(QUANTILES)
+            },
+        }
+        for row in found
+    ]
+
+
+def order_ranks(n: int, quantile: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Ranks (from 1) of the values of a sample of `n` that enclose a quantile; 0 where it is too small for a bound.
+
+    >>> order_ranks(100, 0.5)
+    (40, 61)
+    >>> order_ranks(10, 0.99)
+    (9, 0)
+    """
+    from scipy.stats import binom
+
+    tail = (1.0 - confidence) / 2.0
+    low, high = int(binom.ppf(tail, n, quantile)), int(binom.ppf(1.0 - tail, n, quantile)) + 1
+    return low, high if high <= n else 0
+
+
+def t_interval(n: int, mean: float, deviation: float | None, confidence: float = CONFIDENCE) -> Row:
+    """Mean of `n` independent values with Student's interval; no bounds with one value."""
+    from scipy.stats import t
+
+    if n < 2 or deviation is None:
+        return {"n": n, "at": mean, "low": None, "high": None}
+    half = float(t.ppf(0.5 + confidence / 2.0, n - 1)) * deviation / n**0.5
+    return {"n": n, "at": mean, "low": mean - half, "high": mean + half}
+
+
+def _cells(per_run: DataFrame) -> list[Row]:
+    """Means of each cell, over seeds."""
+    cell = ["part", "scenario", "parameters"]
+    found = per_run.groupBy(*cell).agg(*_moments(STATISTICS)).orderBy(*cell).collect()
+    return [{**_about(row), **{s: _interval(row, s) for s in STATISTICS}} for row in found]
+
+
+def _pieces(steady: DataFrame) -> list[Row]:
+    """Where the time of a checkpoint goes: mean pieces of the critical task, for each cell."""
+    from pyspark.sql import functions as F
+
+    cell = ["part", "scenario", "parameters"]
+    found = (
+        steady.groupBy(*cell)
+        .agg(F.count("*").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS])
+        .orderBy(*cell)
+        .collect()
+    )
+    return [{**_about(row), "n": row["n"], **{s: row[s] for s in STATISTICS}} for row in found]
+
+
+def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[Row]:
+    """What each operator of a scenario shows: of each checkpoint the largest value over its subtasks, then the mean."""
+    from pyspark.sql import functions as F
+
+    about = steady.select("run_id", "checkpoint_id", "part", "scenario")
+    columns = ("start_delay_ms", "alignment_ms")
+    tasks = (
+        read(spark, store, "tasks")
+        .select("run_id", "checkpoint_id", "operator", *columns)
+        .join(about, ["run_id", "checkpoint_id"])
+    )
+    key = ["part", "scenario", "operator"]
+    largest = tasks.groupBy(*key, "run_id", "checkpoint_id").agg(*[F.max(c).alias(c) for c in columns])
+    found = largest.groupBy(*key).agg(F.count("*").alias("n"), *[F.avg(c).alias(c) for c in columns])
+    return _rows(found.orderBy("part", "scenario", "start_delay_ms", "operator"))
+
+
+def _effects(spark: SparkSession, per_run: DataFrame, parts: Sequence[Row]) -> list[Row]:
+    """Each axis of each part: means over the other axes, and differences from the axis's first value."""
+    from pyspark.sql import functions as F
+
+    axes = [(part["name"], axis["name"], axis["values"]) for part in parts for axis in part["axes"]]
+    axes = [(part, name, values) for part, name, values in axes if values is None or len(values) > 1]
+    if not axes:
+        return []
+    firsts = [(part, name, text_of(values[0]) if values else None) for part, name, values in axes]
+    wanted = spark.createDataFrame(firsts, "part string, axis string, first string")
+    settings = F.from_json("parameters", "map<string,string>")
+    long = (
+        per_run.withColumn("set", settings)
+        .select("*", F.explode("set").alias("axis", "value"))
+        .join(wanted, ["part", "axis"])
+    )
+    others = F.to_json(F.map_filter("set", lambda name, _: name != F.col("axis")))
+    long = long.withColumn("others", others).drop("set").cache()
+
+    means = _over_seeds(_binned(long), STATISTICS)
+    pair = ["part", "axis", "seed", "others"]
+    base = long.where("value = first").select(*pair, *[F.col(s).alias(f"{s}_base") for s in STATISTICS])
+    differences = [(F.col(s) - F.col(f"{s}_base")).alias(s) for s in STATISTICS]
+    paired = long.where("value <> first").join(base, pair).select("part", "axis", "value", "seed", *differences)
+    against = _over_seeds(paired, STATISTICS)
+    long.unpersist()
+    return [_effect(part, name, values, means, against) for part, name, values in axes]
+
+
+def _binned(long: DataFrame) -> DataFrame:
+    """Drawn values in bins of equal count, named by their middle; listed values as they are."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    listed = long.where("first is not null")
+    number = F.col("value").cast("double")
+    axis = Window.partitionBy("part", "axis")
+    bins = long.where("first is null").withColumn("bin", F.ntile(_BINS).over(axis.orderBy(number)))
+    named = bins.withColumn(
+        "value", F.format_string("%.6g", F.avg(number).over(Window.partitionBy("part", "axis", "bin")))
+    )
+    return listed.unionByName(named.drop("bin"))
+
+
+def _over_seeds(frame: DataFrame, statistics: Iterable[str]) -> _ByValue:
+    """Intervals by (part, axis, value): averaged within each seed first, then over the seeds."""
+    from pyspark.sql import functions as F
+
+    key = ["part", "axis", "value"]
+    by_seed = frame.groupBy(*key, "seed").agg(*[F.avg(s).alias(s) for s in statistics])
+    found = by_seed.groupBy(*key).agg(*_moments(statistics)).collect()
+    return {(row["part"], row["axis"], row["value"]): {s: _interval(row, s) for s in statistics} for row in found}
+
+
+def _effect(part: str, name: str, values: Sequence[Any] | None, means: _ByValue, against: _ByValue) -> Row:
+    if values is None:
+        texts = sorted((value for p, a, value in means if (p, a) == (part, name)), key=float)
+    else:
+        texts = [text_of(value) for value in values]
+    keys = [(part, name, text) for text in texts]
+    return {
+        "part": part,
+        "axis": name,
+        "drawn": values is None,
+        "values": [{"value": key[2], **means[key]} for key in keys if key in means],
+        "differences": [{"value": key[2], "from": texts[0], **against[key]} for key in keys if key in against],
+    }
+
+
+def text_of(value: Any) -> str:
+    """A parameter's value as Spark reads it out of the JSON of `parameters`."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _measured(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]:
+    """Predicted beside measured, averaged over seeds, for the measured jobs that the sweep has."""
+    from sim.sweep.plan import parameters_text
+
+    jobs = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
+    table = spark.createDataFrame(
+        [(*key, name) for key, name in jobs.items()], "scenario string, parameters string, job string"
+    )
+    ids = runs.where("status = 'OK'").join(table, ["scenario", "parameters"]).select("run_id", "job")
+    by_run = {row["run_id"]: row["job"] for row in ids.collect()}
+    if not by_run:
+        return []
+    rows = {
+        name: _rows(read(spark, store, name).join(ids, "run_id").orderBy(*TABLES[name].key))
+        for name in ("checkpoints", "tasks")
+    }
+    cells = measured.compare(measured.predict(by_run, rows["checkpoints"], rows["tasks"]))
+    return [cell.as_row() for cell in cells]
+
+
+def _moments(statistics: Iterable[str]) -> list[Any]:
+    from pyspark.sql import functions as F
+
+    return [
+        moment.alias(f"{s}_{name}")
+        for s in statistics
+        for name, moment in (("n", F.count(s)), ("mean", F.avg(s)), ("sd", F.stddev_samp(s)))
+    ]
+
+
+def _interval(row: Any, statistic: str) -> Row:
+    return t_interval(row[f"{statistic}_n"], row[f"{statistic}_mean"], row[f"{statistic}_sd"])
+
+
+def _about(row: Any) -> Row:
+    return {"part": row["part"], "scenario": row["scenario"], "parameters": json.loads(row["parameters"])}
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [row.asDict() for row in frame.collect()]

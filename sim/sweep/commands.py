@@ -1,0 +1,223 @@
+"""The commands `sweep`, `analyse`, `report` and `measured`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from sim.sweep.plan import Plan
+    from sim.sweep.store import Store
+
+_directory = click.argument("directory", type=click.Path(path_type=Path))
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+_master = click.option(
+    "--master", default="local[*]", show_default=True, help="Spark master, or processes[N] for processes without a JVM."
+)
+_spark_master = click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+
+
+@click.command("sweep")
+@click.argument("sweep")
+@click.option("--out", "directory", type=click.Path(path_type=Path), required=True, help="Directory for the results.")
+@_master
+@click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
+@_json
+def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_json: bool) -> None:
+    """Run the runs of SWEEP, a shipped sweep or a TOML file, and store their results as Parquet.
+
+    Example: barrierlab sweep aligned_under_backpressure --out out/demo
+    """
+    from sim.sweep.plan import load_plan
+    from sim.sweep.session import check_master
+    from sim.sweep.store import Store
+
+    check_master(master)
+    plan = load_plan(sweep)
+    if resume and directory.is_dir() and any(directory.iterdir()):
+        store = Store.open(directory)
+        store.continue_with(plan)
+    else:
+        store = Store.create(directory, plan)
+    again = (
+        f"barrierlab sweep {sweep} --out {directory}{'' if master == 'local[*]' else f' --master {master}'} --resume"
+    )
+    _execute(plan, store, master, again)
+    found = _outcome(store, plan)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        from sim.sweep.summary import verdict_line
+
+        click.echo(verdict_line(found))
+        click.echo(f"results: {directory}")
+    sys.exit(1 if found["violations"] else 0)
+
+
+def _execute(plan: Plan, store: Store, master: str, again: str) -> None:
+    """Run what is missing; interrupted, say how to go on and exit with 130."""
+    from sim.sweep.execute import execute
+    from sim.sweep.progress import Watch
+
+    done = len(store.done())
+    if done:
+        click.echo(f"{done} of {len(plan.runs)} runs are done already", err=True)
+    try:
+        with Watch(len(plan.runs), done) as watch:
+            execute(plan, store, master, watch.tick)
+    except KeyboardInterrupt:
+        click.echo(f"interrupted: {store.count()} of {len(plan.runs)} runs are stored; to go on: {again}", err=True)
+        sys.exit(130)
+
+
+def _outcome(store: Store, plan: Plan) -> dict[str, Any]:
+    """What the table `runs` says in sum."""
+    import pyarrow.compute as pc
+
+    runs = store.read("runs")
+
+    def count(column: str, value: str) -> int:
+        return int(pc.sum(pc.equal(runs[column], value)).as_py() or 0)
+
+    return {
+        "sweep": plan.name,
+        "out": str(store.directory),
+        "planned": len(plan.runs),
+        "done": runs.num_rows,
+        "OK": count("status", "OK"),
+        "ERROR": count("status", "ERROR"),
+        "undecided": count("verdict", "undecided"),
+        "violations": int(pc.sum(runs["violations"]).as_py() or 0),
+    }
+
+
+@click.command("analyse")
+@_directory
+@_spark_master
+@_json
+def analyse_command(directory: Path, master: str, as_json: bool) -> None:
+    """What the sweep in DIRECTORY says: answer, verdict, quantiles, effects.
+
+    Example: barrierlab analyse out/demo --json
+    """
+    analysis, _ = _analysed(directory, master)
+    if as_json:
+        click.echo(json.dumps(analysis))
+    else:
+        _show_analysis(analysis)
+    sys.exit(1 if analysis["runs"]["violations"] else 0)
+
+
+@click.command("report")
+@_directory
+@click.option(
+    "--out",
+    "target",
+    type=click.Path(path_type=Path),
+    help="Directory for report.html; that of the sweep if not given.",
+)
+@_spark_master
+def report_command(directory: Path, target: Path | None, master: str) -> None:
+    """Write the report on the sweep in DIRECTORY: one HTML file that needs nothing beside it.
+
+    Example: barrierlab report out/demo
+    """
+    from sim.sweep.errors import SweepError
+    from sim.sweep.report import render
+    from sim.sweep.summary import answer, verdict_line
+
+    analysis, store = _analysed(directory, master)
+    path = (target or directory) / "report.html"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(analysis, store), encoding="utf-8")
+    except OSError as error:
+        raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from None
+    if question := analysis["sweep"]["question"]:
+        click.echo(f"\n{question}")
+    for sentence in answer(analysis):
+        click.echo(f"  {sentence}")
+    click.echo(f"\n{verdict_line(analysis['runs'])}")
+    click.echo(f"report: {path}")
+    sys.exit(1 if analysis["runs"]["violations"] else 0)
+
+
+def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
+    from sim.sweep.analyse import analyse
+    from sim.sweep.errors import SweepError
+    from sim.sweep.session import check_master, process_count, spark_session
+    from sim.sweep.store import Store
+
+    store = Store.open(directory)
+    if process_count(check_master(master)) is not None:
+        raise SweepError(f"--master is {master!r}: the analysis runs on Spark; give a Spark master such as local[*]")
+    return analyse(spark_session(master), store), store
+
+
+def _show_analysis(analysis: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sim.sweep.summary import answer, verdict_line
+
+    for sentence in answer(analysis):
+        click.echo(sentence)
+    table = Table(
+        "scenario", "parameters", "checkpoints", "p50 ms", "p90 ms", "p99 ms", "start delay ms", "alignment ms"
+    )
+    pieces = {(row["part"], json.dumps(row["parameters"])): row for row in analysis["pieces"]}
+    for row in analysis["quantiles"]:
+        mean = pieces[row["part"], json.dumps(row["parameters"])]
+        values = [row[p]["at"] for p in ("p50", "p90", "p99")] + [mean["start_delay_ms"], mean["alignment_ms"]]
+        words = " ".join(f"{name}={value}" for name, value in row["parameters"].items())
+        table.add_row(row["scenario"], words, str(row["n"]), *(f"{v:.1f}" for v in values))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    click.echo(verdict_line(analysis["runs"]))
+
+
+@click.command("measured")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Seeds for each job.")
+@click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
+@_json
+def measured_command(seeds: int, master: str, as_json: bool) -> None:
+    """Predict every job that was measured on a real Flink cluster; lay the prediction beside the measurement.
+
+    Exit status 1 if an invariant is violated; a missed target is shown, not an error.
+
+    Example: barrierlab measured
+    """
+    from sim.sweep import measured
+    from sim.sweep.plan import parameters_text, plan_of
+    from sim.sweep.session import check_master
+    from sim.sweep.store import Store
+
+    check_master(master)
+    text = f"[[part]]\nmeasured = true\nseeds = {{ first = 1, last = {seeds} }}\n"
+    plan = plan_of(text, "measured", Path("measured.toml"))
+    with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
+        store = Store.create(Path(directory) / "measured", plan)
+        _execute(plan, store, master, f"barrierlab measured --seeds {seeds}")
+        found = _outcome(store, plan)
+        runs, checkpoints, tasks = (store.read(name).to_pylist() for name in ("runs", "checkpoints", "tasks"))
+    names = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
+    jobs = {row["run_id"]: names[row["scenario"], row["parameters"]] for row in runs if row["status"] == "OK"}
+    cells = measured.compare(measured.predict(jobs, checkpoints, tasks))
+    if as_json:
+        click.echo(
+            json.dumps({"runs": found["done"], "violations": found["violations"], "cells": [c.as_row() for c in cells]})
+        )
+    else:
+        from sim.sweep.summary import verdict_line
+
+        click.echo(measured.markdown(cells))
+        judged = [cell for cell in cells if cell.good is not None]
+        click.echo(f"\n{sum(c.good is True for c in judged)} of {len(judged)} targets are met; {verdict_line(found)}")
+    sys.exit(1 if found["violations"] else 0)
+
+
+COMMANDS = [sweep_command, analyse_command, report_command, measured_command]

@@ -1,0 +1,196 @@
+"""Runs the runs of a sweep, on Spark or on processes of this machine; both do the same work on the same chunks.
+
+A worker computes a chunk of runs and stores it for good, then takes the next. Nothing but chunk numbers travels back,
+so a sweep that is killed keeps all that was done, on either. On a cluster the directory must be one that every worker
+can write.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.sweep.errors import SweepError
+from sim.sweep.plan import Plan, Run, parameters_text
+from sim.sweep.session import check_master, local_cores, process_count, spark_session
+from sim.sweep.store import Store
+from sim.sweep.tables import TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+Rows = dict[str, list[dict[str, Any]]]
+Chunk = Sequence[Run]
+SIMULATE = "sim.sweep.execute:simulate"
+MOST_IN_CHUNK = 16
+_TICK_S = 0.25
+
+
+def execute(
+    plan: Plan, store: Store, master: str, tick: Callable[[int], None] = lambda done: None, simulate: str = SIMULATE
+) -> None:
+    """Compute the runs of `plan` that `store` lacks.
+
+    Parameters
+    ----------
+    master : str
+        A Spark master, or `processes` or `processes[N]`.
+    tick : callable
+        Told, some times a second, how many runs are done.
+    simulate : str
+        `module:function` that turns a Run into rows, found by every worker.
+    """
+    processes = process_count(check_master(master))
+    done = store.done()
+    missing = [run for run in plan.runs if run.run_id not in done]
+    if missing:
+        work = partial(work_chunk, directory=str(store.directory.resolve()), simulate=simulate)
+        watch = partial(_watch, store, tick)
+        if processes is None:
+            spark = spark_session(master)
+            on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
+        else:
+            on_processes(processes, chunks_of(missing, processes), work, watch)
+    tick(store.count())
+
+
+def chunks_of(runs: Iterable[Run], workers: int) -> list[Chunk]:
+    """The runs cut into chunks: small, so that little is lost and no worker idles; mixed, so that long runs spread."""
+    mixed = sorted(runs, key=lambda run: run.run_id)  # an id is a digest, so this order is as good as shuffled
+    size = min(MOST_IN_CHUNK, max(1, math.ceil(len(mixed) / (16 * workers))))
+    return [mixed[i : i + size] for i in range(0, len(mixed), size)]
+
+
+def _watch(store: Store, tick: Callable[[int], None]) -> None:
+    tick(store.count())
+
+
+def _cores(spark: SparkSession, master: str) -> int:
+    return local_cores(master) if master.startswith("local[") else spark.sparkContext.defaultParallelism
+
+
+# In the worker.
+
+_frozen = False
+
+
+def work_chunk(chunk: Chunk, directory: str, simulate: str) -> None:
+    """Compute the runs of a chunk and store them."""
+    global _frozen  # noqa: PLW0603 - once a process, not once a chunk
+    if not _frozen:
+        gc.freeze()  # Spark collects garbage after every task: with the libraries loaded 20 ms, frozen nothing
+        _frozen = True
+    module, _, name = simulate.partition(":")
+    compute: Callable[[Run], Rows] = getattr(import_module(module), name)
+    rows: Rows = {table: [] for table in TABLES}
+    for run in chunk:
+        for table, found in rows_of(run, compute).items():
+            rows[table] += found
+    Store(directory).write_chunk(rows)
+
+
+def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
+    """The rows of one run, each with its run id. A run that raises gives one row in `runs`, with its error."""
+    about: dict[str, Any] = {
+        "run_id": run.run_id,
+        "part": run.part,
+        "scenario": run.scenario,
+        "parameters": parameters_text(run.parameters),
+        "seed": run.seed,
+    }
+    try:
+        computed = compute(run)
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        text = " ".join(f"{type(error).__name__}: {error} (in {Path(at.filename).name}, line {at.lineno})".split())
+        return {"runs": [{**about, "status": "ERROR", "error": text}]}
+    rows: Rows = {name: [{"run_id": run.run_id, **row} for row in found] for name, found in computed.items()}
+    rows["runs"] = [{**computed["runs"][0], **about, "status": "OK"}]
+    return rows
+
+
+def simulate(run: Run) -> Rows:
+    """The rows of one simulated run."""
+    from sim import load
+    from sim import run as simulated
+
+    result = simulated(load(run.source, settings=run.parameters), seed=run.seed)
+    return {
+        "runs": [result.run_row()],
+        "checkpoints": result.checkpoint_rows(),
+        "tasks": result.task_rows(),
+        "violations": [{"number": number, **row} for number, row in enumerate(result.violation_rows())],
+    }
+
+
+# The two ways to have chunks computed.
+
+
+def on_processes(
+    processes: int, chunks: Sequence[Chunk], work: Callable[[Chunk], None], watch: Callable[[], None]
+) -> None:
+    """On processes of this machine. Interrupted, it finishes the chunks in hand and takes no more."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=_in_process)
+    try:
+        waiting = {pool.submit(work, chunk) for chunk in chunks}
+        while waiting:
+            finished, waiting = wait(waiting, _TICK_S, FIRST_COMPLETED)
+            for future in finished:
+                future.result()
+            watch()
+    except BrokenProcessPool:
+        raise SweepError("a worker process died (killed, or out of memory): continue with --resume") from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_process() -> None:
+    """Die with the parent, and leave Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def on_spark(
+    spark: SparkSession, chunks: Sequence[Chunk], work: Callable[[Chunk], None], watch: Callable[[], None]
+) -> None:
+    """On Spark: a few partitions of many chunks each. Interrupted, it cancels the job."""
+    import pyarrow as pa
+
+    def work_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                work(chunks[number])
+                yield pa.RecordBatch.from_pydict({"chunk": [number]})
+
+    partitions = min(len(chunks), 16 * spark.sparkContext.defaultParallelism)
+    frame = spark.range(0, len(chunks), 1, partitions).mapInArrow(work_all, "chunk long")
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(frame.collect)
+        try:
+            while not wait([job], _TICK_S).done:
+                watch()
+        except BaseException:
+            spark.sparkContext.cancelAllJobs()
+            raise
+    job.result()

@@ -1,0 +1,144 @@
+"""The figures of a report: SVG to stand inside HTML, the same bytes for the same numbers.
+
+Lines and letters take the colour of the page's text, so a figure reads on light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INK = "#010203"  # stands for the page's text colour until the SVG is written
+COLOURS = ("#3b82c4", "#e08a1e", "#3f9d63", "#9467bd")  # apart for colour-blind eyes, and on light and dark
+PIECES = {
+    "start_delay_ms": "start delay",
+    "alignment_ms": "alignment",
+    "sync_ms": "snapshot, blocking",
+    "rest_ms": "snapshot in the background and acknowledgement",
+}
+
+
+def svg_of(figure: Figure, name: str) -> str:
+    """The figure as an SVG element. `name` keeps its ids apart from those of other figures on the page."""
+    import matplotlib as mpl
+
+    out = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :].strip()
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    return text.replace(INK, "currentColor").replace("<svg ", '<svg aria-hidden="true" ', 1)
+
+
+@contextmanager
+def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Figure, list[Any]]]:
+    """A figure with a row of axes, in the report's style; without pyplot, so that nothing global is touched."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "font.family": "sans-serif",
+        "font.size": 9.0,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.axisbelow": True,
+        "grid.alpha": 0.25,
+        "legend.frameon": False,
+        **dict.fromkeys(
+            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color", "grid.color"), INK
+        ),
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: str) -> str:
+    """Stacked bars: for each label the mean pieces of a checkpoint's time, in ms."""
+    with _drawing(8.0, 0.9 + 0.32 * len(bars)) as (figure, (axes,)):
+        labels = [label for label, _ in bars]
+        left = [0.0] * len(bars)
+        for colour, (piece, words) in zip(COLOURS, PIECES.items(), strict=True):
+            widths = [max(row[piece], 0.0) for _, row in bars]
+            if any(width > 0.0005 * max([*left, 1.0]) for width in widths):
+                axes.barh(range(len(bars)), widths, left=left, color=colour, label=words, height=0.7)
+            left = [a + b for a, b in zip(left, widths, strict=True)]
+        for place, total in enumerate(left):
+            axes.annotate(f"{total:.0f} ms", (total, place), xytext=(4, 0), textcoords="offset points", va="center")
+        axes.set_yticks(range(len(bars)), labels)
+        axes.invert_yaxis()
+        axes.margins(x=0.12)
+        axes.set_xlabel("mean time of a checkpoint, by what the task that acknowledged last was doing, ms")
+        axes.grid(axis="x")
+        figure.legend(loc="outside upper left", ncols=len(PIECES))
+        return svg_of(figure, name)
+
+
+def effect_of_axes(effects: Sequence[Mapping[str, Any]], name: str) -> str:
+    """One panel an axis: mean end-to-end duration and its pieces by value, with 95 % intervals over seeds."""
+    series = (("end_to_end_ms", "end to end", INK), *((p, PIECES[p], c) for p, c in zip(PIECES, COLOURS, strict=True)))[
+        :3
+    ]
+    with _drawing(min(9.5, 3.1 * len(effects) + 0.6), 3.2, len(effects)) as (figure, panels):
+        for axes, effect in zip(panels, effects, strict=True):
+            places = range(len(effect["values"]))
+            for statistic, words, colour in series:
+                intervals = [row[statistic] for row in effect["values"]]
+                middle = [i["at"] for i in intervals]
+                below, above = (
+                    [0.0 if i[s] is None else abs(i["at"] - i[s]) for i in intervals] for s in ("low", "high")
+                )
+                axes.errorbar(
+                    places, middle, (below, above), color=colour, label=words, marker="o", ms=3.5, lw=1.4, capsize=3
+                )
+            axes.set_xticks(places, [row["value"] for row in effect["values"]])
+            axes.set_xlabel(effect["axis"] + (" (middle of bins)" if effect["drawn"] else ""))
+            axes.set_ylim(bottom=0.0)
+            axes.grid(axis="y")
+        top = max(axes.get_ylim()[1] for axes in panels)
+        for axes in panels:
+            axes.set_ylim(top=top)
+        panels[0].set_ylabel("mean, ms")
+        handles, words = panels[0].get_legend_handles_labels()
+        figure.legend(handles, words, loc="outside upper left", ncols=len(series))
+        return svg_of(figure, name)
+
+
+def predicted_against_measured(cells: Sequence[Mapping[str, Any]], tolerance: float, name: str) -> str:
+    """Every statistic of every measured job: predicted over measured, logarithmic, with the target's band."""
+    kinds = list(dict.fromkeys(cell["statistic"] for cell in cells))
+    known = [cell for cell in cells if cell["predicted_ms"]]
+    with _drawing(6.4, 4.8) as (figure, (axes,)):
+        values = [v for cell in known for v in (cell["predicted_ms"], cell["measured_ms"])] or [1.0, 10.0]
+        span = (min(values) / 1.5, max(values) * 1.5)
+        axes.plot(span, span, color=INK, lw=0.8)
+        axes.fill_between(
+            span, [v * (1 - tolerance) for v in span], [v * (1 + tolerance) for v in span], color=INK, alpha=0.12, lw=0
+        )
+        markers = dict(zip(kinds, "osD^v", strict=False))
+        for place, kind in enumerate(kinds):
+            for filled in (True, False):
+                mine = [c for c in known if c["statistic"] == kind and c["saturated"] == filled]
+                colour = COLOURS[place % len(COLOURS)] if place < len(COLOURS) else INK
+                axes.scatter(
+                    [c["measured_ms"] for c in mine],
+                    [c["predicted_ms"] for c in mine],
+                    marker=markers[kind],
+                    s=30,
+                    edgecolors=colour,
+                    facecolors=colour if filled else "none",
+                    label=kind if filled else None,
+                )
+        axes.set(xscale="log", yscale="log", xlim=span, ylim=span, xlabel="measured, ms", ylabel="predicted, ms")
+        axes.grid(which="major")
+        axes.legend(loc="upper left")
+        return svg_of(figure, name)

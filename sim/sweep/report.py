@@ -1,0 +1,199 @@
+"""One HTML file that says what was asked, what came out and how to get it again; it needs nothing beside it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sim.sweep import figures, measured
+from sim.sweep.analyse import PIECES
+from sim.sweep.store import Store
+from sim.sweep.summary import answer, mean_pieces, verdict_line
+from sim.sweep.tables import TABLES
+
+Row = Mapping[str, Any]
+
+SECTIONS = (
+    ("asked", "What was asked"),
+    ("answer", "Answer"),
+    ("verdict", "Verdict of the invariants"),
+    ("time", "Where the time goes"),
+    ("axes", "Effect of each axis"),
+    ("measured", "Predicted against measured"),
+    ("errors", "Errors"),
+    ("dictionary", "Data dictionary"),
+    ("again", "How to reproduce"),
+)
+MEANING = {
+    "CUT": "what a sender had sent before its cut, its receiver had taken before its own",
+    "FIFO": "messages of a channel take effect in channel order",
+    "ONCE": "a task takes one snapshot a checkpoint",
+    "FWD": "a barrier leaves between what pre-barrier and what post-barrier input caused",
+    "NOLOSS": "every record taken from a channel is processed exactly once",
+    "WM": "a watermark takes effect after all records before it, and never goes back",
+    "ID": "checkpoint ids strictly increase at every task",
+    "LIVE": "every started checkpoint ends everywhere, and nothing stays blocked",
+    "BOUND": "no buffer grows beyond its limit",
+}
+
+
+def render(analysis: Row, store: Store) -> str:
+    """The report on an analysis of the sweep in `store`, as HTML."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("sim.sweep", "templates")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    bars = _bars(analysis)
+    return environment.get_template("report.html.j2").render(
+        sections=SECTIONS,
+        sweep=analysis["sweep"],
+        runs=analysis["runs"],
+        asked=[_asked(part) for part in analysis["sweep"]["parts"]],
+        answer=answer(analysis),
+        verdict=verdict_line(analysis["runs"]),
+        invariants=[(name, MEANING.get(name, ""), count) for name, count in analysis["invariants"].items()],
+        time_figures=_time_figures(bars),
+        pieces=[_piece(label, row) for rows in bars.values() for label, row in rows],
+        operators=[
+            (r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"]))
+            for r in analysis["operators"]
+        ],
+        quantiles=[_quantile(row) for row in analysis["quantiles"]],
+        axis_figures=_axis_figures(analysis["effects"]),
+        differences=[_difference(effect, row) for effect in analysis["effects"] for row in effect["differences"]],
+        measured=[_cell(cell) for cell in analysis["measured"]],
+        measured_figure=_measured_figure(analysis["measured"]),
+        tolerance=f"± {measured.TOLERANCE:.0%}",
+        window="{:g} to {:g} ms".format(*measured.WINDOW_MS),
+        errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
+        tables=list(reversed(TABLES.values())),
+        example=_example(analysis),
+        text=store.directory.joinpath("sweep.toml").read_text(encoding="utf-8"),
+    )
+
+
+def _asked(part: Row) -> tuple[str, str, str, str, int]:
+    axes = "; ".join(
+        f"{a['name']}: {', '.join(map(str, a['values'])) if a['values'] else 'drawn'}" for a in part["axes"]
+    ) or ("as measured" if part["measured"] else "none")
+    seeds = part["seeds"]
+    shown = (
+        f"{seeds[0]} to {seeds[-1]}"
+        if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
+        else ", ".join(map(str, seeds))
+    )
+    return part["name"], ", ".join(part["scenarios"]), axes, shown, part["runs"]
+
+
+def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
+    """For each part some bars: a measured job each, or a value each of the axis that matters most."""
+    names = {(j.scenario, *sorted(j.settings.items())): j.name for j in measured.load_measured()}
+    bars: dict[str, list[tuple[str, Row]]] = {}
+    for part in analysis["sweep"]["parts"]:
+        rows = [row for row in analysis["pieces"] if row["part"] == part["name"]]
+        if not rows:
+            continue
+        effects = [e for e in analysis["effects"] if e["part"] == part["name"] and e["differences"]]
+        if part["measured"]:
+            keyed = [((r["scenario"], *sorted(r["parameters"].items())), r) for r in rows]
+            bars[part["name"]] = [(names.get(key, r["scenario"]), r) for key, r in keyed]
+        elif effects:
+            axis = max(effects, key=lambda e: max(abs(d["end_to_end_ms"]["at"]) for d in e["differences"]))["axis"]
+            values = list(dict.fromkeys(r["parameters"][axis] for r in rows))
+            order = next(a["values"] for a in part["axes"] if a["name"] == axis)
+            groups = [(v, [r for r in rows if r["parameters"][axis] == v]) for v in sorted(values, key=order.index)]
+            bars[part["name"]] = [(f"{part['name']}, {axis} {v}", mean_pieces(group)) for v, group in groups]
+        else:
+            bars[part["name"]] = [(part["name"], mean_pieces(rows))]
+    return bars
+
+
+def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[str, Any]]:
+    return [
+        _figure(
+            figures.where_the_time_goes(rows, f"time{number}"),
+            f"Where the time of an aligned checkpoint goes, {part}: "
+            f"means over {sum(r['n'] for _, r in rows)} steady completed checkpoints.",
+        )
+        for number, (part, rows) in enumerate(bars.items())
+    ]
+
+
+def _axis_figures(effects: Sequence[Row]) -> list[dict[str, Any]]:
+    parts = list(dict.fromkeys(e["part"] for e in effects if e["values"]))
+    return [
+        _figure(
+            figures.effect_of_axes([e for e in effects if e["part"] == part and e["values"]], f"axes{number}"),
+            f"Mean duration of a checkpoint and its pieces by each axis of part {part}, "
+            "with 95 % intervals over the seeds.",
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _measured_figure(cells: Sequence[Row]) -> dict[str, Any] | None:
+    if not cells:
+        return None
+    words = (
+        f"Predicted against measured, {len(cells)} statistics of {len({c['job'] for c in cells})} jobs. On the line "
+        f"the two are equal; the band is ± {measured.TOLERANCE:.0%}. Filled: saturated; hollow: below saturation."
+    )
+    return _figure(figures.predicted_against_measured(cells, measured.TOLERANCE, "measured"), words)
+
+
+def _figure(svg: str, words: str) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    return {"svg": Markup(svg), "words": words}  # drawn here, from numbers and labels that matplotlib escapes
+
+
+def _piece(label: str, row: Row) -> tuple[str, ...]:
+    total = row["end_to_end_ms"]
+    shares = [f"{row[p] / total:.0%}" if total else "–" for p in list(PIECES)[:2]]
+    return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
+
+
+def _quantile(row: Row) -> tuple[str, ...]:
+    points = [row[p] for p in ("p50", "p90", "p95", "p99")]
+    return f"{row['scenario']}: {_words(row['parameters'])}", str(row["n"]), *(_interval(p) for p in points)
+
+
+def _difference(effect: Row, row: Row) -> tuple[str, ...]:
+    statistics = [row[s] for s in ("end_to_end_ms", "start_delay_ms", "alignment_ms")]
+    return (
+        effect["axis"],
+        f"{row['from']} → {row['value']}",
+        *(_interval(s, sign=True) for s in statistics),
+        str(statistics[0]["n"]),
+    )
+
+
+def _cell(cell: Row) -> tuple[str, ...]:
+    met = {True: "met", False: "missed", None: ""}[cell["good"]]
+    ratio = "–" if cell["ratio"] is None else f"{cell['ratio']:.2f}"
+    return cell["job"], cell["statistic"], _n(cell["measured_ms"]), _n(cell["predicted_ms"]), ratio, cell["target"], met
+
+
+def _interval(interval: Row, *, sign: bool = False) -> str:
+    low, high = (_n(interval[side], sign=sign) for side in ("low", "high"))
+    return f"{_n(interval['at'], sign=sign)} ({low} to {high})"
+
+
+def _n(value: float | None, *, sign: bool = False) -> str:
+    return "–" if value is None else f"{value:{'+' if sign else ''}.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
+
+
+def _words(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parameters.items()) or "as it is"
+
+
+def _example(analysis: Row) -> str:
+    """The arguments of `barrierlab run` for the first run of a shipped scenario."""
+    parts: Iterable[Row] = analysis["sweep"]["parts"]
+    for part, cell in ((p, c) for p in parts for c in analysis["cells"] if c["part"] == p["name"]):
+        settings = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in cell["parameters"].items())
+        return f"{cell['scenario']} {settings} --seed {part['seeds'][0]}".replace("  ", " ")
+    return ""

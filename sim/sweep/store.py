@@ -1,0 +1,163 @@
+"""A sweep's directory: what was asked, and Parquet files of results that are whole or not there at all.
+
+Each finished chunk of runs is one file in each of the folders `runs`, `checkpoints`, `tasks` and `violations`, of the
+same name. A file is written under another name and renamed when it is whole, and `runs` comes last: a run is done
+exactly when it is in `runs`. The name of a chunk is a digest of its runs, so a chunk computed twice is written twice
+under one name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sim.sweep.errors import SweepError
+from sim.sweep.plan import Plan, short_hash
+from sim.sweep.tables import RUNS, TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+_VERSIONS = ("barrierlab", "simpy", "numpy", "scipy", "networkx", "pyspark", "pyarrow", "pandas")
+
+
+class Store:
+    """The directory of one sweep."""
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+
+    @staticmethod
+    def create(directory: str | Path, plan: Plan) -> Store:
+        """A new directory for `plan`; SweepError if there is something in it already."""
+        store = Store(directory)
+        if store.directory.exists() and (not store.directory.is_dir() or any(store.directory.iterdir())):
+            hint = (
+                f"continue with --resume ({store.count()} runs are done) or " if store._path(MANIFEST).is_file() else ""
+            )
+            raise SweepError(f"{directory} is there already: {hint}name another directory")
+        try:
+            for name in TABLES:
+                store._path(name).mkdir(parents=True, exist_ok=True)
+            store._write("sweep.toml", plan.text.encode())
+            store._write(MANIFEST, json.dumps(_manifest(plan), indent=2, ensure_ascii=False).encode())
+        except OSError as error:
+            raise SweepError(f"{directory}: cannot be written: {error.strerror or error}") from None
+        return store
+
+    @staticmethod
+    def open(directory: str | Path) -> Store:
+        """The directory of a sweep that was begun; SweepError if it is none."""
+        store = Store(directory)
+        if not store._path(MANIFEST).is_file():
+            raise SweepError(f"{directory} is not the directory of a sweep: give what `barrierlab sweep` got as --out")
+        return store
+
+    def continue_with(self, plan: Plan) -> None:
+        """Make ready to go on with `plan`; SweepError if the directory belongs to another sweep or version.
+
+        What a killed sweep left half written is removed.
+        """
+        manifest = self.manifest()
+        if manifest["digest"] != plan.digest:
+            raise SweepError(
+                f"{self.directory} was begun with another sweep ({manifest['sweep']}), or the file or a scenario "
+                "has changed since: continue with the same, or name another directory"
+            )
+        if (begun := manifest["versions"]["barrierlab"]) != version("barrierlab"):
+            raise SweepError(
+                f"{self.directory} was begun with barrierlab {begun}, this is {version('barrierlab')}: "
+                "name another directory"
+            )
+        whole = set(self._chunks())
+        for name in TABLES:
+            for file in self._path(name).iterdir():
+                if file.name not in whole:
+                    file.unlink()
+
+    def manifest(self) -> dict[str, Any]:
+        """What was asked, with which versions."""
+        loaded: dict[str, Any] = json.loads(self._path(MANIFEST).read_text(encoding="utf-8"))
+        return loaded
+
+    def count(self) -> int:
+        """How many runs are done, by the names of the files alone."""
+        return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self._chunks())
+
+    def done(self) -> set[str]:
+        """The ids of the runs that are done."""
+        return set(self.read("runs").column("run_id").to_pylist())
+
+    def write_chunk(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Store the rows of one chunk of runs (table name to rows) for good."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        runs = rows[RUNS.name]
+        name = f"{short_hash([row['run_id'] for row in runs])}-{len(runs):05}.parquet"
+        for table in TABLES.values():
+            sink = pa.BufferOutputStream()
+            pq.write_table(table.from_rows(rows[table.name]), sink, compression="zstd")
+            self._write(f"{table.name}/{name}", sink.getvalue().to_pybytes())
+
+    def files(self, table: str) -> list[str]:
+        """The files of one table that are whole."""
+        return [str(self._path(table) / name) for name in self._chunks()]
+
+    def read(self, table: str) -> pa.Table:
+        """One table whole, each key once, ordered by key."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        declared = TABLES[table]
+        parts = [pq.read_table(file, schema=declared.arrow()) for file in self.files(table)]
+        whole = pa.concat_tables([declared.arrow().empty_table(), *parts])
+        keys = list(zip(*(whole.column(name).to_pylist() for name in declared.key), strict=True))
+        first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+        return whole.take(pa.array([first[key] for key in sorted(first)], pa.int64()))
+
+    def _chunks(self) -> list[str]:
+        folder = self._path(RUNS.name)
+        return sorted(f for f in os.listdir(folder) if not f.startswith(".")) if folder.is_dir() else []
+
+    def _path(self, name: str) -> Path:
+        return self.directory / name
+
+    def _write(self, name: str, content: bytes) -> None:
+        """Write a file whole or not at all, even if the machine stops."""
+        path = self._path(name)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        with draft.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+
+
+def _manifest(plan: Plan) -> dict[str, Any]:
+    return {
+        "sweep": plan.name,
+        "title": plan.title,
+        "question": plan.question,
+        "digest": plan.digest,
+        "runs": len(plan.runs),
+        "parts": [_part(part.name, part.measured, part.axes, part.runs) for part in plan.parts],
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},
+    }
+
+
+def _part(name: str, measured: bool, axes: Iterable[Any], runs: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "measured": measured,
+        "scenarios": sorted({run.scenario for run in runs}),
+        "axes": [{"name": a.name, "kind": a.kind, "values": a.values} for a in axes],
+        "seeds": sorted({run.seed for run in runs}),
+        "runs": len(runs),
+    }

@@ -1,0 +1,99 @@
+"""A sweep's answer in a few sentences, with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from sim.sweep.analyse import PIECES
+
+Row = Mapping[str, Any]
+
+
+def verdict_line(runs: Row) -> str:
+    """`0 violations in 308 runs`, and what else a reader must know about them.
+
+    >>> verdict_line({"violations": 0, "OK": 308, "ERROR": 0, "undecided": 0, "done": 308, "planned": 308})
+    '0 violations in 308 runs'
+    """
+    count = runs["violations"]
+    text = f"{count} violation{'' if count == 1 else 's'} in {runs['OK']} run{'' if runs['OK'] == 1 else 's'}"
+    if runs["undecided"]:
+        text += f", {runs['undecided']} of them undecided"
+    if runs["ERROR"]:
+        text += f"; {runs['ERROR']} more stopped with an error"
+    if runs["done"] < runs["planned"]:
+        text += f"; {runs['planned'] - runs['done']} of {runs['planned']} planned runs are not done yet"
+    return text
+
+
+def answer(analysis: Row) -> list[str]:
+    """Where the time goes, what changes it most, how far the simulation can be trusted: a sentence or two on each."""
+    parts = [part["name"] for part in analysis["sweep"]["parts"]]
+    sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
+    if text := _strongest(analysis["effects"]):
+        sentences.append(text)
+    if text := _trust(analysis["measured"]):
+        sentences.append(text)
+    return sentences or ["No checkpoint was completed after the warm-up, so there is nothing to say about its time."]
+
+
+def mean_pieces(rows: Iterable[Row]) -> dict[str, float]:
+    """Mean pieces over all checkpoints of some cells, with their number as `n`."""
+    rows = list(rows)
+    n = sum(row["n"] for row in rows)
+    names = ("end_to_end_ms", *PIECES)
+    return {"n": n, **{name: sum(row[name] * row["n"] for row in rows) / n for name in names}}
+
+
+def _share(part: str, rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    mean = mean_pieces(rows)
+    total = mean["end_to_end_ms"]
+    if not total:
+        return f"In part “{part}” checkpoints take no time."
+    start, alignment = mean["start_delay_ms"] / total, mean["alignment_ms"] / total
+    return (
+        f"In part “{part}” an aligned checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). Of that the "
+        f"task that acknowledges last spends {start:.0%} in start delay (its first barrier is behind queued records), "
+        f"{alignment:.0%} aligning (it waits for the slowest input's barrier) "
+        f"and {max(0.0, 1 - start - alignment):.0%} in the snapshot and its acknowledgement."
+    )
+
+
+def _strongest(effects: Iterable[Row]) -> str:
+    found = [(effect, row) for effect in effects for row in effect["differences"]]
+    if not found:
+        return ""
+    effect, row = max(found, key=lambda pair: abs(pair[1]["end_to_end_ms"]["at"]))
+    change = row["end_to_end_ms"]
+    pieces = {"start delay": row["start_delay_ms"]["at"], "alignment": row["alignment_ms"]["at"]}
+    most = max(pieces, key=lambda piece: abs(pieces[piece]))
+    verb = "lengthens" if change["at"] > 0 else "shortens"
+    return (
+        f"What changes it most is {effect['axis']}: from {row['from']} to {row['value']} {verb} it by "
+        f"{_ms(abs(change['at']))}{_interval(change)}, {_ms(abs(pieces[most]))} of it {most}, other things equal."
+    )
+
+
+def _trust(cells: Sequence[Row]) -> str:
+    judged = [cell for cell in cells if cell["good"] is not None]
+    if not judged:
+        return ""
+    off = [abs(cell["ratio"] - 1.0) for cell in judged if cell["saturated"] and cell["ratio"] is not None]
+    jobs = len({cell["job"] for cell in judged})
+    typical = f"; under saturation the typical deviation is {median(off):.1%}" if off else ""
+    return (
+        f"Of {len(judged)} statistics of {jobs} jobs measured on a real Flink cluster, "
+        f"{sum(cell['good'] for cell in judged)} are predicted within their target{typical}."
+    )
+
+
+def _interval(change: Row) -> str:
+    return "" if change["low"] is None else f" (95 % interval {change['low']:.0f} to {change['high']:.0f} ms)"
+
+
+def _ms(value: float) -> str:
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"

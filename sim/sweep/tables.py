@@ -1,0 +1,172 @@
+"""The tables of a sweep, declared once: name, type, unit and meaning of every column.
+
+The pyarrow schema, the Spark schema and the data dictionary all come from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+class Column(NamedTuple):
+    """One column. `kind` is text, whole, real or flag; `unit` is empty where there is none."""
+
+    name: str
+    kind: str
+    unit: str
+    meaning: str
+
+
+class Table(NamedTuple):
+    """One table. No two rows agree in all of `key`."""
+
+    name: str
+    meaning: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    def arrow(self) -> pa.Schema:
+        """The pyarrow schema; every column but the key's may be missing."""
+        import pyarrow as pa
+
+        kinds = {"text": pa.string(), "whole": pa.int64(), "real": pa.float64(), "flag": pa.bool_()}
+        return pa.schema([pa.field(c.name, kinds[c.kind], c.name not in self.key) for c in self.columns])
+
+    def spark(self) -> StructType:
+        """The Spark schema of the same table."""
+        from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+        kinds = {"text": StringType, "whole": LongType, "real": DoubleType, "flag": BooleanType}
+        return StructType([StructField(c.name, kinds[c.kind](), c.name not in self.key) for c in self.columns])
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+        """The rows as an Arrow table; KeyError names a column that a row has and the table has not."""
+        import pyarrow as pa
+
+        rows, names = list(rows), {c.name for c in self.columns}
+        for row in rows:
+            if unknown := row.keys() - names:
+                raise KeyError(f"table {self.name!r} has no column {', '.join(sorted(unknown))}")
+        columns = {c.name: [_plain(row.get(c.name)) for row in rows] for c in self.columns}
+        return pa.Table.from_pydict(columns, schema=self.arrow())
+
+
+def _plain(value: Any) -> Any:
+    """A numpy scalar as the Python value it stands for."""
+    return value.item() if hasattr(value, "item") else value
+
+
+_RUN = Column("run_id", "text", "", "the run: a digest of scenario, parameters and seed")
+_CHECKPOINT = Column("checkpoint_id", "whole", "", "the checkpoint's number within its run")
+_STEADY = Column("steady", "flag", "", "triggered after the scenario's warm-up")
+
+RUNS = Table(
+    "runs",
+    "one row a run, whether it went well or not",
+    ("run_id",),
+    (
+        _RUN,
+        Column("part", "text", "", "part of the sweep that the run belongs to"),
+        Column("scenario", "text", "", "the scenario's name"),
+        Column("parameters", "text", "JSON", "what the sweep set in the scenario"),
+        Column("seed", "whole", "", "the seed of all random streams of the run"),
+        Column("status", "text", "", "OK, or ERROR if the run could not be finished"),
+        Column("error", "text", "", "what stopped it, if the status is ERROR"),
+        Column("verdict", "text", "", "holds, broken or undecided: the invariants over the run's whole history"),
+        Column("violations", "whole", "count", "violations of the invariants"),
+        Column("checkpoints_completed", "whole", "count", "checkpoints that every task acknowledged"),
+        Column("checkpoints_failed", "whole", "count", "checkpoints that were given up"),
+        Column("events_in", "whole", "count", "records that sources emitted"),
+        Column("events_out", "whole", "count", "records that sinks took"),
+        Column("throughput_per_s", "real", "1/s", "records that sinks took in a simulated second"),
+        Column("sim_duration_s", "real", "s", "simulated time that the run covers"),
+        Column("journal_digest", "text", "", "digest of everything that happened, in order"),
+        Column("journal_entries", "whole", "count", "entries of the run's history"),
+        Column("backpressure_max", "real", "share", "largest share of its time that a task spent back-pressured"),
+        Column("bottleneck", "text", "", "the task that was busy longest"),
+    ),
+)
+
+CHECKPOINTS = Table(
+    "checkpoints",
+    "one row a checkpoint, under Flink's names",
+    ("run_id", "checkpoint_id"),
+    (
+        _RUN,
+        _CHECKPOINT,
+        Column("status", "text", "", "COMPLETED, FAILED, or IN_PROGRESS when the run ended"),
+        Column("checkpoint_type", "text", "", "CHECKPOINT: barriers were aligned"),
+        _STEADY,
+        Column("trigger_timestamp_ms", "real", "ms", "simulated time of the trigger"),
+        Column("end_to_end_duration_ms", "real", "ms", "from the trigger to the last acknowledgement"),
+        Column("start_delay_max_ms", "real", "ms", "longest start delay of a task"),
+        Column("alignment_max_ms", "real", "ms", "longest alignment of a task"),
+        Column("sync_max_ms", "real", "ms", "longest blocking part of a snapshot"),
+        Column("async_max_ms", "real", "ms", "longest background part of a snapshot"),
+        Column("processed_bytes", "whole", "B", "bytes taken between first and last barrier, over all tasks"),
+        Column("persisted_bytes", "whole", "B", "bytes stored as channel state: 0 when barriers are aligned"),
+        Column("checkpointed_bytes", "whole", "B", "bytes of state written"),
+        Column("failure_reason", "text", "", "why a FAILED checkpoint was given up"),
+        Column("critical_task", "text", "", "the task that acknowledged last"),
+        Column("critical_start_delay_ms", "real", "ms", "its start delay"),
+        Column("critical_alignment_ms", "real", "ms", "its alignment"),
+    ),
+)
+
+TASKS = Table(
+    "tasks",
+    "one row a checkpoint and subtask",
+    ("run_id", "checkpoint_id", "operator", "subtask"),
+    (
+        _RUN,
+        _CHECKPOINT,
+        _STEADY,
+        Column("operator", "text", "", "the operator's name"),
+        Column("subtask", "whole", "", "index of the subtask within the operator, from 0"),
+        Column("start_delay_ms", "real", "ms", "from the trigger to the first barrier at this subtask"),
+        Column("alignment_ms", "real", "ms", "from the first to the last barrier at this subtask"),
+        Column("sync_ms", "real", "ms", "the blocking part of its snapshot"),
+        Column("async_ms", "real", "ms", "the background part of its snapshot"),
+        Column("end_to_end_ms", "real", "ms", "from the trigger to its acknowledgement"),
+        Column("processed_bytes", "whole", "B", "bytes taken between first and last barrier"),
+        Column("persisted_bytes", "whole", "B", "bytes stored as channel state: 0 when barriers are aligned"),
+        Column("checkpointed_bytes", "whole", "B", "bytes of state written"),
+    ),
+)
+
+VIOLATIONS = Table(
+    "violations",
+    "one row a violation of an invariant",
+    ("run_id", "number"),
+    (
+        _RUN,
+        Column("number", "whole", "", "place among the run's violations, from 0"),
+        Column("invariant", "text", "", "which invariant: CUT, FIFO, ONCE, FWD, NOLOSS, WM, ID, LIVE or BOUND"),
+        Column("reason", "text", "", "what is wrong"),
+        Column("at_ns", "whole", "ns", "simulated time at which it shows"),
+    ),
+)
+
+# A run counts as done once it is in `runs`, so that table is written last.
+TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, VIOLATIONS, RUNS)}
+
+
+def dictionary() -> str:
+    """The data dictionary, in Markdown."""
+    lines = []
+    for table in reversed(TABLES.values()):
+        lines += [
+            f"### {table.name}",
+            "",
+            f"{table.meaning[0].upper()}{table.meaning[1:]}. Key: {', '.join(table.key)}.",
+            "",
+        ]
+        lines += ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
+        lines += [f"| {c.name} | {c.kind} | {c.unit or '–'} | {c.meaning} |" for c in table.columns]
+        lines.append("")
+    return "\n".join(lines)
