@@ -1,5 +1,7 @@
-"""What correct means, over histories alone. All of consistency is one equation, for each channel from u to v and each
-completed checkpoint (Chandy and Lamport 1985, section 2)::
+"""What correct means, over histories alone.
+
+All of consistency is one equation, for each channel from u to v and each completed checkpoint (Chandy and Lamport 1985,
+section 2)::
 
     sent by u before its cut  ==  received by v before its cut  +  recorded as in flight
 

@@ -1,0 +1,64 @@
+"""The glossary speaks of the code that there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+COLUMNS = ["term", "meaning", "where from", "in code", "do not say"]
+
+
+def rows() -> list[list[str]]:
+    """The cells of the glossary's table, head first."""
+    lines = [line for line in (ROOT / "GLOSSARY.md").read_text().splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+TERMS = {row[0]: re.findall(r"`([^`]+)`", row[3]) for row in rows()[2:]}
+
+
+def names_in_code() -> set[str]:
+    """Every name that `impl`, `model` and `sim` define or use, every word they pass about as a text, every module."""
+    names: set[str] = set()
+    for package in ("impl", "model", "sim"):
+        for path in ROOT.glob(f"{package}/**/*.py"):
+            names.add(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+            for node in ast.walk(ast.parse(path.read_text())):
+                for field in ("name", "id", "attr", "arg"):
+                    if isinstance(value := getattr(node, field, None), str):
+                        names.add(value)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                    names.add(node.value)
+    return names
+
+
+NAMES = names_in_code()
+
+
+def test_the_table_has_its_columns() -> None:
+    """A row would be read under the wrong head."""
+    table = rows()
+    assert table[0] == COLUMNS
+    assert [row for row in table if len(row) != len(COLUMNS)] == []
+
+
+def test_a_term_stands_once() -> None:
+    """One word would have two meanings."""
+    terms = [row[0] for row in rows()[2:]]
+    assert [term for term in terms if terms.count(term) > 1] == []
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_the_code_knows_the_term(term: str) -> None:
+    """A reader would look for a name that the code gave up."""
+    assert [name for name in TERMS[term] if name not in NAMES] == []
+
+
+def test_a_name_that_is_not_there_is_missed() -> None:
+    """The search above would find anything."""
+    assert "BarrierAligner" in NAMES
+    assert "NoSuchThing" not in NAMES

@@ -1,0 +1,101 @@
+"""Who may import whom. The tables are the rule; a finding names the file and the line."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("impl", "model", "sim")
+
+# Of this project: imports run upward only.
+OF_OURS = {"impl": {"impl"}, "model": {"impl", "model"}, "sim": {"impl", "model", "sim"}}
+# The specification knows nothing of the code that it judges.
+SPECIFICATION = {"model/history.py", "model/invariants.py", "model/topology.py"}
+# Nothing that has a clock, chance, threads or the outside world.
+NOT_IN_IMPL = {
+    *("time", "datetime", "random", "threading", "asyncio", "os", "io", "logging", "subprocess", "socket"),
+    *("concurrent", "multiprocessing", "pathlib", "secrets", "uuid"),
+}
+OF_OTHERS = {"impl": set[str](), "model": {"networkx"}}
+MAY_IMPORT_DEFECTS = {"sim/cli.py"}
+
+
+def imported(source: str) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that `source` imports."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write the whole name, not a relative one"
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def breaches(path: str, source: str) -> Iterator[str]:
+    """The imports in `source`, the module at `path` from the root, that break a rule."""
+    package = path.partition("/")[0]
+    for line, name in imported(source):
+        top = name.partition(".")[0]
+        where = f"{path}:{line}: "
+        if top in PACKAGES and top not in OF_OURS[package]:
+            yield f"{where}{package} may not import {top}; it may {', '.join(sorted(OF_OURS[package]))}"
+        if path in SPECIFICATION and top == "impl":
+            yield f"{where}the specification may not import {name}: it would judge code by itself"
+        if package == "impl" and top in NOT_IN_IMPL:
+            yield f"{where}impl may not import {top}: it has no clock, chance, thread or I/O"
+        if top not in sys.stdlib_module_names and top not in PACKAGES and top not in OF_OTHERS.get(package, {top}):
+            others = ", ".join(sorted(OF_OTHERS[package])) or "nothing"
+            yield f"{where}{package} may not import {top}; beside the standard library it may {others}"
+        if (
+            name.startswith("model.defects")
+            and not path.startswith("model/defects/")
+            and path not in MAY_IMPORT_DEFECTS
+        ):
+            yield f"{where}only the command line, tests and notebooks may import model.defects"
+
+
+MODULES = sorted(str(path.relative_to(ROOT)) for package in PACKAGES for path in ROOT.glob(f"{package}/**/*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_module_imports_only_what_it_may(path: str) -> None:
+    """The protocol could read a clock, or the specification be written in terms of the code it judges."""
+    assert list(breaches(path, (ROOT / path).read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "finding"),
+    [
+        ("impl/gate.py", "import model.trace", "impl/gate.py:1: impl may not import model; it may impl"),
+        ("model/trace.py", "\nfrom sim import run", "model/trace.py:2: model may not import sim; it may impl, model"),
+        (
+            "model/history.py",
+            "from impl.messages import Event",
+            "model/history.py:1: the specification may not import impl.messages.Event: it would judge code by itself",
+        ),
+        (
+            "impl/gate.py",
+            "def f():\n    from time import time",
+            "impl/gate.py:2: impl may not import time: it has no clock, chance, thread or I/O",
+        ),
+        (
+            "model/trace.py",
+            "import numpy",
+            "model/trace.py:1: model may not import numpy; beside the standard library it may networkx",
+        ),
+        (
+            "sim/engine.py",
+            "from model import defects",
+            "sim/engine.py:1: only the command line, tests and notebooks may import model.defects",
+        ),
+    ],
+)
+def test_a_breach_is_found(path: str, source: str, finding: str) -> None:
+    """The rules above would find nothing, whatever was imported."""
+    assert list(breaches(path, source)) == [finding]

@@ -1,0 +1,99 @@
+"""What every file of the repository owes its reader."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(path for package in ("impl", "model", "sim") for path in ROOT.glob(f"{package}/**/*.py"))
+TEXT = {".py", ".toml", ".md", ".txt", ".trace", ".cfg", ".yml", ".yaml", ".json", ".html", ".css", ".in", ""}
+
+# A place on one machine, or an index of packages. (In pieces, so that this file is clean itself.)
+PLACES = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.])/" + r"(?:home|root|work|Users|mnt|tmp)/\w",
+            r"[A-Z]:" + r"\\Users",
+            r"(?:index|extra-index|find-links)" + r"[-_ ]?(?:url)?\s*[=:]?\s*https?://",
+            r"https?://[\w.-]*(?:pypi|artifactory|nexus|simple)" + r"[\w.:-]*/(?:simple|repository|artifactory)",
+            r"https?://" + r"(?:localhost|127\.0\.0\.1|10\.\d+\.\d+\.\d+|192\.168\.)",
+        ]
+    )
+)
+# Programs that show or test such an address on purpose.
+MAY_NAME_PLACES = {"tests/architecture/test_style.py"}
+
+
+def committed() -> list[Path]:
+    """The files under version control; in a source archive, which has none, those of the packages."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return [path for path in [*MODULES, *ROOT.glob("*.*"), *ROOT.glob("tests/**/*.*")] if path.is_file()]
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def first_sentence_problem(source: str) -> str | None:
+    """What is wrong with the first line of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse(source))
+    if not docstring:
+        return "the module has no docstring"
+    first, _, rest = docstring.partition("\n")
+    if not first.rstrip().endswith((".", ":")) or re.search(r"[.!?] [A-Z]", first):
+        return f"its docstring begins with {first!r}: write one sentence on the first line"
+    if rest and not rest.startswith("\n"):
+        return "its docstring has no blank line after the first"
+    return None
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_in_one_sentence_what_it_is(path: Path) -> None:
+    """A newcomer would have to read a module to learn what it is for."""
+    assert first_sentence_problem(path.read_text()) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("x = 1", "the module has no docstring"),
+        ('"""Half a\nsentence."""', "its docstring begins with 'Half a': write one sentence on the first line"),
+        ('"""One. Two."""', "its docstring begins with 'One. Two.': write one sentence on the first line"),
+        ('"""One.\nTwo."""', "its docstring has no blank line after the first"),
+        ('"""One.\n\nTwo."""', None),
+    ],
+)
+def test_a_bad_docstring_is_found(source: str, problem: str | None) -> None:
+    """The rule above would let everything pass."""
+    assert first_sentence_problem(source) == problem
+
+
+def test_no_committed_file_names_a_place_on_a_machine() -> None:
+    """The repository would work, or be installed, on one machine only."""
+    findings = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in committed()
+        if path.suffix in TEXT and str(path.relative_to(ROOT)) not in MAY_NAME_PLACES
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        for match in [PLACES.search(line)]
+        if match
+    ]
+    assert findings == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "see /" + "home/me/notes",
+        "--index-" + "url https://example.org/x",
+        "https://pypi." + "example.org/simple",
+        "http://local" + "host:3141/",
+    ],
+)
+def test_a_place_is_found(line: str) -> None:
+    """The pattern above would match nothing."""
+    assert PLACES.search(line)
