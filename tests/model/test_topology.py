@@ -68,8 +68,10 @@ def test_every_channel_is_in_the_graph() -> None:
         (
             "a1->b",
             {},
-            ("'a1' in 'a1->b' is no operator name; use letters, digits, '_' and '-', begin with a letter or '_' and do "
-            "not end with a digit"),
+            (
+                "'a1' in 'a1->b' is no operator name; use letters, digits, '_' and '-', begin with a letter or '_' and do "
+                "not end with a digit"
+            ),
         ),
         ("a->b a->b", {}, "edge 'a->b' is written 2 times; write it once"),
         ("a->a", {}, "'a' sends to itself; a dataflow has no loops: take 'a->a' out"),
@@ -88,8 +90,10 @@ def test_every_channel_is_in_the_graph() -> None:
         (
             "a->b",
             {"parallelism": {"a": 2}, "exchanges": {"a->b": "forward"}},
-            ("exchange of 'a->b' is 'forward', but parallelism is 2 and 1; make them equal, or use 'rebalance', 'hash' "
-            "or 'broadcast'"),
+            (
+                "exchange of 'a->b' is 'forward', but parallelism is 2 and 1; make them equal, or use 'rebalance', 'hash' "
+                "or 'broadcast'"
+            ),
         ),
         (
             "a->b",
@@ -97,7 +101,7 @@ def test_every_channel_is_in_the_graph() -> None:
             "'b' would have 129 inputs; at most 128 are allowed: lower the parallelism of what sends to it",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_topology(text: str, options: dict, message: str) -> None:
     """A wrong scenario would run as another dataflow, or fail far from its cause."""
     with pytest.raises(TopologyError) as error:

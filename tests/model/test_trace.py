@@ -19,12 +19,8 @@ barriers = st.builds(
     CheckpointBarrier, ids, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1) | st.sampled_from([0, 1])
 )
 messages = (
-    events
-    | st.builds(Watermark, st.integers())
-    | barriers
-    | st.builds(CancelBarrier, ids)
-    | st.just(EndOfInput())
-)  # fmt: skip
+    events | st.builds(Watermark, st.integers()) | barriers | st.builds(CancelBarrier, ids) | st.just(EndOfInput())
+)
 reasons = st.sampled_from(list(Reason))
 SUBJECTS = {
     "-": st.none(),
@@ -120,8 +116,10 @@ def test_equal_names_are_one_object() -> None:
         ("\n> push a @ 1.500000000\n    a sent a->b a1\n", "t:3: there is no effect 'sent'; did you mean 'send'?"),
         (
             "\n> emit a first @ 1.500000000\n",
-            ("t:2: 'first' stands where there is to be event; write an event such as a1 or a1.2, 'watermark 5', "
-            "'barrier 1', 'cancel 1' or 'end'"),
+            (
+                "t:2: 'first' stands where there is to be event; write an event such as a1 or a1.2, 'watermark 5', "
+                "'barrier 1', 'cancel 1' or 'end'"
+            ),
         ),
         (
             "\n    a send a->b a1\n",
@@ -135,7 +133,7 @@ def test_equal_names_are_one_object() -> None:
             "t:2: 'push a' is no line of a trace; a line begins with '> ', four blanks, '#' or '!'",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_trace(text: str, message: str) -> None:
     """A mistake in a trace that was written by hand would be found nowhere, or in the wrong place."""
     with pytest.raises(TraceError) as error:
