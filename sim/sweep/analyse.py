@@ -70,12 +70,13 @@ def analyse(spark: SparkSession, store: Store) -> Row:
 
 
 def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
-    """One table of the sweep, each key once."""
+    """One table of the sweep, each key once: equal runs have equal rows, so any of two will do."""
     declared = TABLES[table]
     files = store.files(table)
     if not files:
         return spark.createDataFrame([], declared.spark())
-    return spark.read.schema(declared.spark()).parquet(*files).dropDuplicates(list(declared.key))
+    table = spark.read.schema(declared.spark()).parquet(*files)
+    return table.dropDuplicates(list(declared.key)) if store.has_twins() else table
 
 
 def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
@@ -333,4 +334,5 @@ def _about(row: Any) -> Row:
 
 
 def _rows(frame: DataFrame) -> list[Row]:
-    return [row.asDict() for row in frame.collect()]
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return rows

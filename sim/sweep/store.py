@@ -90,6 +90,17 @@ class Store:
         """How many runs are done, by the names of the files alone."""
         return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self._chunks())
 
+    def has_twins(self) -> bool:
+        """Whether two chunks hold the same run, as after two sweeps into one directory at once."""
+        import pyarrow.parquet as pq
+
+        ids = [
+            run_id
+            for file in self.files(RUNS.name)
+            for run_id in pq.read_table(file, columns=["run_id"])[0].to_pylist()
+        ]
+        return len(set(ids)) < len(ids)
+
     def done(self) -> set[str]:
         """The ids of the runs that are done."""
         return set(self.read("runs").column("run_id").to_pylist())

@@ -69,8 +69,8 @@ def test_every_channel_is_in_the_graph() -> None:
             "a1->b",
             {},
             (
-                "'a1' in 'a1->b' is no operator name; use letters, digits, '_' and '-', begin with a letter or '_' and do "
-                "not end with a digit"
+                "'a1' in 'a1->b' is no operator name; use letters, digits, '_' and '-', "
+                "begin with a letter or '_' and do not end with a digit"
             ),
         ),
         ("a->b a->b", {}, "edge 'a->b' is written 2 times; write it once"),
@@ -91,8 +91,8 @@ def test_every_channel_is_in_the_graph() -> None:
             "a->b",
             {"parallelism": {"a": 2}, "exchanges": {"a->b": "forward"}},
             (
-                "exchange of 'a->b' is 'forward', but parallelism is 2 and 1; make them equal, or use 'rebalance', 'hash' "
-                "or 'broadcast'"
+                "exchange of 'a->b' is 'forward', but parallelism is 2 and 1; "
+                "make them equal, or use 'rebalance', 'hash' or 'broadcast'"
             ),
         ),
         (
