@@ -1,0 +1,192 @@
+"""The command `barrierlab`.
+
+Exit status: 0 the invariants hold; 1 a violation was found; 2 the input is wrong (one line on stderr); 3 undecided.
+With `--json`, stdout is one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from sim.result import Result, run
+from sim.scenario import ScenarioError, load, shipped
+from sim.sweep.commands import COMMANDS
+from sim.sweep.errors import SweepError
+
+EXIT = {"holds": 0, "broken": 1, "undecided": 3}
+
+
+class Commands(click.Group):
+    """The commands, in the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="barrierlab")
+def cli() -> None:
+    """Prove, break and predict the checkpoints of stream processors.
+
+    Example: barrierlab run flink_chain --set level=sat_4ms
+    """
+
+
+def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """KEY=VALUE pairs as a mapping; a value is TOML where it can be, else text.
+
+    Raises
+    ------
+    ScenarioError
+        If a pair has no '='.
+    """
+    import tomllib
+
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ScenarioError(f"--set {pair!r}: allowed: KEY=VALUE, such as --set level=sat_4ms")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+@cli.command("run")
+@click.argument("scenario")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
+)
+@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, as_json: bool) -> None:
+    """Simulate SCENARIO once: its checkpoints, and the verdict of the invariants.
+
+    SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
+
+    Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
+    """
+    loaded = load(scenario, read_settings(pairs))
+    result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+    if trace is not None:
+        try:
+            trace.write_text(result.trace(), encoding="utf-8")
+        except OSError as error:
+            raise ScenarioError(
+                f"--trace {trace}: cannot be written: {error.strerror}; give a file in a folder that exists"
+            ) from error
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
+    else:
+        _show(result)
+    sys.exit(EXIT[result.verdict])
+
+
+def _with_status(text: str, work: Any) -> Any:
+    """Do `work`, with a spinner on a terminal."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        return work()
+    with errors.status(text):
+        return work()
+
+
+def _show(result: Result) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
+    for name in (
+        "checkpoint",
+        "status",
+        "trigger s",
+        "end to end ms",
+        "start delay ms",
+        "alignment ms",
+        "processed B",
+        "slowest task",
+    ):
+        table.add_column(name, justify="left" if name in ("status", "slowest task") else "right")
+    for row in result.checkpoint_rows():
+        table.add_row(
+            str(row["checkpoint_id"]),
+            row["status"] if row["failure_reason"] is None else f"{row['status']}: {row['failure_reason']}",
+            f"{row['trigger_timestamp_ms'] / 1000:.3f}",
+            _ms(row["end_to_end_duration_ms"]),
+            _ms(row["start_delay_max_ms"]),
+            _ms(row["alignment_max_ms"]),
+            str(row["processed_bytes"]),
+            row["critical_task"] or "",
+        )
+    console.print(table)
+    row = result.run_row()
+    console.print(
+        f"{row['events_out']} of {row['events_in']} events reached a sink in {row['sim_duration_s']:.1f} s, "
+        f"{row['throughput_per_s']:.1f} a second; busiest task: {row['bottleneck']}; "
+        f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
+        highlight=False,
+    )
+    for violation in result.violations:
+        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
+    console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+@cli.command("scenarios")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def scenarios_command(as_json: bool) -> None:
+    """List what is shipped: scenarios, with the parameters that --set takes.
+
+    Example: barrierlab scenarios
+    """
+    found = {name: load(name) for name in shipped()}
+    if as_json:
+        rows = {
+            name: {"title": s.title, "topology": str(s.topology), "parameters": s.parameters}
+            for name, s in found.items()
+        }
+        click.echo(json.dumps({"scenarios": rows}, indent=2))
+        return
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    for name, scenario in found.items():
+        console.print(f"[bold]{name}[/bold]: {scenario.title}", highlight=False)
+        console.print(f"  {scenario.topology}", highlight=False, markup=False)
+        for parameter, text in scenario.parameters.items():
+            console.print(f"  --set {parameter}=...  {text}", highlight=False, markup=False)
+
+
+for command in COMMANDS:
+    cli.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; a wrong input is one line on stderr and status 2."""
+    try:
+        cli.main(args=arguments, standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.UsageError as error:
+        hint = f" ({error.ctx.command_path} --help)" if error.ctx is not None else ""
+        click.echo(f"barrierlab: {error.format_message()}{hint}", err=True)
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("barrierlab: interrupted", err=True)
+        sys.exit(130)
+    except (ScenarioError, SweepError) as error:
+        click.echo(f"barrierlab: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The checkpoint coordinator in simulated time: its deadlines become timers, its actions travel with a latency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from impl import (
+    Aborted,
+    AbortTask,
+    Acknowledge,
+    CheckpointCoordinator,
+    Completed,
+    Decline,
+    Inject,
+    Reason,
+    Refused,
+)
+from impl.coordinator import Action
+
+if TYPE_CHECKING:
+    from sim.engine import Engine
+
+NAME = "coordinator"
+
+
+class CoordinatorNode:
+    """Drives `CheckpointCoordinator`. Messages to one task keep their order, however their latencies are drawn."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        machine: CheckpointCoordinator,
+        trigger_latency: Callable[[], int],
+        ack_latency: Callable[[], int],
+        async_part: Callable[[], int],
+    ) -> None:
+        self.machine = machine
+        self._engine = engine
+        self._trigger_latency, self._ack_latency, self._async = trigger_latency, ack_latency, async_part
+        self._armed_ns: int | None = None
+        self._arrives_ns: dict[str, int] = {}
+
+    def start(self) -> None:
+        self._arm()
+
+    def stop(self) -> None:
+        """No new checkpoints; what is pending goes on."""
+        self.machine.stop_scheduler()
+
+    def _arm(self) -> None:
+        due_ns = self.machine.next_deadline_ns()
+        if due_ns is not None and (self._armed_ns is None or due_ns < self._armed_ns):
+            self._armed_ns = max(due_ns, self._engine.now)
+            self._engine.after(self._armed_ns - self._engine.now, self._deadline)
+
+    def _deadline(self) -> None:
+        now = self._engine.now
+        if self._armed_ns is None or now < self._armed_ns:
+            return
+        self._armed_ns = None
+        self._carry_out(self.machine.on_time(now))
+
+    def request(self) -> None:
+        """A source's periodic injector asks for a checkpoint (rule 2)."""
+        self._carry_out(self.machine.request(self._engine.now))
+
+    def report(self, report: Acknowledge | Decline) -> None:
+        """A task has something to say: it arrives after the asynchronous part and the way here."""
+        delay_ns = self._ack_latency()
+        if type(report) is Acknowledge:
+            async_ns = self._async()
+            state_bytes = len(repr(report.image))
+            self._engine.metrics.async_part(report.task, report.checkpoint_id, async_ns, state_bytes)
+            delay_ns += async_ns
+        self._engine.after(delay_ns, lambda: self._heard(report))
+
+    def _heard(self, report: Acknowledge | Decline) -> None:
+        engine, now = self._engine, self._engine.now
+        if type(report) is Acknowledge:
+            engine.entries.append((now, ">ack", report.task, None, report.checkpoint_id))
+            engine.metrics.acknowledged(report.task, report.checkpoint_id, now)
+            self._carry_out(self.machine.acknowledge(report, now))
+        else:
+            engine.entries.append((now, ">decline", report.task, None, report.checkpoint_id))
+            self._carry_out(self.machine.decline(report, now))
+
+    def give_up(self, checkpoint_id: int, reason: Reason) -> None:
+        """A source says that a newer command replaced this one."""
+        self._carry_out(self.machine.abort(checkpoint_id, reason, self._engine.now))
+
+    def finished(self, task: str) -> None:
+        """A task has ended: it counts as acknowledged from here on."""
+        self._carry_out(self.machine.finished(task, self._engine.now))
+
+    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+        engine, now = self._engine, self._engine.now
+        triggered = {a.command.checkpoint_id for a in actions if type(a) is Inject}
+        for checkpoint_id in sorted(triggered):
+            engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
+            engine.metrics.triggered(checkpoint_id, now)
+            for node in engine.operator_nodes:
+                node.task.gate.aligner.note_trigger(checkpoint_id, now)
+        for action in actions:
+            kind = type(action)
+            if kind is Inject:
+                self._later(action.source, lambda a=action: engine.inject(a))
+            elif kind is AbortTask:
+                self._later(action.task, lambda a=action: self._abort(a.task, a.checkpoint_id, a.reason))
+            elif kind is Completed:
+                engine.entries.append((now, "completed", NAME, None, action.checkpoint_id))
+                engine.metrics.completed(action.checkpoint_id, now)
+            elif kind is Aborted:
+                if action.reason is Reason.EXPIRED:
+                    engine.entries.append((now, ">expire", NAME, None, action.checkpoint_id))
+                engine.entries.append((now, "aborted", NAME, None, (action.checkpoint_id, str(action.reason))))
+                engine.metrics.aborted(action.checkpoint_id, now, str(action.reason))
+            elif kind is Refused:
+                engine.metrics.refused(str(action.reason))
+        self._arm()
+
+    def _later(self, task: str, action: Callable[[], None]) -> None:
+        at_ns = max(self._engine.now + self._trigger_latency(), self._arrives_ns.get(task, 0))
+        self._arrives_ns[task] = at_ns
+        self._engine.after(at_ns - self._engine.now, action)
+
+    def _abort(self, task: str, checkpoint_id: int, reason: Reason) -> None:
+        self._engine.nodes[task].abort(checkpoint_id, reason)

@@ -1,0 +1,408 @@
+"""Sources, operators and sinks in simulated time: each drives its task of `impl` and gives every effect its moment.
+
+A node decides *when*; what happens is the task's. It takes a message only with an empty outbox, serves it for its
+service time, then lets the outbox go, channel by channel; an outbox that a full channel holds back is backpressure.
+The effects of a message take place when its service begins; nothing else can happen at the task until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from impl import (
+    BarrierInjectorHandle,
+    CheckpointBarrier,
+    Event,
+    InjectBarrierCommand,
+    OperatorTask,
+    Reason,
+    SourceTask,
+    StreamMessage,
+)
+from sim.workload import Arrivals
+
+if TYPE_CHECKING:
+    from sim.channel import BufferPool, Channel, Inbox
+    from sim.engine import Engine
+
+IDLE, BUSY, BACKPRESSURED = range(3)
+
+
+class Node:
+    """What sources and operators share: the outbox, the time spent in each state, stalls."""
+
+    __slots__ = (
+        "_outputs",
+        "_pools",
+        "_since_ns",
+        "_state",
+        "_timer",
+        "engine",
+        "entries",
+        "listed",
+        "name",
+        "output_names",
+        "serving",
+        "spent_ns",
+        "stalled",
+        "task",
+        "work_ns",
+    )
+
+    task: OperatorTask | SourceTask
+
+    def __init__(self, engine: Engine, name: str, outputs: list[Channel], output_names: list[str]) -> None:
+        self.engine, self.name, self.entries = engine, name, engine.entries
+        self._outputs, self.output_names = outputs, output_names
+        self._pools: list[BufferPool] = []
+        self._timer = engine.timer(self._served)
+        self.listed = self.serving = self.stalled = False
+        self.work_ns = 0
+        self.spent_ns = [0, 0, 0]
+        self._state, self._since_ns = IDLE, 0
+
+    def attach_pools(self, pools: list[BufferPool]) -> None:
+        """The buffer pools of the network exchanges that this node writes to."""
+        self._pools = pools
+        for pool in pools:
+            pool.on_room = self.wake
+
+    def wake(self) -> None:
+        """Something changed that may let this node go on."""
+        if not self.listed:
+            self.listed = True
+            self.engine.ready.append(self)
+
+    def run(self) -> None:
+        """Do all that can be done now."""
+        raise NotImplementedError
+
+    def enter(self, state: int) -> None:
+        """Account the time up to now to the state before."""
+        now = self.engine.now
+        self.spent_ns[self._state] += now - self._since_ns
+        self._state, self._since_ns = state, now
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the task."""
+        raise NotImplementedError
+
+    def stall(self, stalled: bool) -> None:
+        self.entries.append((self.engine.now, ">stall" if stalled else ">resume", self.name, None, None))
+        self.stalled = stalled
+        if not stalled:
+            self.wake()
+
+    def flush(self) -> None:
+        """The flush timer of this node's outputs."""
+        for channel in self._outputs:
+            channel.flush()
+
+    def _serve(self) -> bool:
+        """Begin the service that the last effects asked for, if they did."""
+        if not self.work_ns:
+            return False
+        self.serving = True
+        self.enter(BUSY)
+        self._timer.start(self.work_ns)
+        self.work_ns = 0
+        return True
+
+    def _served(self) -> None:
+        self.serving = False
+        self.enter(IDLE)
+        self.wake()
+
+    def _outputs_available(self) -> bool:
+        return all([pool.available() for pool in self._pools])
+
+    def _push(self, continues: bool) -> bool:
+        """Let the outbox go as far as the channels have room; whether it is empty then.
+
+        `continues` says that this is part of the move that filled the outbox.
+        """
+        outbox, outputs, names = self.task.outbox, self._outputs, self.output_names
+        entries, now, name = self.entries, self.engine.now, self.name
+        while outbox:
+            index, message = outbox[0]
+            channel = outputs[index]
+            if not channel.accepts(message):
+                return False
+            if not continues:
+                entries.append((now, ">push", name, None, None))
+                continues = True
+            outbox.popleft()
+            entries.append((now, "send", name, names[index], message))
+            channel.push(message)
+        return True
+
+    def _report(self) -> None:
+        reports = self.task.reports
+        for report in reports:
+            self.engine.coordinator.report(report)
+        reports.clear()
+
+
+class SourceNode(Node):
+    """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
+
+    __slots__ = (
+        "_arrivals",
+        "_catch_up_ns",
+        "_due_ns",
+        "_lateness",
+        "_left",
+        "_make",
+        "_max_ms",
+        "_next_watermark_ns",
+        "_service",
+        "_shift_ns",
+        "_watermark_ns",
+        "_watermark_sent_ms",
+        "emitted",
+        "handle",
+        "task",
+    )
+
+    task: SourceTask
+    handle: BarrierInjectorHandle
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        outputs: list[Channel],
+        output_names: list[str],
+        arrivals: Arrivals,
+        make: Callable[[int, int], Event],
+        service: Callable[[], int],
+        events: int | None,
+        catch_up_ns: int | None,
+        watermark_ns: int | None,
+        lateness_ms: int,
+    ) -> None:
+        super().__init__(engine, name, outputs, output_names)
+        self._arrivals, self._make, self._service = arrivals, make, service
+        self._left = -1 if events is None else events
+        self._catch_up_ns = catch_up_ns
+        self._shift_ns = 0
+        self._due_ns = arrivals.next()
+        self._watermark_ns, self._next_watermark_ns = watermark_ns, watermark_ns
+        self._lateness = lateness_ms
+        self._max_ms = self._watermark_sent_ms = -1
+        self.emitted = 0
+
+    def run(self) -> None:
+        if self.serving or self.stalled:
+            return
+        engine, task = self.engine, self.task
+        continues = False
+        while True:
+            if task.outbox and not self._push(continues):
+                self.enter(BACKPRESSURED)
+                return
+            if task.reports:
+                self._report()
+            continues = True
+            now = engine.now
+            if task.injector.due_request(now) is not None:
+                engine.coordinator.request()
+            if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
+                if self._serve():
+                    return
+                continue
+            if task.finished:
+                self.enter(IDLE)
+                return
+            if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
+                continues = False
+                continue
+            if self._left == 0:
+                self.entries.append((now, ">finish", self.name, None, None))
+                task.end()
+                engine.finished(self)
+                continue
+            if self._pools and not self._outputs_available():
+                self.enter(BACKPRESSURED)
+                return
+            if self._due_ns > now:
+                self.enter(IDLE)
+                due_ns = self._due_ns if self._next_watermark_ns is None else min(self._due_ns, self._next_watermark_ns)
+                engine.wake_at(self, due_ns)
+                return
+            self._emit(now)
+            if self._serve():
+                return
+
+    def _emit(self, now: int) -> None:
+        event = self._make(self.task.position, self._due_ns)
+        self.entries.append((now, ">emit", self.name, None, event))
+        self.task.emit(event)
+        self.emitted += 1
+        self._left -= 1
+        if event.timestamp_ms > self._max_ms:
+            self._max_ms = event.timestamp_ms
+        self.work_ns = self._service()
+        self._due_ns = self._arrivals.next() + self._shift_ns
+        if self._catch_up_ns is not None and self._due_ns < now - self._catch_up_ns:
+            late = now - self._catch_up_ns - self._due_ns  # permits older than the bucket holds are gone
+            self._shift_ns += late
+            self._due_ns += late
+
+    def _send_watermark(self, now: int) -> bool:
+        """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
+        assert self._watermark_ns is not None
+        assert self._next_watermark_ns is not None
+        self._next_watermark_ns += ((now - self._next_watermark_ns) // self._watermark_ns + 1) * self._watermark_ns
+        timestamp_ms = self._max_ms - self._lateness
+        if timestamp_ms <= self._watermark_sent_ms:
+            return False
+        self._watermark_sent_ms = timestamp_ms
+        self.task.emit_watermark(timestamp_ms)
+        return True
+
+    def inject(self, command: InjectBarrierCommand) -> None:
+        """The coordinator's command is here; what it replaces is given up (rule 3)."""
+        for replaced in self.handle.inject(command).replaced:
+            self.engine.coordinator.give_up(replaced, Reason.REPLACED)
+        self.wake()
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the source."""
+        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
+        self.task.abort(checkpoint_id, reason, self.engine.now)
+        self.wake()
+
+    def told(self, verb: str, index: int, subject: object) -> None:
+        """An effect of the source task."""
+        now = self.engine.now
+        if verb == "snapshot":
+            checkpoint_id = subject[0]  # type: ignore[index]
+            self.entries.append((now, ">inject", self.name, None, checkpoint_id))
+            self.engine.metrics.first_barrier(self.name, checkpoint_id, now, 0)
+            self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id, 0)
+        self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
+
+
+class OperatorNode(Node):
+    """An operator or sink subtask."""
+
+    __slots__ = (
+        "_holds_in_channel",
+        "_in_hand",
+        "_inbox",
+        "_input_names",
+        "_service",
+        "applied",
+        "bytes_taken",
+        "task",
+    )
+
+    task: OperatorTask
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        outputs: list[Channel],
+        output_names: list[str],
+        input_names: list[str],
+        inbox: Inbox,
+        service: Callable[[], int],
+        holds_in_channel: bool,
+    ) -> None:
+        super().__init__(engine, name, outputs, output_names)
+        self._input_names, self._inbox, self._service = input_names, inbox, service
+        self._holds_in_channel = holds_in_channel
+        self._in_hand: tuple[int, StreamMessage] | None = None
+        self.bytes_taken = 0
+        self.applied = 0
+
+    def run(self) -> None:
+        if self.serving or self.stalled:
+            return
+        task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
+        engine = self.engine
+        continues = False
+        while True:
+            if task.outbox and not self._push(continues):
+                self.enter(BACKPRESSURED)
+                return
+            if task.reports:
+                self._report()
+            if self._pools and not self._outputs_available():
+                self.enter(BACKPRESSURED)
+                return
+            continues = True
+            now = engine.now
+            if gate.has_released:
+                entries.append((now, ">release", name, None, None))
+                task.release_next(now)
+            elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
+                entries.append((now, ">release", name, None, None))
+                self._offer(*self._in_hand)
+            else:
+                taken = inbox.take()
+                if taken is None:
+                    self.enter(IDLE)
+                    return
+                index, message = taken
+                channel = self._input_names[index]
+                entries.append((now, ">deliver", name, channel, None))
+                entries.append((now, "take", name, channel, message))
+                self._offer(index, message)
+            if task.finished:
+                engine.finished(self)
+            if self.work_ns and self._serve():
+                return
+
+    def _offer(self, index: int, message: StreamMessage) -> None:
+        """Give the gate a message; one that it does not take stays in hand."""
+        gate = self.task.gate
+        self._in_hand = None if gate.offer(index, message, self.engine.now) else (index, message)
+        if not gate.can_take(index):
+            self._inbox.block(index)
+
+    def arrived(self, index: int) -> None:
+        """Input `index` has data."""
+        self._inbox.notify(index)
+        if not self.listed:
+            self.listed = True
+            self.engine.ready.append(self)
+
+    def told(self, verb: str, index: int, subject: object) -> None:
+        """An effect of the task: into the journal, and what it means in time."""
+        now = self.engine.now
+        self.entries.append((now, verb, self.name, self._input_names[index] if index >= 0 else None, subject))
+        if verb == "deliver":
+            if type(subject) is Event:
+                self.work_ns += self._service()
+                self.bytes_taken += subject.size_bytes
+                self.applied += 1
+        elif verb == "block":
+            self.engine.metrics.first_barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+            if self._holds_in_channel:
+                self._inbox.block(index)
+            self.engine.watch_deadline(self)
+        elif verb == "resume":
+            self._inbox.unblock()
+            self.wake()
+        elif verb == "ignore" and type(subject) is CheckpointBarrier:
+            self._inbox.resume(index)
+        elif verb == "snapshot":
+            self.work_ns += self.engine.snapshot_taken(self.name, subject[0], self.bytes_taken)  # type: ignore[index]
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the task."""
+        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
+        self.task.gate.abort(checkpoint_id, reason, self.engine.now)
+        self.wake()
+
+    def deadline(self) -> None:
+        """The alignment's deadline may have passed."""
+        due_ns = self.task.gate.next_deadline_ns()
+        if due_ns is not None and due_ns <= self.engine.now:
+            self.entries.append((self.engine.now, ">expire", self.name, None, None))
+            self.task.gate.on_time(self.engine.now)
+            self.wake()

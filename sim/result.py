@@ -1,0 +1,337 @@
+"""What a run gives: the verdict, the checkpoints under Flink's names, the journal, and frames and pictures of them."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from model.history import Entry, History
+from model.invariants import Limits, Verdict, Violation, judge
+from model.operators import refolding
+from model.trace import write
+from sim.engine import Engine, make_task_operator
+from sim.metrics import NS_PER_MS, CheckpointRecord, TaskPart
+from sim.nodes import BACKPRESSURED, BUSY
+from sim.scenario import Scenario, ns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+KIND = "CHECKPOINT"
+
+
+class Result:
+    """One run, judged. Times are simulated; milliseconds unless the name says otherwise; sizes are bytes.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    seed : int
+    entries : list of Entry
+        The journal (`model.history`).
+    verdict : str
+        ``holds``, ``broken`` or ``undecided``.
+    violations : list of Violation
+    """
+
+    def __init__(self, scenario: Scenario, seed: int, engine: Engine) -> None:
+        self.scenario, self.seed = scenario, seed
+        self.entries: list[Entry] = engine.entries
+        self._metrics = engine.metrics
+        self._engine = engine
+        self.duration_ns = engine.now
+        judged = self._judge()
+        self.verdict: str = judged.verdict
+        self.violations: list[Violation] = list(judged.violations)
+
+    @cached_property
+    def history(self) -> History:
+        """Who had sent and taken what when it cut."""
+        return History.of(self.entries, self.scenario.topology)
+
+    def _judge(self) -> Verdict:
+        scenario = self.scenario
+        checkpoint = scenario.checkpoint
+        capacity = {
+            channel: scenario.channels[scenario.topology.edge_of(channel)].capacity
+            for channel in scenario.topology.channels
+            if scenario.channels[scenario.topology.edge_of(channel)].form == "spsc"
+        }
+        limits = Limits(
+            channel_capacity=capacity,
+            max_buffer_per_input=checkpoint.max_buffer_per_input,
+            max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+        )
+        fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
+        return judge(self.history, scenario.topology, limits=limits, fold=fold)
+
+    # Rows, for tables and sweeps.
+
+    def run_row(self) -> dict[str, Any]:
+        """One row for the whole run."""
+        records = self._metrics.checkpoints.values()
+        busiest, backpressure = self._pressure()
+        events_in = sum(n.emitted for n in self._engine.source_nodes)
+        events_out = sum(n.applied for n in self._engine.operator_nodes if n.name in self.scenario.topology.sinks)
+        seconds = self.duration_ns / 1e9
+        return {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "verdict": self.verdict,
+            "violations": len(self.violations),
+            "checkpoints_completed": sum(r.status == "COMPLETED" for r in records),
+            "checkpoints_failed": sum(r.status == "FAILED" for r in records),
+            "events_in": events_in,
+            "events_out": events_out,
+            "throughput_per_s": events_out / seconds if seconds else 0.0,
+            "sim_duration_s": seconds,
+            "journal_digest": self.digest,
+            "journal_entries": len(self.entries),
+            "backpressure_max": backpressure,
+            "bottleneck": busiest,
+        }
+
+    def checkpoint_rows(self) -> list[dict[str, Any]]:
+        """One row for each checkpoint."""
+        return [self._checkpoint_row(record) for record in self._metrics.checkpoints.values()]
+
+    def _checkpoint_row(self, record: CheckpointRecord) -> dict[str, Any]:
+        parts = record.parts
+        acknowledged = {task: part for task, part in parts.items() if part.acknowledged_ns is not None}
+        critical = max(acknowledged, key=lambda task: acknowledged[task].acknowledged_ns or 0, default=None)
+        worst = acknowledged.get(critical or "")
+        return {
+            "checkpoint_id": record.checkpoint_id,
+            "status": record.status,
+            "checkpoint_type": KIND,
+            "steady": self._steady(record),
+            "trigger_timestamp_ms": record.triggered_ns / NS_PER_MS,
+            "end_to_end_duration_ms": None
+            if record.ended_ns is None
+            else (record.ended_ns - record.triggered_ns) / NS_PER_MS,
+            "start_delay_max_ms": _most(self._start_delay(record, p) for p in parts.values()),
+            "alignment_max_ms": _most(_alignment(p) for p in parts.values()),
+            "sync_max_ms": _most(p.sync_ns / NS_PER_MS for p in parts.values()),
+            "async_max_ms": _most(p.async_ns / NS_PER_MS for p in parts.values()),
+            "processed_bytes": sum(p.processed_bytes for p in parts.values()),
+            "persisted_bytes": 0,
+            "checkpointed_bytes": sum(p.state_bytes for p in parts.values()),
+            "failure_reason": record.failure,
+            "critical_task": critical,
+            "critical_start_delay_ms": None if worst is None else self._start_delay(record, worst),
+            "critical_alignment_ms": None if worst is None else _alignment(worst),
+        }
+
+    def task_rows(self) -> list[dict[str, Any]]:
+        """One row for each checkpoint and subtask that saw its barrier."""
+        topology = self.scenario.topology
+        rows = []
+        for record in self._metrics.checkpoints.values():
+            for task in topology.tasks:
+                part = record.parts.get(task)
+                if part is None:
+                    continue
+                operator = topology.operator_of(task)
+                ack = part.acknowledged_ns
+                rows.append(
+                    {
+                        "checkpoint_id": record.checkpoint_id,
+                        "steady": self._steady(record),
+                        "operator": operator,
+                        "subtask": topology.tasks_of(operator).index(task),
+                        "start_delay_ms": self._start_delay(record, part),
+                        "alignment_ms": _alignment(part),
+                        "sync_ms": part.sync_ns / NS_PER_MS,
+                        "async_ms": part.async_ns / NS_PER_MS,
+                        "end_to_end_ms": None if ack is None else (ack - record.triggered_ns) / NS_PER_MS,
+                        "processed_bytes": part.processed_bytes,
+                        "persisted_bytes": 0,
+                        "checkpointed_bytes": part.state_bytes,
+                    }
+                )
+        return rows
+
+    def violation_rows(self) -> list[dict[str, Any]]:
+        """One row for each violation."""
+        return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
+
+    def _steady(self, record: CheckpointRecord) -> bool:
+        return record.triggered_ns >= ns(self.scenario.warmup_s)
+
+    def _start_delay(self, record: CheckpointRecord, part: TaskPart) -> float:
+        return (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
+
+    def _pressure(self) -> tuple[str | None, float]:
+        """The task that was busiest, and the largest share of its time that any task was back-pressured."""
+        if not self.duration_ns:
+            return None, 0.0
+        nodes = self._engine.nodes.values()
+        busiest = max(nodes, key=lambda n: n.spent_ns[BUSY])
+        return busiest.name, max(n.spent_ns[BACKPRESSURED] for n in nodes) / self.duration_ns
+
+    # For machines and for the eye.
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the journal: equal runs have equal digests, in every process."""
+        lines = [f"{at_ns} {verb} {node} {channel} {subject}" for at_ns, verb, node, channel, subject in self.entries]
+        return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+    def trace(self) -> str:
+        """The journal as text: `model.trace.read` reads it back."""
+        head = {
+            "topology": str(self.scenario.topology),
+            "protocol": self.scenario.protocol,
+            "scenario": self.scenario.name,
+            "seed": str(self.seed),
+        }
+        return write(self.entries, head)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as Flink's REST interface gives a job's: times in ms, sizes in bytes."""
+        tasks: dict[int, list[dict[str, Any]]] = {}
+        for row in self.task_rows():
+            tasks.setdefault(row["checkpoint_id"], []).append(
+                {
+                    "name": row["operator"],
+                    "subtask": row["subtask"],
+                    "start_delay": row["start_delay_ms"],
+                    "alignment_duration": row["alignment_ms"],
+                    "sync": row["sync_ms"],
+                    "async": row["async_ms"],
+                    "end_to_end_duration": row["end_to_end_ms"],
+                    "processed_data": row["processed_bytes"],
+                    "persisted_data": row["persisted_bytes"],
+                    "checkpointed_size": row["checkpointed_bytes"],
+                }
+            )
+        row = self.run_row()
+        seconds = row["sim_duration_s"]
+        return {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "settings": dict(self.scenario.settings),
+            "verdict": self.verdict,
+            "violations": self.violation_rows(),
+            "checkpoints": [
+                {
+                    "id": c["checkpoint_id"],
+                    "status": c["status"],
+                    "checkpoint_type": c["checkpoint_type"],
+                    "trigger_timestamp": c["trigger_timestamp_ms"],
+                    "end_to_end_duration": c["end_to_end_duration_ms"],
+                    "processed_data": c["processed_bytes"],
+                    "persisted_data": c["persisted_bytes"],
+                    "checkpointed_size": c["checkpointed_bytes"],
+                    "failure_message": c["failure_reason"],
+                    "steady": c["steady"],
+                    "tasks": tasks.get(c["checkpoint_id"], []),
+                }
+                for c in self.checkpoint_rows()
+            ],
+            "throughput": {
+                "events_in": row["events_in"],
+                "events_out": row["events_out"],
+                "duration_s": seconds,
+                "records_out_per_s": row["throughput_per_s"],
+            },
+            "backpressure": {
+                name: {
+                    "busyTimeMsPerSecond": self._per_second(node.spent_ns[BUSY]),
+                    "backPressuredTimeMsPerSecond": self._per_second(node.spent_ns[BACKPRESSURED]),
+                    "idleTimeMsPerSecond": self._per_second(node.spent_ns[0]),
+                }
+                for name, node in self._engine.nodes.items()
+            },
+        }
+
+    def _per_second(self, spent_ns: int) -> float:
+        return 1000.0 * spent_ns / self.duration_ns if self.duration_ns else 0.0
+
+    @property
+    def checkpoints(self) -> pd.DataFrame:
+        """`checkpoint_rows` as a frame."""
+        return _frame(self.checkpoint_rows())
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """`task_rows` as a frame."""
+        return _frame(self.task_rows())
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """The journal as a frame: at_ms, verb, node, channel, subject (text)."""
+        return _frame(
+            [
+                {
+                    "at_ms": at_ns / NS_PER_MS,
+                    "verb": verb,
+                    "node": node,
+                    "channel": channel,
+                    "subject": "" if what is None else str(what),
+                }
+                for at_ns, verb, node, channel, what in self.entries
+            ]
+        )
+
+    def timeline(self, checkpoint_id: int | None = None) -> Figure:
+        """When the barrier of one checkpoint (by default the last completed) reached and left each task, drawn."""
+        from sim.figures import timeline
+
+        return timeline(self, checkpoint_id)
+
+    def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:
+        """The record of one checkpoint, by default the last completed.
+
+        Raises
+        ------
+        KeyError
+            If there is no such checkpoint.
+        """
+        records = self._metrics.checkpoints
+        if checkpoint_id is None:
+            done = [i for i, r in records.items() if r.status == "COMPLETED"]
+            if not done:
+                raise KeyError("no checkpoint completed in this run")
+            checkpoint_id = done[-1]
+        return records[checkpoint_id]
+
+
+def run(scenario: Scenario, seed: int | None = None, **make: Any) -> Result:
+    """Simulate `scenario` once and judge it.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        From `load`.
+    seed : int, optional
+        The scenario's own where not given.
+    **make
+        `make_aligner=`: a class or function that takes a `BarrierAlignerConfig`, in place of `BarrierAligner`.
+
+    Examples
+    --------
+    >>> from sim import load, run
+    >>> run(load("diamond"), seed=1).verdict
+    'holds'
+    """
+    chosen = scenario.seed if seed is None else seed
+    engine = Engine(scenario, chosen, **make)
+    engine.run()
+    return Result(scenario, chosen, engine)
+
+
+def _most(values: Any) -> float | None:
+    return max(values, default=None)
+
+
+def _alignment(part: TaskPart) -> float:
+    return 0.0 if part.snapshot_ns is None else (part.snapshot_ns - part.first_barrier_ns) / NS_PER_MS
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows)
