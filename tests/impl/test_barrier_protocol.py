@@ -6,6 +6,7 @@ import copy
 import gc
 import sys
 import threading
+import time
 import tracemalloc
 from itertools import pairwise
 
@@ -233,10 +234,48 @@ def test_packed_barrier_cmd_epoch_48bit_max():
     assert packed.is_unaligned
 
 
-def test_inject_poll_concurrent_consistency():
+class Yielding(dict):
+    """A cell that lets another thread go on after each step on it, so that every gap between two steps is met."""
+
+    def pop(self, *arguments):
+        taken = super().pop(*arguments)
+        time.sleep(0)
+        return taken
+
+    def get(self, *arguments):
+        found = super().get(*arguments)
+        time.sleep(0)
+        return found
+
+    def __getitem__(self, key):
+        found = super().__getitem__(key)
+        time.sleep(0)
+        return found
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        time.sleep(0)
+
+
+def run_together(*works) -> None:
+    """Each in a thread of its own, with the shortest turns there are."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize(("cell", "rounds"), [(dict, 10_000), (Yielding, 2_000)], ids=["as it is", "wide gaps"])
+def test_inject_poll_concurrent_consistency(cell, rounds):
     """If it fails, a barrier mixes two commands, or a command that nobody replaced is lost (defect P-01)."""
-    rounds = 20_000
     machine = injector()
+    machine._cell.pending = cell()
     handle = machine.coordinator_handle()
     replaced: list[int] = []
     emitted: list[CheckpointBarrier] = []
@@ -255,18 +294,36 @@ def test_inject_poll_concurrent_consistency():
             if barrier is not None:
                 emitted.append(barrier)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=coordinate), threading.Thread(target=poll)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    run_together(coordinate, poll)
     ids = [barrier.checkpoint_id for barrier in emitted]
     assert all(b.epoch == 3 * b.checkpoint_id and b.is_unaligned == bool(b.checkpoint_id % 2) for b in emitted)
     assert all(earlier < later for earlier, later in pairwise(ids))
     assert sorted(ids + replaced) == list(range(1, rounds + 1))
     assert machine.barriers_injected == len(ids)
+
+
+def test_command_that_comes_between_two_steps_of_a_poll_is_not_lost():
+    """If it fails, a poll that claims and clears in two steps clears the next command (P-01, step by step)."""
+
+    class Interrupted(dict):
+        """The coordinator injects 6 right after the source's first step on the cell."""
+
+        def pop(self, *arguments):
+            return self._then(super().pop(*arguments))
+
+        def get(self, *arguments):
+            return self._then(super().get(*arguments))
+
+        def _then(self, found):
+            if injections:
+                handle.inject(injections.pop())
+            return found
+
+    machine = injector()
+    handle = machine.coordinator_handle()
+    injections: list[InjectBarrierCommand] = []
+    machine._cell.pending = Interrupted()
+    handle.inject(InjectBarrierCommand(5, 5))
+    injections.append(InjectBarrierCommand(6, 6))
+    assert machine.poll_barrier(0) == CheckpointBarrier(5, 5)
+    assert machine.poll_barrier(0) == CheckpointBarrier(6, 6)
