@@ -7,6 +7,7 @@
 """
 
 from sim.result import Result, run
-from sim.scenario import Scenario, ScenarioError, load, shipped
+from sim.scenario import ScenarioError, load, shipped
+from sim.settings import Scenario
 
 __all__ = ["Result", "Scenario", "ScenarioError", "load", "run", "shipped"]

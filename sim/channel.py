@@ -1,15 +1,9 @@
-"""The timed channel: a queue of buffers at the sender, a link, a queue of buffers at the receiver, credit between.
+"""What a timed channel is, and the simpler of its two forms.
 
-Two forms stand behind the same few methods:
-
-* `SpscChannel`: the documents' single-producer single-consumer queue. One message a buffer, one bounded queue; a
-  full queue makes its sender wait (F-STREAM-002 as F-DCKP-001 uses it).
-* `NetworkChannel`: buffers of a segment size out of a pool that the sender's channels of one exchange share; on a
-  remote link exclusive and floating receiver buffers and one credit for each; partial buffers leave when the flush
-  timer fires (Apache Flink, "Network memory tuning guide"; `PipelinedSubpartition`, `RemoteInputChannel`,
-  `LocalBufferPool`). Barriers and ends need neither buffer nor credit; a barrier or a watermark ends the buffer before
-  it. A full buffer is noticed when the next one is begun or the flush timer fires. Where a barrier's channel is to
-  wait, its sender stops behind the barrier until the receiver resumes it.
+A channel is a queue of buffers at the sender, a link, a queue of buffers at the receiver, with credit between. The
+sender asks `accepts` and calls `push`; the receiver is told `on_arrival`, asks `readable`, takes a buffer's messages
+with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
+`sim.network` has the form with buffers and credit.
 
 Invariant: a channel is first in, first out and loses nothing. No clock here: what takes time asks the `Clock`.
 """
@@ -20,12 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
+from impl import StreamMessage
 
 Chunk = list[StreamMessage]
-
-# What holds a received chunk.
-NO_BUFFER, EXCLUSIVE, FLOATING = range(3)
 
 
 class Clock(Protocol):
@@ -33,29 +24,62 @@ class Clock(Protocol):
 
     now: int
 
-    def after(self, delay_ns: int, action: Callable[[], None]) -> None: ...
+    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """Call `action` once, `delay_ns` from now."""
+
+
+class Channel(Protocol):
+    """What nodes ask of a channel, whatever its form."""
+
+    on_arrival: Callable[[], None]
+
+    def accepts(self, message: StreamMessage) -> bool:
+        """Whether `push` may be called with `message` now."""
+
+    def push(self, message: StreamMessage) -> None:
+        """Put `message` behind all that was pushed before."""
+
+    def flush(self) -> None:
+        """The flush timer: what waits for company may leave."""
+
+    def readable(self) -> bool:
+        """Whether the receiver may open a buffer."""
+
+    def open(self) -> Chunk:
+        """The next buffer's messages, in order."""
+
+    def close(self) -> None:
+        """The last message of the opened buffer has been taken."""
+
+    def resume(self) -> None:
+        """The receiver goes on reading behind a barrier."""
+
+
+def nobody() -> None:
+    """Nobody listens."""
 
 
 class SpscChannel:
-    """One bounded queue of messages; `latency` draws the nanoseconds until the receiver sees a message."""
+    """The documents' single-producer single-consumer queue: bounded, one message a buffer; a full one holds its sender.
 
-    __slots__ = ("_clock", "_in_transit", "_latency", "capacity", "on_arrival", "on_room", "queue")
+    `latency` draws the nanoseconds until the receiver sees a message; messages keep their order (F-STREAM-002, as
+    F-DCKP-001 uses it).
+    """
+
+    __slots__ = ("_clock", "_due_ns", "_in_transit", "_latency", "capacity", "on_arrival", "on_room", "queue")
 
     def __init__(self, capacity: int, clock: Clock, latency: Callable[[], int] | None = None) -> None:
         self.capacity = capacity
         self.queue: deque[StreamMessage] = deque()
-        self.on_arrival: Callable[[], None] = _nothing
-        self.on_room: Callable[[], None] = _nothing
+        self.on_arrival: Callable[[], None] = nobody
+        self.on_room: Callable[[], None] = nobody
         self._clock, self._latency = clock, latency
         self._in_transit = 0
+        self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
         """Whether `push` may be called now."""
         return len(self.queue) + self._in_transit < self.capacity
-
-    def available(self) -> bool:
-        """The task may start on a message: it waits for room only afterwards, with its output in hand."""
-        return True
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` in. The caller has asked `accepts`."""
@@ -64,7 +88,8 @@ class SpscChannel:
             self.on_arrival()
         else:
             self._in_transit += 1
-            self._clock.after(self._latency(), lambda: self._arrive(message))
+            self._due_ns = max(self._due_ns, self._clock.now + self._latency())
+            self._clock.after(self._due_ns - self._clock.now, lambda: self._arrive(message))
 
     def _arrive(self, message: StreamMessage) -> None:
         self._in_transit -= 1
@@ -72,6 +97,7 @@ class SpscChannel:
         self.on_arrival()
 
     def readable(self) -> bool:
+        """Whether a message is there."""
         return bool(self.queue)
 
     def open(self) -> Chunk:
@@ -92,504 +118,3 @@ class SpscChannel:
     @property
     def queued(self) -> int:
         return len(self.queue) + self._in_transit
-
-
-def _nothing() -> None:
-    """Nobody listens."""
-
-
-class BufferPool:
-    """The buffers that the channels of one task and exchange share.
-
-    Available while a buffer is free and no channel has as many as it may have.
-    """
-
-    __slots__ = ("at_most", "free", "on_room", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = self.free = size
-        self.at_most = 0
-        self.on_room: Callable[[], None] = _nothing
-
-    def available(self) -> bool:
-        return self.free > 0 and self.at_most == 0
-
-
-class Buffer:
-    """A segment being filled, sent or read. `start` is how far it has been read, `readers` who still reads it."""
-
-    __slots__ = ("finished", "messages", "needs_segment", "readers", "size", "start")
-
-    def __init__(self, needs_segment: bool) -> None:
-        self.messages: Chunk = []
-        self.size = 0
-        self.start = 0
-        self.readers = 0
-        self.finished = False
-        self.needs_segment = needs_segment
-
-
-class NetworkChannel:
-    """One channel of the network form: its subpartition at the sender, and its input channel at the receiver.
-
-    Parameters
-    ----------
-    pool : BufferPool
-        The sender's pool, shared with the exchange's other channels of this sender.
-    segment_bytes, most_buffers : int
-        Size of a buffer; the most buffers of the pool that this channel may hold.
-    gate : ReceiverPool or None
-        The receiver's floating buffers; None on a local channel, which is read from the sender's buffers directly.
-    exclusive : int
-        Receiver buffers of this channel's own.
-    latency : callable or None
-        Draws the nanoseconds that a buffer, a credit or a resumption takes one way. None takes no time. What is sent in
-        one direction arrives in order.
-    ns_per_byte : float
-        Transfer time of the link.
-    stops_behind_barriers : bool
-        Whether nothing leaves behind a barrier until `resume`.
-    """
-
-    __slots__ = (
-        "_arrives_ns",
-        "_clock",
-        "_flush",
-        "_free_exclusive",
-        "_free_floating",
-        "_gate",
-        "_latency",
-        "_line_free_ns",
-        "_most_buffers",
-        "_ns_per_byte",
-        "_opened",
-        "_pool",
-        "_received",
-        "_required",
-        "_returns_ns",
-        "_segment_bytes",
-        "_stopped",
-        "_stops",
-        "_subpartition",
-        "_used",
-        "credit",
-        "exclusive",
-        "on_arrival",
-        "waiting_for_floating",
-    )
-
-    def __init__(
-        self,
-        pool: BufferPool,
-        segment_bytes: int,
-        most_buffers: int,
-        clock: Clock,
-        gate: ReceiverPool | None = None,
-        exclusive: int = 2,
-        latency: Callable[[], int] | None = None,
-        ns_per_byte: float = 0.0,
-        stops_behind_barriers: bool = False,
-    ) -> None:
-        self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
-        self._gate, self._latency, self._ns_per_byte = gate, latency, ns_per_byte
-        self._subpartition: deque[Buffer] = deque()
-        self._used = 0
-        self._flush = False
-        self._stops, self._stopped = stops_behind_barriers, False
-        self._received: deque[tuple[Chunk, int]] = deque()
-        self._opened: Buffer | int = NO_BUFFER
-        self.exclusive = exclusive
-        self.credit = self._free_exclusive = exclusive
-        self._free_floating = 0
-        self._required = exclusive
-        self._line_free_ns = self._arrives_ns = self._returns_ns = 0
-        self.waiting_for_floating = False
-        self.on_arrival: Callable[[], None] = _nothing
-
-    # The sender's side.
-
-    def accepts(self, message: StreamMessage) -> bool:
-        """Whether `push` may be called now: the message needs no segment, or finds room in one."""
-        if type(message) is not Event and type(message) is not Watermark:
-            return True
-        tail = self._tail()
-        if tail is not None and tail.size + size_of(message) <= self._segment_bytes:
-            return True
-        return self._pool.free > 0 and self._used < self._most_buffers
-
-    def available(self) -> bool:
-        """A task asks before it takes its next message, so that it need not stop in the middle of one."""
-        return self._pool.available()
-
-    def push(self, message: StreamMessage) -> None:
-        """Write `message` behind all that was written before. The caller has asked `accepts`."""
-        kind = type(message)
-        if kind is Event or kind is Watermark:
-            size = size_of(message)
-            tail = self._tail()
-            if tail is not None and tail.size + size > self._segment_bytes:
-                self._finish(tail)
-                tail = None
-            if tail is None:
-                tail = self._request()
-            tail.messages.append(message)
-            tail.size += size
-            if kind is Watermark:
-                self._finish(tail)
-                self._offer()
-            elif tail.size >= self._segment_bytes:
-                self._finish(tail)
-            return
-        tail = self._tail()
-        if tail is not None:
-            self._finish(tail)
-        event = Buffer(needs_segment=False)
-        event.messages.append(message)
-        event.finished = True
-        self._subpartition.append(event)
-        self._offer()
-
-    def flush(self) -> None:
-        """The flush timer: what has been written may leave although its buffer is not full."""
-        if self._subpartition and not self._flush:
-            tail = self._subpartition[-1]
-            if len(self._subpartition) > 1 or tail.start < len(tail.messages):
-                self._flush = True
-                self._offer()
-
-    def _tail(self) -> Buffer | None:
-        """The buffer that is being filled."""
-        if self._subpartition:
-            tail = self._subpartition[-1]
-            if not tail.finished:
-                return tail
-        return None
-
-    def _request(self) -> Buffer:
-        pool = self._pool
-        pool.free -= 1
-        self._used += 1
-        if self._used == self._most_buffers:
-            pool.at_most += 1
-        buffer = Buffer(needs_segment=True)
-        self._subpartition.append(buffer)
-        if len(self._subpartition) > 1:
-            self._offer()  # the buffer before it is full
-        return buffer
-
-    def _recycle(self, buffer: Buffer) -> None:
-        """Back into the pool, once it is written, sent and read whole."""
-        if not buffer.needs_segment or not buffer.finished or buffer.readers or buffer.start < len(buffer.messages):
-            return
-        buffer.needs_segment = False
-        if self._used == self._most_buffers:
-            self._pool.at_most -= 1
-        self._used -= 1
-        self._pool.free += 1
-        self._pool.on_room()
-
-    def _finish(self, tail: Buffer) -> None:
-        tail.finished = True
-        if tail.start == len(tail.messages):  # all of it left in flushes
-            self._subpartition.pop()
-            self._recycle(tail)
-
-    def _sendable(self) -> bool:
-        """Whether the head may leave, credit apart."""
-        if not self._subpartition or self._stopped:
-            return False
-        head = self._subpartition[0]
-        return head.finished or (self._flush and head.start < len(head.messages))
-
-    def _offer(self) -> None:
-        """Send what may be sent; a local receiver is told and fetches it itself."""
-        if self._gate is None:
-            if self._sendable():
-                self.on_arrival()
-            return
-        while self._sendable() and (self.credit > 0 or not self._subpartition[0].needs_segment):
-            self._send()
-
-    def _slice(self) -> tuple[Chunk, Buffer]:
-        head = self._subpartition[0]
-        if len(self._subpartition) == 1:
-            self._flush = False
-        chunk = head.messages[head.start :] if head.start else list(head.messages)
-        head.start = len(head.messages)
-        if head.finished:
-            self._subpartition.popleft()
-        if self._stops and type(chunk[0]) is CheckpointBarrier:
-            self._stopped = True
-        return chunk, head
-
-    def resume(self) -> None:
-        """The receiver goes on reading behind the barrier."""
-        if self._stopped:
-            self._tell_sender(self._go_on)
-
-    def _tell_sender(self, action: Callable[[], None]) -> None:
-        """`action` at the sender, after the way back."""
-        if self._latency is None:
-            action()
-            return
-        self._returns_ns = max(self._returns_ns, self._clock.now + self._latency())
-        self._clock.after(self._returns_ns - self._clock.now, action)
-
-    def _go_on(self) -> None:
-        self._stopped = False
-        self._offer()
-
-    def _backlog(self) -> int:
-        """How many buffers the sender has in store, as it tells the receiver."""
-        if self._stopped or not self._subpartition:
-            return 0
-        stored = sum(buffer.needs_segment for buffer in self._subpartition)
-        return stored if self._flush or not self._subpartition[-1].needs_segment else max(stored - 1, 0)
-
-    def _send(self) -> None:
-        takes_buffer = self._subpartition[0].needs_segment
-        chunk, head = self._slice()
-        if takes_buffer:
-            self.credit -= 1
-        self._recycle(head)
-        backlog = self._backlog()
-        now_free = max(self._line_free_ns, self._clock.now)
-        self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self._ns_per_byte)
-        if self._latency is None and self._line_free_ns == self._clock.now:
-            self._receive(chunk, takes_buffer, backlog)
-            return
-        due_ns = self._line_free_ns + (0 if self._latency is None else self._latency())
-        self._arrives_ns = max(self._arrives_ns, due_ns)
-        self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog))
-
-    # The receiver's side.
-
-    def _receive(self, chunk: Chunk, takes_buffer: bool, backlog: int) -> None:
-        holder = NO_BUFFER
-        if takes_buffer:
-            if self._free_floating:
-                self._free_floating -= 1
-                holder = FLOATING
-            else:
-                self._free_exclusive -= 1
-                holder = EXCLUSIVE
-        self._received.append((chunk, holder))
-        self._required = backlog + self.exclusive
-        gate = self._gate
-        assert gate is not None
-        while self.needs_floating() and not self.waiting_for_floating:
-            if gate.floating == 0:
-                gate.wait(self)
-                break
-            gate.floating -= 1
-            self.grant_floating()
-        self.on_arrival()
-
-    def grant_floating(self) -> None:
-        """One floating buffer of the gate is this channel's: a credit more for the sender."""
-        self._free_floating += 1
-        self._give_credit()
-
-    def needs_floating(self) -> bool:
-        """Whether fewer buffers are free than the sender's backlog asks for."""
-        return self._free_exclusive + self._free_floating < self._required
-
-    def _give_credit(self) -> None:
-        self._tell_sender(self._credit_arrives)
-
-    def _credit_arrives(self) -> None:
-        self.credit += 1
-        self._offer()
-
-    def readable(self) -> bool:
-        """Whether the receiver may open a buffer."""
-        return self._sendable() if self._gate is None else bool(self._received)
-
-    def open(self) -> Chunk:
-        """The next buffer's messages, in order."""
-        if self._gate is None:
-            chunk, buffer = self._slice()
-            buffer.readers += 1
-            self._opened = buffer
-            return chunk
-        chunk, self._opened = self._received.popleft()
-        return chunk
-
-    def close(self) -> None:
-        """The last message of the opened buffer has been taken: the buffer is free again."""
-        holder, self._opened = self._opened, NO_BUFFER
-        if isinstance(holder, Buffer):
-            holder.readers -= 1
-            self._recycle(holder)
-        elif holder == FLOATING:
-            assert self._gate is not None
-            self._gate.recycle()
-        elif holder == EXCLUSIVE:
-            self._free_exclusive += 1
-            if self._free_floating and self._free_exclusive + self._free_floating > self._required:
-                assert self._gate is not None
-                self._free_floating -= 1  # its credit stays, for the exclusive buffer
-                self._gate.recycle()
-            else:
-                self._give_credit()
-
-    @property
-    def queued(self) -> int:
-        """Messages that have been written and not yet handed to the receiver's reader."""
-        return sum(len(b.messages) - b.start for b in self._subpartition) + sum(
-            len(chunk) for chunk, _ in self._received
-        )
-
-
-class ReceiverPool:
-    """The floating buffers of one input gate: lent to channels with a backlog, first come, first served."""
-
-    __slots__ = ("_waiting", "floating")
-
-    def __init__(self, floating: int) -> None:
-        self.floating = floating
-        self._waiting: deque[NetworkChannel] = deque()
-
-    def wait(self, channel: NetworkChannel) -> None:
-        channel.waiting_for_floating = True
-        self._waiting.append(channel)
-
-    def recycle(self) -> None:
-        """A floating buffer is free: the channel that has waited longest gets it, and waits again if it needs more."""
-        while self._waiting:
-            channel = self._waiting.popleft()
-            channel.waiting_for_floating = False
-            if channel.needs_floating():
-                channel.grant_floating()
-                if channel.needs_floating():
-                    self.wait(channel)
-                return
-        self.floating += 1
-
-
-Channel = SpscChannel | NetworkChannel
-
-
-class Reader:
-    """The messages of one input gate's channels: round robin over those with data, one buffer at a time.
-
-    Apache Flink, `SingleInputGate.inputChannelsWithData`: a channel that has more goes to the end of the line.
-    """
-
-    __slots__ = ("_channels", "_chunk", "_indices", "_line", "_listed", "_open", "_partial", "_place", "blocked")
-
-    def __init__(self, indices: list[int], channels: list[Channel]) -> None:
-        self._indices, self._channels = indices, channels
-        self._line: deque[int] = deque()
-        self._listed = [False] * len(channels)
-        self.blocked = [False] * len(channels)
-        self._chunk: Chunk = []
-        self._place = 0
-        self._open = -1
-        self._partial: dict[int, Chunk] = {}
-
-    def notify(self, local: int) -> None:
-        """Channel `local` has data."""
-        if not self._listed[local] and not self.blocked[local]:
-            self._listed[local] = True
-            self._line.append(local)
-
-    def in_buffer(self) -> bool:
-        """Whether a buffer is open that has not been read to its end."""
-        return self._open >= 0
-
-    def ready(self) -> bool:
-        return self._open >= 0 or bool(self._line)
-
-    def take(self) -> tuple[int, StreamMessage]:
-        """The next message and the input it is from. The caller has asked `ready`."""
-        if self._open < 0:
-            local = self._line.popleft()
-            self._listed[local] = False
-            rest = self._partial.pop(local, None)
-            self._chunk = self._channels[local].open() if rest is None else rest
-            self._place, self._open = 0, local
-            if self._channels[local].readable():
-                self.notify(local)
-        local = self._open
-        message = self._chunk[self._place]
-        self._place += 1
-        if self._place == len(self._chunk):
-            self._open = -1
-            self._channels[local].close()
-        return self._indices[local], message
-
-    def block(self, local: int) -> None:
-        """Take nothing more from channel `local`; what is left of its open buffer is kept for later."""
-        self.blocked[local] = True
-        if self._open == local:
-            self._partial[local] = self._chunk[self._place :]
-            self._open = -1
-        if self._listed[local]:
-            self._listed[local] = False
-            self._line.remove(local)
-
-    def unblock(self) -> None:
-        """Take from every channel again."""
-        for local in range(len(self._channels)):
-            if self.blocked[local]:
-                self.resume(local)
-
-    def resume(self, local: int) -> None:
-        """Take from channel `local` again."""
-        channel = self._channels[local]
-        self.blocked[local] = False
-        channel.resume()
-        if local in self._partial or channel.readable():
-            self.notify(local)
-
-
-class Inbox:
-    """All inputs of a task: its gates take turns, by the buffer (union) or by the message (two-input operators).
-
-    Apache Flink, `UnionInputGate` and `StreamTwoInputProcessor`.
-    """
-
-    __slots__ = ("_by_message", "_readers", "_turn", "_where")
-
-    def __init__(self, gates: list[list[int]], channels: list[Channel], by_message: bool) -> None:
-        self._readers = [Reader(indices, [channels[i] for i in indices]) for indices in gates]
-        self._by_message = by_message
-        self._turn = 0
-        self._where: dict[int, tuple[Reader, int]] = {}
-        for reader, indices in zip(self._readers, gates, strict=True):
-            for local, index in enumerate(indices):
-                self._where[index] = (reader, local)
-
-    def notify(self, index: int) -> None:
-        reader, local = self._where[index]
-        reader.notify(local)
-
-    def take(self) -> tuple[int, StreamMessage] | None:
-        """The next message, or None when no input that may be read has one."""
-        readers = self._readers
-        if len(readers) == 1:
-            return readers[0].take() if readers[0].ready() else None
-        turn = self._turn
-        if not self._by_message and readers[turn].in_buffer():
-            return readers[turn].take()
-        for step in range(1, len(readers) + 1):
-            candidate = (turn + step) % len(readers)
-            if readers[candidate].ready():
-                self._turn = candidate
-                return readers[candidate].take()
-        return None
-
-    def block(self, index: int) -> None:
-        reader, local = self._where[index]
-        reader.block(local)
-
-    def unblock(self) -> None:
-        """Take from every input again."""
-        for reader in self._readers:
-            reader.unblock()
-
-    def resume(self, index: int) -> None:
-        """Take from input `index` again."""
-        reader, local = self._where[index]
-        reader.resume(local)

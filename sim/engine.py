@@ -27,11 +27,13 @@ from impl import (
 )
 from model.history import Entry
 from model.operators import make as make_operator
-from sim.channel import BufferPool, Channel, Inbox, NetworkChannel, ReceiverPool, SpscChannel
+from sim.channel import Channel, SpscChannel
 from sim.control import CoordinatorNode
+from sim.inbox import Inbox
 from sim.metrics import Metrics
+from sim.network import BufferPool, NetworkChannel, ReceiverPool
 from sim.nodes import Node, OperatorNode, SourceNode
-from sim.scenario import ChannelSettings, Scenario, aligner_config, coordinator_config, ns
+from sim.settings import ChannelSettings, Scenario, aligner_config, coordinator_config, ns
 from sim.workload import Arrivals, KeyChooser, Law, stream
 
 MakeAligner = Callable[..., BarrierAligner]

@@ -23,8 +23,10 @@ from impl import (
 from sim.workload import Arrivals
 
 if TYPE_CHECKING:
-    from sim.channel import BufferPool, Channel, Inbox
+    from sim.channel import Channel
     from sim.engine import Engine
+    from sim.inbox import Inbox
+    from sim.network import BufferPool
 
 IDLE, BUSY, BACKPRESSURED = range(3)
 

@@ -16,7 +16,7 @@ from model.trace import write
 from sim.engine import Engine, make_task_operator
 from sim.metrics import NS_PER_MS, CheckpointRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY
-from sim.scenario import Scenario, ns
+from sim.settings import Scenario, ns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,137 @@
+"""The settings of a run, as values. Units are in the names; `sim.scenario` reads them from TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from impl import BarrierAlignerConfig, CoordinatorConfig
+from model.topology import Topology
+from sim.workload import NS_PER_S, Law, constant
+
+ZERO, HUNDRED = constant(0.0), constant(100.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One source operator. Rates and counts are of each subtask."""
+
+    parallelism: int = 1
+    rate_per_s: float = 100.0
+    arrivals: str = "deterministic"
+    on_s: float = 1.0
+    off_s: float = 1.0
+    events: int | None = None
+    catch_up_s: float | None = None
+    service_s: Law = ZERO
+    record_bytes: Law = HUNDRED
+    keys: int = 16
+    key_skew: float = 0.0
+    watermark_interval_s: float | None = None
+    out_of_order_s: Law = ZERO
+    trigger: str = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSettings:
+    """One operator that is not a source."""
+
+    kind: str = "map"
+    parallelism: int = 1
+    service_s: Law = ZERO
+    inputs: str = "auto"
+    parameters: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """One exchange: how events are distributed, and what its channels are made of."""
+
+    exchange: str = "auto"
+    form: str = "spsc"
+    capacity: int = 64
+    latency_s: Law = ZERO
+    local: bool = False
+    segment_bytes: int = 32_768
+    exclusive_buffers: int = 2
+    floating_buffers: int = 8
+    most_buffers: int = 10
+    flush_timeout_s: float = 0.1
+    flush_late_s: Law = ZERO
+    bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them."""
+
+    interval_s: float | None = 10.0
+    first_s: float | None = None
+    min_pause_s: float = 0.0
+    timeout_s: float = 600.0
+    max_concurrent: int = 1
+    alignment_timeout_s: float = 60.0
+    max_buffer_per_input: int = 100_000
+    max_buffer_memory_bytes: int = 256 * 1024 * 1024
+    hold: str = "aligner"
+    trigger_latency_s: Law = ZERO
+    ack_latency_s: Law = ZERO
+    sync_s: Law = ZERO
+    async_s: Law = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """`task` does nothing from `at_s` for `for_s`."""
+
+    task: str
+    at_s: float
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that one run depends on, besides its seed."""
+
+    name: str
+    title: str
+    topology: Topology
+    protocol: str
+    until_s: float
+    warmup_s: float
+    seed: int
+    sources: Mapping[str, SourceSettings]
+    operators: Mapping[str, OperatorSettings]
+    channels: Mapping[str, ChannelSettings]
+    checkpoint: CheckpointSettings
+    stalls: tuple[Stall, ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+def ns(seconds: float) -> int:
+    """Seconds as integer nanoseconds."""
+    return round(seconds * NS_PER_S)
+
+
+def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAlignerConfig:
+    """The aligner's configuration for a task with `inputs` input channels."""
+    return BarrierAlignerConfig(
+        num_inputs=inputs,
+        max_buffer_per_input=checkpoint.max_buffer_per_input,
+        max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+        alignment_timeout_ns=ns(checkpoint.alignment_timeout_s),
+    )
+
+
+def coordinator_config(checkpoint: CheckpointSettings) -> CoordinatorConfig:
+    """The coordinator's configuration."""
+    return CoordinatorConfig(
+        interval_ns=None if checkpoint.interval_s is None else ns(checkpoint.interval_s),
+        min_pause_ns=ns(checkpoint.min_pause_s),
+        timeout_ns=ns(checkpoint.timeout_s),
+        max_concurrent=checkpoint.max_concurrent,
+        first_trigger_ns=None if checkpoint.first_s is None else ns(checkpoint.first_s),
+    )
