@@ -129,8 +129,8 @@ def _show(result: Result) -> None:
     console.print(table)
     row = result.run_row()
     console.print(
-        f"{row['events_out']} of {row['events_in']} events reached a sink in {row['sim_duration_s']:.1f} s, "
-        f"{row['throughput_per_s']:.1f} a second; busiest task: {row['bottleneck']}; "
+        f"{row['sim_duration_s']:.1f} s simulated; {row['events_in']} events emitted, {row['events_out']} processed by sinks "
+        f"({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
     )
