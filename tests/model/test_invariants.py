@@ -208,3 +208,77 @@ def test_a_state_nobody_can_fold_is_not_compared() -> None:
     """A task of an unknown operator would always be wrong."""
     history = History.of(completed((2, ()), 3), LINE)
     assert judge(history, LINE, fold=lambda task: lambda stretch: None).verdict == "holds"
+
+
+def test_what_has_no_cut_is_not_weighed() -> None:
+    """A missing snapshot would be told as lost events, too, and hide its cause."""
+    text = """
+> emit a a1
+    a send a->s a1
+> trigger 1
+> inject a 1
+    a snapshot 1 d
+> ack a 1
+> ack s 1
+    coordinator completed 1
+"""
+    assert [str(v) for v in verdict_of(text).violations] == ["ONCE: checkpoint 1 was completed without a snapshot of s"]
+
+
+GIVEN_UP = """
+> trigger 1
+> inject a 1
+    a snapshot 1 d
+    a send a->m barrier 1
+    m take a->m barrier 1
+    m block a->m 1
+    m snapshot 1 d
+    m resume 1
+    m send m->s barrier 1
+    s take m->s barrier 1
+    s block m->s 1
+    s snapshot 1 d
+    s resume 1
+> ack a 1
+> ack m 1
+> ack s 1
+    coordinator completed 1
+> trigger 2
+> inject a 2
+    a snapshot 2 d
+    a send a->m barrier 2
+    m take a->m barrier 2
+    m block a->m 2
+    m decline 2 snapshot-failed
+    m cancel 2
+    m resume 2
+    m send m->s cancel 2
+    s take m->s cancel 2
+    s cancel 2
+> decline m 2
+    coordinator aborted 2 snapshot-failed
+> emit a a1
+    a send a->m a1
+    m take a->m a1
+    m deliver a->m a1
+    m send m->s a1
+    s take m->s a1
+    s deliver m->s a1
+"""
+
+
+def test_a_barrier_that_was_given_up_separates_nothing() -> None:
+    """After a failed checkpoint every event would seem to leave ahead of the barrier that is not there."""
+    assert verdict_of(GIVEN_UP, Topology.parse("a->m m->s")) == Verdict("holds")
+
+
+def test_a_violation_says_when() -> None:
+    """A person would have to look through the whole run for the place."""
+    topology = Topology.parse("a->s")
+    events = [Event("a", n) for n in (1, 2, 3)]
+    entries: list[Entry] = []
+    for event in events:
+        entries += [(0, ">emit", "a", None, event), (0, "send", "a", "a->s", event), (1, "take", "s", "a->s", event)]
+    entries += [(at_ns, "deliver", "s", "a->s", events[n - 1]) for at_ns, n in ((5, 1), (6, 3), (7, 2))]
+    (violation,) = judge(History.of(entries, topology), topology).violations
+    assert (str(violation), violation.at_ns) == ("FIFO: a3 took effect on a->s where a2 was next", 6)
