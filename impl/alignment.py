@@ -240,13 +240,15 @@ class BarrierAligner:
         if type(message) is Event:
             if input_id in self.free:
                 return _PASS
-            queue = self._takes.get(input_id)
-            if queue is not None and len(queue) < self._fast_limit:
-                left = self._bytes_left - message.size_bytes
-                if left >= 0:
-                    queue.append(message)
-                    self._bytes_left = left
-                    return _BUFFERED
+            try:
+                queue = self._takes[input_id]
+            except KeyError:
+                return self._hold(input_id, message)  # which says what is wrong
+            left = self._bytes_left - message.size_bytes
+            if left >= 0 and len(queue) < self._fast_limit:
+                queue.append(message)
+                self._bytes_left = left
+                return _BUFFERED
             return self._hold(input_id, message)
         if input_id in self.free:
             if type(message) is CheckpointBarrier:

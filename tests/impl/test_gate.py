@@ -183,6 +183,16 @@ def test_custom_size():
     assert machine.aligner.buffered_bytes() == 0  # given up, and released
 
 
+def test_exactly_the_limit_is_allowed():
+    """If it fails, a limit means one thing for events and another for what else is held (rule 7: inclusive)."""
+    machine, port = gate(max_buffer_memory_bytes=32)
+    assert feed(machine, (0, barrier(1)), (0, barrier(2)), (0, Watermark(1))) == [True] * 3  # 24 and 8 bytes
+    assert machine.aligner.buffered_bytes() == 32
+    assert port.of("decline") == []
+    assert feed(machine, (0, END)) == [False]
+    assert port.of("decline") == ["1 buffer limit"]
+
+
 def test_end_of_a_blocked_input_waits_its_turn():
     """If it fails, an input ends ahead of its last events (rule 7)."""
     machine, port = gate()
