@@ -129,7 +129,7 @@ def _show(result: Result) -> None:
     console.print(table)
     row = result.run_row()
     console.print(
-        f"{row['sim_duration_s']:.1f} s simulated; {row['events_in']} events emitted, {row['events_out']} processed by sinks "
+        f"{row['sim_duration_s']:.1f} s simulated; {row['events_in']} events emitted, {row['events_out']} at sinks "
         f"({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
