@@ -1,4 +1,4 @@
-"""What can be raised. A machine raises for what only its caller can cause, and is then as it was before.
+"""What can be raised: only for what only the caller can cause, and it leaves the machine as it was.
 
 What a peer or the network can cause - a duplicate, a stale barrier, a full buffer - is an answer, never an exception.
 Every message has three parts: what came, what is allowed, what to do; they are attributes too.
