@@ -115,6 +115,10 @@ def test_only_the_last_message_may_be_in_hand() -> None:
         ),
         ("> emit a a1\n    a send a->s a1\n    a send a->s a1", "FIFO: a sent a1 on a->s after a1"),
         (
+            "> emit a a1\n    a send a->s a1\n    s take a->s a1\n    s deliver a->s a1\n    s deliver a->s a1",
+            "NOLOSS: a1 took effect on a->s twice, and was taken once",
+        ),
+        (
             "> emit a a2\n    a send a->s a2\n> emit a a1\n    a send a->s a1",
             "FIFO: a sent a1 on a->s after a2",
         ),
@@ -270,6 +274,12 @@ GIVEN_UP = """
 def test_a_barrier_that_was_given_up_separates_nothing() -> None:
     """After a failed checkpoint every event would seem to leave ahead of the barrier that is not there."""
     assert verdict_of(GIVEN_UP, Topology.parse("a->m m->s")) == Verdict("holds")
+
+
+def test_a_watermark_may_be_repeated() -> None:
+    """An idle source that says again what it said would be called wrong."""
+    send = "> watermark a 5\n    a send a->s watermark 5\n    s take a->s watermark 5\n    s deliver a->s watermark 5\n"
+    assert verdict_of(2 * send) == Verdict("holds")
 
 
 def test_a_violation_says_when() -> None:
