@@ -394,7 +394,7 @@ class BarrierAligner:
         Returns
         -------
         bool
-            Whether that was news: False if the id was done with, or a newer one is under way.
+            Whether that was news: False if the id was done with, a newer one is under way, or every input has ended.
 
         Raises
         ------
@@ -409,6 +409,8 @@ class BarrierAligner:
         return True
 
     def _is_closed(self, checkpoint_id: int) -> bool:
+        if not self._open:  # every input has ended, and the task with it: nothing may follow on its outputs
+            return True
         current = self.barrier
         return checkpoint_id <= self.last_done or (current is not None and checkpoint_id < current.checkpoint_id)
 

@@ -80,7 +80,7 @@ class Oracle:
 
     def give_up(self, n: int, reason: str = "") -> bool:
         """Everything up to `n` is closed."""
-        if n <= self.done or n < self.current:
+        if n <= self.done or n < self.current or not self.open:
             return False
         self.lines += [f"decline {n} {reason}"] * bool(reason) + [f"cancel {n}"]
         self.finish(n)

@@ -135,6 +135,9 @@ def test_any_schedule_keeps_order_and_loses_nothing(schedule):
         elif verb == "end":
             applied[int(rest)].append("end")
     assert applied == sent
+    if all("end" in messages for messages in sent.values()):
+        ends = [place for place, line in enumerate(port.lines) if line.startswith("end ")]
+        assert not any(line.startswith(("cancel", "forward")) for line in port.lines[ends[-1] :])
     assert machine.aligner.buffered_bytes() == 0
     assert not any(machine.is_blocked(i) for i in range(schedule.num_inputs))
 

@@ -133,6 +133,15 @@ def test_end_of_the_last_input_is_passed_on_once():
     assert [verb for verb, _, _ in told] == ["end", "end"]
 
 
+def test_abort_of_a_task_that_has_ended():
+    """If it fails, a cancel marker follows the end of a channel, where nothing may follow (rule 13)."""
+    made, told = task(num_inputs=1)
+    made.offer(0, END, 0)
+    assert made.abort(1, Reason.EXPIRED, 0) is False
+    assert sent(made) == [(0, "end")]
+    assert told == [("end", 0, "end")]
+
+
 def test_closed_output_declines_and_cancels_on_the_others():
     """If it fails, the other branches align for a checkpoint that cannot complete (rule 5, P-15)."""
     made, _ = task(num_inputs=1, outputs=3)
