@@ -75,8 +75,8 @@ def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
     files = store.files(table)
     if not files:
         return spark.createDataFrame([], declared.spark())
-    table = spark.read.schema(declared.spark()).parquet(*files)
-    return table.dropDuplicates(list(declared.key)) if store.has_twins() else table
+    rows = spark.read.schema(declared.spark()).parquet(*files)
+    return rows.dropDuplicates(list(declared.key)) if store.has_twins() else rows
 
 
 def checkpoints(spark: SparkSession, store: Store) -> DataFrame:

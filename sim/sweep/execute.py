@@ -11,6 +11,7 @@ import gc
 import math
 import multiprocessing
 import os
+import re
 import signal
 import threading
 import traceback
@@ -64,6 +65,7 @@ def execute(
             on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
         else:
             on_processes(processes, chunks_of(missing, processes), work, watch)
+    store.tidy()
     tick(store.count())
 
 
@@ -176,6 +178,7 @@ def on_spark(
 ) -> None:
     """On Spark: a few partitions of many chunks each. Interrupted, it cancels the job."""
     import pyarrow as pa
+    from pyspark.errors import PySparkException
 
     def work_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -193,4 +196,9 @@ def on_spark(
         except BaseException:
             spark.sparkContext.cancelAllJobs()
             raise
-    job.result()
+    try:
+        job.result()
+    except PySparkException as error:
+        lines = [line for line in str(error).splitlines() if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
+        what = (lines or str(error).splitlines() or ["no word why"])[-1]
+        raise SweepError(f"a task of Spark failed ({what}): continue with --resume") from error

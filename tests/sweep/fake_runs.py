@@ -1,0 +1,39 @@
+"""Runs that cost nothing, for the tests of what happens around runs; imported by workers, so it stands alone."""
+
+from __future__ import annotations
+
+import os
+
+
+def compute(run):
+    """Two checkpoints whose durations follow from seed and parameters; `x` = 13 raises, `x` = 99 never ends."""
+    if log := os.environ.get("COMPUTED"):
+        with open(log, "a") as file:
+            file.write(f"{run.run_id}\n")
+    x = run.parameters.get("source.source.rate_per_s", 1.0)
+    if x == 13.0:
+        raise ZeroDivisionError("thirteen")
+    if x == 99.0:
+        with open(os.environ["NEVER"]):  # a pipe that nobody writes
+            pass
+    durations = [10.0 * x + run.seed, 20.0 * x + run.seed]
+    return {
+        "runs": [{"verdict": "holds", "violations": 0, "checkpoints_completed": 2, "journal_digest": str(x)}],
+        "checkpoints": [
+            {
+                "checkpoint_id": number,
+                "status": "COMPLETED",
+                "steady": True,
+                "end_to_end_duration_ms": duration,
+                "critical_task": "sink",
+                "critical_start_delay_ms": 0.5 * duration,
+                "critical_alignment_ms": 0.25 * duration,
+            }
+            for number, duration in enumerate(durations, 1)
+        ],
+        "tasks": [
+            {"checkpoint_id": number, "operator": "sink", "subtask": 0, "sync_ms": 0.125 * duration, "steady": True}
+            for number, duration in enumerate(durations, 1)
+        ],
+        "violations": [],
+    }

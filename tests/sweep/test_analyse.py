@@ -1,0 +1,241 @@
+"""What the analysis in Spark says is what numpy and scipy say of the same rows; and the report says that."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from sim.sweep.analyse import PIECES, analyse, order_ranks, t_interval
+from sim.sweep.execute import execute
+from sim.sweep.measured import load_measured
+from sim.sweep.plan import plan_of
+from sim.sweep.report import SECTIONS, render
+from sim.sweep.store import Store
+from sim.sweep.summary import answer, verdict_line
+
+pytestmark = pytest.mark.spark
+
+SWEEP = """
+title = "Two ways <to> ask"
+question = "What does a rate change?"
+
+[[part]]
+name = "diamond"
+scenario = "diamond"
+seeds = { first = 1, last = 4 }
+grid = { "source.source.rate_per_s" = [1.0, 2.0, 5.0], warmup_s = [0.0, 1.0] }
+
+[[part]]
+name = "drawn"
+scenario = "diamond"
+seeds = [1, 2]
+set = { until_s = 7.0 }
+latin_hypercube = { samples = 10, axes = { "source.source.rate_per_s" = { low = 1.0, high = 10.0 } } }
+
+[[part]]
+name = "bad"
+scenario = "diamond"
+seeds = [1]
+set = { "source.source.rate_per_s" = 13.0 }
+"""
+RATE = "source.source.rate_per_s"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A sweep of runs that cost nothing, one of which raised."""
+    plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
+    store = Store.create(tmp_path_factory.mktemp("sweep") / "out", plan)
+    execute(plan, store, "processes[2]", simulate="fake_runs:compute")
+    return store
+
+
+@pytest.fixture(scope="module")
+def analysis(spark, store):
+    """The analysis of that sweep."""
+    return analyse(spark, store)
+
+
+@pytest.fixture(scope="module")
+def frame(store):
+    """The steady checkpoints by pandas, with parameters as columns."""
+    runs, checkpoints, tasks = (store.read(name).to_pandas() for name in ("runs", "checkpoints", "tasks"))
+    parameters = pd.DataFrame(runs["parameters"].map(json.loads).tolist())
+    runs = pd.concat([runs[["run_id", "part", "seed", "parameters"]], parameters], axis=1)
+    tasks = tasks[["run_id", "checkpoint_id", "sync_ms"]]
+    return checkpoints.merge(runs, on="run_id").merge(tasks, on=["run_id", "checkpoint_id"])
+
+
+def test_runs_and_errors_are_counted(analysis):
+    """The verdict must be over all runs that ran, and say which did not."""
+    runs = analysis["runs"]
+    assert (runs["planned"], runs["done"], runs["OK"], runs["ERROR"]) == (45, 45, 44, 1)
+    assert (runs["holds"], runs["violations"], runs["steady_checkpoints"]) == (44, 0, 88)
+    assert verdict_line(runs) == "0 violations in 44 runs; 1 more stopped with an error"
+    assert [error["error"].split(" (")[0] for error in analysis["errors"]] == ["ZeroDivisionError: thirteen"]
+
+
+def test_quantiles_are_those_of_numpy(analysis, frame):
+    """Quantiles of the end-to-end duration, and the order statistics around them."""
+    rows = [row for row in analysis["quantiles"] if row["part"] == "diamond"]
+    assert len(rows) == 6
+    for row in rows:
+        cell = frame[(frame[RATE] == row["parameters"][RATE]) & (frame["warmup_s"] == row["parameters"]["warmup_s"])]
+        values = np.sort(cell["end_to_end_duration_ms"])
+        assert row["n"] == len(values) == 8
+        for name, q in (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)):
+            low, high = order_ranks(len(values), q)
+            assert row[name]["at"] == pytest.approx(np.quantile(values, q))
+            assert row[name]["low"] == (values[low - 1] if low else None)
+            assert row[name]["high"] == (values[high - 1] if high else None)
+
+
+def test_means_over_seeds_are_those_of_scipy(analysis, frame):
+    """Student's interval over seeds, one mean a seed."""
+    row = next(r for r in analysis["cells"] if r["parameters"] == {RATE: 2.0, "warmup_s": 1.0})
+    cell = frame[(frame["part"] == "diamond") & (frame[RATE] == 2.0) & (frame["warmup_s"] == 1.0)]
+    by_seed = cell.groupby("seed")["end_to_end_duration_ms"].mean()
+    low, high = stats.t.interval(0.95, len(by_seed) - 1, by_seed.mean(), stats.sem(by_seed))
+    assert row["end_to_end_ms"] == {
+        "n": 4,
+        "at": pytest.approx(by_seed.mean()),
+        "low": pytest.approx(low),
+        "high": pytest.approx(high),
+    }
+
+
+def test_pieces_add_up(analysis):
+    """Start delay, alignment, snapshot and the rest are the whole time of a checkpoint, in the shares that were put in."""
+    assert len(analysis["pieces"]) == 16
+    for row in analysis["pieces"]:
+        total = row["end_to_end_ms"]
+        assert sum(row[piece] for piece in PIECES) == pytest.approx(total)
+        assert [row[piece] / total for piece in PIECES] == pytest.approx([0.5, 0.25, 0.125, 0.125])
+
+
+def test_differences_are_paired_by_seed_and_setting(analysis, frame):
+    """Under common random numbers the difference between two values is that of runs which differ in nothing else."""
+    effect = next(e for e in analysis["effects"] if (e["part"], e["axis"]) == ("diamond", RATE))
+    assert [row["value"] for row in effect["values"]] == ["1.0", "2.0", "5.0"]
+    assert [row["value"] for row in effect["differences"]] == ["2.0", "5.0"]
+    diamond = frame[frame["part"] == "diamond"]
+    table = diamond.groupby([RATE, "warmup_s", "seed"])["end_to_end_duration_ms"].mean().unstack(RATE)
+    for row in effect["differences"]:
+        by_seed = (table[float(row["value"])] - table[1.0]).groupby("seed").mean()
+        expected = t_interval(len(by_seed), by_seed.mean(), by_seed.std())
+        assert row["end_to_end_ms"] == pytest.approx(expected)
+        assert row["from"] == "1.0"
+    # Seeds shift every duration alike, so paired differences know no chance at all.
+    assert effect["differences"][0]["end_to_end_ms"] == pytest.approx({"n": 4, "at": 15.0, "low": 15.0, "high": 15.0})
+
+
+def test_drawn_axes_are_shown_in_bins(analysis, frame):
+    """An axis without listed values is cut into bins of equal count, named by their middle."""
+    effect = next(e for e in analysis["effects"] if e["part"] == "drawn")
+    drawn = frame[frame["part"] == "drawn"].groupby([RATE, "seed"])["end_to_end_duration_ms"].mean().reset_index()
+    middles = drawn[RATE].sort_values().to_numpy().reshape(5, -1).mean(axis=1)
+    assert [float(row["value"]) for row in effect["values"]] == pytest.approx(list(middles), rel=1e-5)
+    assert effect["differences"] == []
+
+
+@pytest.mark.parametrize("n", [5, 40, 1000])
+@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.99])
+def test_order_ranks_cover_the_quantile(n, quantile):
+    """The interval between the two order statistics holds the quantile in at least 95 of 100 samples."""
+    low, high = order_ranks(n, quantile)
+    below = stats.binom(n, quantile)
+    upper = below.cdf(high - 1) if high else 1.0
+    assert upper - (below.cdf(low - 1) if low else 0.0) >= 0.95
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.open, self.tags = [], [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.add(tag)
+        if "id" in found:
+            self.ids.append(found["id"])
+        self.links += [value for name, value in found.items() if name in ("src", "href", "data", "action")]
+        if tag not in ("meta", "br", "hr", "img", "link", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_report_stands_alone(analysis, store):
+    """One file, to be mailed or kept: no script, no link out, every section, well formed, ids unique."""
+    text = render(analysis, store)
+    page = Page(text)
+    assert page.open == []
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert not re.search(r"https?:|@import|url\((?!#)", text)
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(page.ids) == len(set(page.ids))
+    assert {name for name, _ in SECTIONS} <= set(page.ids)
+    for _, title in SECTIONS:
+        assert f">{title}</h2>" in text
+    assert text.count("<svg") == 4  # time: three parts less the one that raised; axes: two parts
+    assert "Two ways &lt;to&gt; ask" in text
+
+
+def test_the_report_says_what_the_analysis_says(analysis, store):
+    """Verdict, answer, error and the way to reproduce stand in the report."""
+    text = render(analysis, store)
+    plain = re.sub(r"<[^>]+>", "", text)
+    assert verdict_line(analysis["runs"]) in plain
+    for sentence in answer(analysis):
+        assert sentence in plain.replace("&#39;", "'")
+    for words in ("ZeroDivisionError: thirteen", "barrierlab sweep two_ways --out", "What does a rate change?"):
+        assert words in plain
+    assert "50% in start delay" in answer(analysis)[0]
+    assert "25% aligning" in answer(analysis)[0]
+
+
+def test_the_report_is_the_same_every_time(analysis, store):
+    """No date and no chance in it, so two reports can be compared."""
+    assert render(analysis, store) == render(analysis, store)
+
+
+def test_an_unfinished_sweep_can_be_analysed(spark, tmp_path):
+    """Whoever stops a sweep wants to see what is there, even if that is nothing yet."""
+    plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    empty = analyse(spark, store)
+    assert verdict_line(empty["runs"]) == "0 violations in 0 runs; 45 of 45 planned runs are not done yet"
+    assert answer(empty) == [
+        "No checkpoint was completed after the warm-up, so there is nothing to say about its time."
+    ]
+    assert "45 of 45 planned runs are not done yet" in render(empty, store)
+
+
+def test_measured_jobs_stand_beside_their_prediction(spark, tmp_path):
+    """Runs that are measured jobs are found by their parameters and compared, with every cell of every job."""
+    plan = plan_of("[[part]]\nmeasured = true\nseeds = [1, 2]", "jobs", Path("jobs.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[2]", simulate="fake_runs:compute")
+    analysis = analyse(spark, store)
+    cells = {(cell["job"], cell["statistic"]): cell for cell in analysis["measured"]}
+    assert len(cells) == sum(len(job.values_ms) for job in load_measured())
+    assert cells["R_chain_sat_4ms_aligned", "end to end"]["predicted_ms"] == pytest.approx(16.5)
+    assert cells["R_chain_sat_4ms_aligned", "start delay of fast"]["predicted_ms"] is None
+    text = render(analysis, store)
+    assert "V_seg64k_chain_sat_aligned" in text
+    json.dumps(analysis, allow_nan=False)

@@ -1,0 +1,104 @@
+"""The commands as a user meets them: what they print, where, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from sim.cli import main
+from sim.sweep.commands import COMMANDS
+
+
+def barrierlab(capfd, *arguments):
+    """Exit status, stdout and stderr of a command."""
+    with pytest.raises(SystemExit) as done:
+        main(list(arguments))
+    return done.value.code or 0, *capfd.readouterr()
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_has_an_example(capfd, command):
+    """Whoever asks for help wants a line to copy."""
+    status, out, _ = barrierlab(capfd, command.name, "--help")
+    assert status == 0
+    assert f"Example: barrierlab {command.name}" in " ".join(out.split())
+
+
+def test_a_sweep_prints_one_json_object(capfd, tmp_path):
+    """Machines read stdout, so there must be nothing else on it."""
+    out = tmp_path / "out"
+    status, stdout, stderr = barrierlab(
+        capfd, "sweep", "smoke", "--out", str(out), "--master", "processes[2]", "--json"
+    )
+    found = json.loads(stdout)
+    assert status == 0
+    assert (found["planned"], found["done"], found["OK"], found["violations"]) == (8, 8, 8, 0)
+    assert "8 of 8 runs" in stderr
+    status, stdout, stderr = barrierlab(
+        capfd, "sweep", "smoke", "--out", str(out), "--master", "processes[2]", "--resume"
+    )
+    assert (status, stderr.strip()) == (0, "8 of 8 runs are done already")
+    assert stdout.splitlines() == ["0 violations in 8 runs", f"results: {out}"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sweep", "smoke", "--out", "{}", "--master", "lokal"], "--master is 'lokal'"),
+        (["sweep", "smoek", "--out", "{}/new"], "did you mean 'smoke'"),
+        (["sweep", "{}/bad.toml", "--out", "{}/new"], "bad.toml: part 1: unknown key 'seed'"),
+        (["sweep", "smoke", "--out", "{}"], "is there already: name another directory"),
+        (["sweep", "smoke"], "Missing option '--out'"),
+        (["analyse", "{}"], "is not the directory of a sweep"),
+        (["report", "{}/nowhere"], "is not the directory of a sweep"),
+        (["measured", "--seeds", "0"], "--seeds"),
+    ],
+)
+def test_wrong_input_is_one_line_and_status_2(capfd, tmp_path, arguments, words):
+    """No stack trace for a slip; one line that says what was wrong, nothing on stdout."""
+    (tmp_path / "bad.toml").write_text('[[part]]\nscenario = "diamond"\nseed = [1]\n')
+    status, out, err = barrierlab(capfd, *[argument.format(tmp_path) for argument in arguments])
+    assert (status, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    """After Ctrl-C the directory can be resumed, and the command for it is on the screen."""
+    out = tmp_path / "out"
+    arguments = ["sweep", "aligned_under_backpressure", "--out", str(out), "--master", "processes[2]"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "sim.cli", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as sweep:
+        first = sweep.stderr.readline()
+        os.killpg(sweep.pid, signal.SIGINT)
+        stdout, stderr = sweep.communicate(timeout=120)
+    assert sweep.returncode == 130
+    assert " runs, " in first
+    assert stdout == ""
+    assert stderr.splitlines()[-1].endswith(f"to go on: barrierlab {' '.join(arguments)} --resume")
+    assert "Traceback" not in stderr
+
+
+def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
+    """Scripts must notice a broken invariant by the exit status alone."""
+    import sim.sweep.execute as module
+
+    def broken(plan, store, master, tick):
+        rows = {"runs": [], "checkpoints": [], "tasks": [], "violations": []}
+        for run in plan.runs:
+            rows["runs"].append({"run_id": run.run_id, "status": "OK", "verdict": "broken", "violations": 2})
+        store.write_chunk(rows)
+
+    monkeypatch.setattr(module, "execute", broken)
+    status, out, _ = barrierlab(capfd, "sweep", "smoke", "--out", str(tmp_path / "out"))
+    assert (status, out.splitlines()[0]) == (1, "16 violations in 8 runs")

@@ -1,0 +1,179 @@
+"""Runs are computed once each, on Spark or on processes, and survive whatever stops a sweep."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.sweep.errors import SweepError
+from sim.sweep.execute import SIMULATE, chunks_of, execute
+from sim.sweep.plan import load_plan, plan_of
+from sim.sweep.store import Store
+from sim.sweep.tables import TABLES
+
+HERE = Path(__file__).parent
+FAKE = "fake_runs:compute"
+
+
+def plan_with(*rates):
+    """A plan of one run a rate; `fake_runs` reads the rate as what to do."""
+    axis = f'"source.source.rate_per_s" = {list(map(float, rates))}'
+    return plan_of(f'[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = {{ {axis} }}', "rates", Path("rates.toml"))
+
+
+def contents(store):
+    """Every file of results, by its name."""
+    return {f"{table}/{Path(f).name}": Path(f).read_bytes() for table in TABLES for f in store.files(table)}
+
+
+def test_chunks_hold_every_run_once():
+    """A run that is in no chunk would never be computed."""
+    runs = load_plan("aligned_under_backpressure").runs
+    for workers in (1, 2, 64):
+        chunks = chunks_of(runs, workers)
+        assert sorted(r.run_id for chunk in chunks for r in chunk) == sorted(r.run_id for r in runs)
+        assert max(map(len, chunks)) <= 16
+        assert len(chunks) >= min(len(runs), 8 * workers)
+
+
+@pytest.mark.spark
+def test_spark_and_processes_give_the_same_files(spark, tmp_path):
+    """Spark must change where runs are computed, and nothing else: the stored tables are equal byte for byte."""
+    plan = load_plan("smoke")
+    stores = {}
+    for master in ("local[2]", "processes[2]"):
+        stores[master] = Store.create(tmp_path / master, plan)
+        execute(plan, stores[master], master, simulate=SIMULATE)
+    on_spark, on_processes = map(contents, stores.values())
+    assert on_spark == on_processes
+    assert len(on_spark) == 4 * len(plan.runs)
+    runs = stores["local[2]"].read("runs").to_pylist()
+    assert {row["status"] for row in runs} == {"OK"}
+    assert len({row["journal_digest"] for row in runs}) == len(runs)
+
+
+@pytest.mark.spark
+def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
+    """Ctrl-C at any moment leaves a directory from which the sweep continues to the same result."""
+    plan = plan_with(*range(1, 12))
+    store = Store.create(tmp_path / "stopped", plan)
+
+    def stop(done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(plan, store, "local[2]", stop, FAKE)
+    before = contents(store)
+    store.continue_with(plan)
+    execute(plan, store, "local[2]", simulate=FAKE)
+    whole = Store.create(tmp_path / "whole", plan)
+    execute(plan, whole, "processes[1]", simulate=FAKE)
+    assert before.items() <= contents(store).items()
+    for table in TABLES:
+        assert store.read(table).equals(whole.read(table))
+
+
+def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
+    """After a kill -9 only the runs that were not stored are computed; none is lost and none is there twice."""
+    log, pipe = tmp_path / "computed", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    plan = plan_with(*range(1, 9), 99)  # 99 waits for a writer that never comes
+    store = Store.create(tmp_path / "out", plan)
+    code = f"""
+from sim.sweep.execute import execute
+from sim.sweep.progress import Watch
+from sim.sweep.store import Store
+from test_execute import plan_with
+if __name__ == "__main__":
+    plan = plan_with(*range(1, 9), 99)
+    with Watch(len(plan.runs)) as watch:
+        execute(plan, Store({str(store.directory)!r}), "processes[2]", watch.tick, {FAKE!r})
+"""
+    script = tmp_path / "sweep.py"
+    script.write_text(code)
+    environ = {**os.environ, "PYTHONPATH": str(HERE), "COMPUTED": str(log), "NEVER": str(pipe)}
+    with subprocess.Popen(
+        [sys.executable, script], env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as sweep:
+        for line in sweep.stderr:
+            if line.startswith("3 of"):
+                break
+        os.killpg(sweep.pid, signal.SIGKILL)
+    stored = store.done()
+    assert 3 <= len(stored) < 9
+    log.unlink()
+
+    monkeypatch.setenv("COMPUTED", str(log))
+    monkeypatch.setenv("NEVER", os.devnull)
+    store.continue_with(plan)
+    execute(plan, store, "processes[2]", simulate=FAKE)
+    planned = {run.run_id for run in plan.runs}
+    assert sorted(log.read_text().split()) == sorted(planned - stored)
+    assert store.done() == planned
+    assert store.count() == store.read("runs").num_rows == 9
+
+
+def test_half_written_chunks_do_not_count(tmp_path):
+    """A chunk of which one table was not stored yet is no chunk; a draft of a file is no file."""
+    plan = plan_with(1, 2, 3)
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    lost = Path(store.files("runs")[0])
+    whole = contents(store)
+    lost.rename(lost.with_name(f".{lost.name}.123"))
+    assert (store.count(), len(store.done()), store.read("checkpoints").num_rows) == (2, 2, 4)
+    store.continue_with(plan)
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    assert contents(store) == whole
+    assert [f.name for f in store.directory.rglob(".*")] == []
+
+
+def test_a_run_that_is_there_twice_is_read_once(tmp_path):
+    """Two sweeps into one directory at once must not count a run twice."""
+    plan = plan_with(1, 2)
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    before = {table: store.read(table) for table in TABLES}
+    assert not store.has_twins()
+    rows = {table: before[table].to_pylist() for table in TABLES}
+    store.write_chunk(rows)  # both runs again, as one chunk
+    assert store.has_twins()
+    assert len(store.files("runs")) == 3
+    for table in TABLES:
+        assert store.read(table).equals(before[table])
+
+
+def test_a_run_that_raises_is_a_row_with_its_error(tmp_path):
+    """One bad run must not cost the others, and its error must not be lost."""
+    plan = plan_with(1, 13, 2)
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    rows = {row["status"]: row for row in store.read("runs").to_pylist()}
+    assert store.count() == 3
+    assert rows["ERROR"]["error"].startswith("ZeroDivisionError: thirteen (in fake_runs.py, line ")
+    assert rows["ERROR"]["verdict"] is None
+    assert rows["OK"]["error"] is None
+    assert rows["ERROR"]["run_id"] not in store.read("checkpoints").column("run_id").to_pylist()
+
+
+def test_another_sweep_is_not_continued(tmp_path):
+    """Mixing two sweeps in one directory would answer neither."""
+    store = Store.create(tmp_path / "out", plan_with(1))
+    with pytest.raises(SweepError, match="was begun with another sweep"):
+        store.continue_with(plan_with(1, 2))
+    with pytest.raises(SweepError, match="is there already: continue with --resume"):
+        Store.create(tmp_path / "out", plan_with(1))
+    with pytest.raises(SweepError, match="is not the directory of a sweep"):
+        Store.open(tmp_path)
+
+
+@pytest.mark.parametrize("master", ["locl[2]", "processes[0]", "", "http://x"])
+def test_an_unknown_master_is_told_in_one_line(tmp_path, master):
+    """A slip in --master must not end in a stack trace of the JVM."""
+    with pytest.raises(SweepError, match=r"--master is .*; allowed: local"):
+        execute(plan_with(1), Store(tmp_path), master)

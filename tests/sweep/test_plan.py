@@ -1,0 +1,175 @@
+"""A sweep file becomes the same list of runs every time, or one line that says what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sim.sweep.errors import SweepError
+from sim.sweep.plan import load_plan, plan_of, shipped_sweeps
+
+HEAD = '[[part]]\nscenario = "diamond"\n'
+RATE = '"source.source.rate_per_s"'
+
+
+def planned(text: str):
+    """The plan of a sweep file called mine.toml."""
+    return plan_of(text, "mine", Path("mine.toml"))
+
+
+def values(plan, name="source.source.rate_per_s"):
+    """What the runs have for one setting."""
+    return [run.parameters[name] for run in plan.runs]
+
+
+@pytest.mark.parametrize("name", shipped_sweeps())
+def test_shipped_sweeps_can_be_planned(name):
+    """What we ship must run, and say what it asks."""
+    plan = load_plan(name)
+    assert plan.runs
+    assert plan.question
+
+
+def test_the_demo_is_as_large_as_promised():
+    """The demo crosses load, skew and buffers with seeds, and adds every measured job."""
+    plan = load_plan("aligned_under_backpressure")
+    join, jobs = plan.parts
+    assert len(plan.runs) >= 300
+    assert {axis.name for axis in join.axes} == {"load", "skew", "buffers"}
+    assert len({str(run.parameters) for run in jobs.runs}) == 10
+
+
+def test_a_grid_crosses_its_axes_and_the_seeds():
+    """Every combination with every seed, once."""
+    plan = planned(HEAD + f"seeds = {{ first = 3, last = 5 }}\ngrid = {{ {RATE} = [1.0, 2.0], until_s = [5.0, 6.0] }}")
+    seen = {(r.parameters["source.source.rate_per_s"], r.parameters["until_s"], r.seed) for r in plan.runs}
+    assert seen == {(rate, until, seed) for rate in (1.0, 2.0) for until in (5.0, 6.0) for seed in (3, 4, 5)}
+    assert len(plan.runs) == len({run.run_id for run in plan.runs}) == 12
+
+
+def test_a_list_is_taken_row_by_row():
+    """A list does not cross its columns."""
+    rows = f"{{ {RATE} = 1.0, until_s = 5.0 }}, {{ {RATE} = 2.0, until_s = 6.0 }}"
+    plan = planned(HEAD + f"seeds = [1]\nlist = [{rows}]\nset = {{ warmup_s = 1.0 }}")
+    assert [list(run.parameters.values()) for run in plan.runs] == [[1.0, 1.0, 5.0], [1.0, 2.0, 6.0]]
+
+
+@pytest.mark.parametrize("kind", ["random", "latin_hypercube"])
+def test_drawn_values_stay_within_their_bounds_and_come_again(kind):
+    """The same file gives the same draws; whole bounds give whole numbers, both included; another seed, others."""
+    axes = f"""
+        [part.{kind}]
+        samples = 200
+        axes.{RATE} = {{ low = 10.0, high = 1000.0, scale = "log" }}
+        axes."channel.default.capacity" = {{ low = 1, high = 4 }}
+        axes.until_s = {{ choices = [5.0, 6.0] }}
+    """
+    text = HEAD + "seeds = [1]\n" + axes
+    plan = planned(text)
+    rates, capacities = values(plan), values(plan, "channel.default.capacity")
+    assert all(10.0 <= rate <= 1000.0 for rate in rates)
+    assert 80 < sum(rate < 100.0 for rate in rates) < 120  # even in the logarithm
+    assert set(capacities) == {1, 2, 3, 4}
+    assert {type(c) for c in capacities} == {int}
+    assert set(values(plan, "until_s")) == {5.0, 6.0}
+    assert planned(text).runs == plan.runs
+    assert values(planned("seed = 1\n" + text)) != rates
+
+
+def test_a_latin_hypercube_has_one_value_in_every_stratum():
+    """That is what a Latin hypercube is for: few samples cover each axis evenly."""
+    text = HEAD + f"seeds = [1]\n[part.latin_hypercube]\nsamples = 10\naxes.{RATE} = {{ low = 0.5, high = 10.5 }}"
+    assert sorted(int(rate - 0.5) for rate in values(planned(text))) == list(range(10))
+
+
+def test_run_ids_do_not_depend_on_the_process():
+    """A resumed sweep finds its runs again, whatever the hash seed of the process."""
+    code = """if True:
+        from sim.sweep.plan import load_plan
+        plan = load_plan("smoke")
+        print(*[run.run_id for run in plan.runs], plan.digest)
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    plan = load_plan("smoke")
+    assert out == [*[run.run_id for run in plan.runs], plan.digest]
+
+
+def test_run_ids_depend_on_all_that_a_run_depends_on(tmp_path):
+    """Two different runs must never share an id: one of them would be lost."""
+    from sim.scenario import SHIPPED
+
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text((SHIPPED / "diamond.toml").read_text())
+    text = '[[part]]\nscenario = "mine.toml"\nseeds = [{}]\nset = {{ until_s = {} }}'
+
+    def run_id(seed=1, until=5.0):
+        return plan_of(text.format(seed, until), "s", tmp_path / "s.toml").runs[0].run_id
+
+    before = run_id()
+    assert run_id() == before
+    others = {before, run_id(seed=2), run_id(until=6.0)}
+    scenario.write_text(scenario.read_text() + "\n# changed\n")
+    others.add(run_id())
+    assert len(others) == 4
+
+
+BAD = {
+    "not toml": ("part = [", "not TOML"),
+    "no part": ('title = "x"', "key 'part' is missing"),
+    "unknown key": ('quesiton = "x"\n' + HEAD + "seeds = [1]", "unknown key 'quesiton'.*did you mean 'question'"),
+    "unknown key of a part": (HEAD + "sedes = [1]", "part 1: unknown key 'sedes'.*did you mean 'seeds'"),
+    "no seeds": (HEAD, "key 'seeds' is missing"),
+    "seeds of text": (HEAD + 'seeds = ["one"]', "'one' is given; a whole number of at least 0"),
+    "seeds backwards": (HEAD + "seeds = { first = 2, last = 1 }", "last = 1 is less than first = 2"),
+    "a seed twice": (HEAD + "seeds = [1, 1]", "1 stands there twice"),
+    "no scenario": ("[[part]]\nseeds = [1]", "exactly one of scenario = NAME and measured = true"),
+    "unknown scenario": ('[[part]]\nscenario = "diamnd"\nseeds = [1]', "diamnd.*did you mean 'diamond'"),
+    "unknown setting": (HEAD + "seeds = [1]\nset = { untill_s = 1.0 }", "untill_s"),
+    "impossible value": (HEAD + "seeds = [1]\nset = { until_s = -1.0 }", "until_s"),
+    "empty axis": (HEAD + f"seeds = [1]\ngrid = {{ {RATE} = [] }}", "a list of at least one value"),
+    "ragged list": (HEAD + "seeds = [1]\nlist = [{ until_s = 1.0 }, { warmup_s = 1.0 }]", "the same keys"),
+    "an axis twice": (HEAD + "seeds = [1]\ngrid = { until_s = [1.0] }\nlist = [{ until_s = 1.0 }]", "varied twice"),
+    "an axis that is set": (
+        HEAD + "seeds = [1]\nset = { until_s = 1.0 }\ngrid = { until_s = [1.0] }",
+        "'until_s' is an axis",
+    ),
+    "a run twice": (HEAD + "seeds = [1]\nlist = [{ until_s = 1.0 }, { until_s = 1.0 }]", "planned twice: diamond"),
+    "bounds backwards": (
+        HEAD + "seeds = [1]\n[part.random]\nsamples = 2\naxes.until_s = { low = 2.0, high = 1.0 }",
+        "low < high",
+    ),
+    "no samples": (
+        HEAD + "seeds = [1]\n[part.random]\nsamples = 0\naxes.until_s = { low = 1.0, high = 2.0 }",
+        "samples: 0 is given",
+    ),
+    "unknown scale": (
+        HEAD + 'seeds = [1]\n[part.random]\nsamples = 2\naxes.until_s = { low = 1.0, high = 2.0, scale = "lg" }',
+        "linear or log is allowed; did you mean 'log'",
+    ),
+    "too many runs": (HEAD + "seeds = { first = 1, last = 9999999 }", "at most 1000000 runs"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BAD.values(), ids=BAD)
+def test_a_bad_sweep_is_told_in_one_line(text, words):
+    """The line names the file and the key, and says what is allowed."""
+    with pytest.raises(SweepError, match=words) as error:
+        planned(text)
+    assert str(error.value).startswith("mine.toml: ")
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_sweep_is_told_with_a_suggestion():
+    """A slip of the pen is answered with the name that was meant."""
+    with pytest.raises(SweepError, match="did you mean 'smoke'"):
+        load_plan("smok")
