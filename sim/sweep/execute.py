@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Rows = dict[str, list[dict[str, Any]]]
 Chunk = Sequence[Run]
 SIMULATE = "sim.sweep.execute:simulate"
-MOST_IN_CHUNK = 16
+MOST_IN_CHUNK = 8
 _TICK_S = 0.25
 
 
@@ -144,7 +144,7 @@ def simulate(run: Run) -> Rows:
 def on_processes(
     processes: int, chunks: Sequence[Chunk], work: Callable[[Chunk], None], watch: Callable[[], None]
 ) -> None:
-    """On processes of this machine. Interrupted, it finishes the chunks in hand and takes no more."""
+    """On processes of this machine. Interrupted, it begins no more chunks."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=_in_process)
     try:
@@ -161,8 +161,8 @@ def on_processes(
 
 
 def _in_process() -> None:
-    """Die with the parent, and leave Ctrl-C to it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Die with the parent, and at Ctrl-C without a word: what is not stored is computed again."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
 
     def follow() -> None:

@@ -20,8 +20,6 @@ from sim.sweep.report import SECTIONS, render
 from sim.sweep.store import Store
 from sim.sweep.summary import answer, verdict_line
 
-pytestmark = pytest.mark.spark
-
 SWEEP = """
 title = "Two ways <to> ask"
 question = "What does a rate change?"
@@ -112,7 +110,7 @@ def test_means_over_seeds_are_those_of_scipy(analysis, frame):
 
 
 def test_pieces_add_up(analysis):
-    """Start delay, alignment, snapshot and the rest are the whole time of a checkpoint, in the shares that were put in."""
+    """Start delay, alignment, snapshot and rest are the whole time of a checkpoint, in the shares put in."""
     assert len(analysis["pieces"]) == 16
     for row in analysis["pieces"]:
         total = row["end_to_end_ms"]
