@@ -1,4 +1,4 @@
-"""The settings of a run, as values. Units are in the names; `sim.scenario` reads them from TOML."""
+"""The settings of a run, as values with units in their names; `sim.scenario` reads them from TOML."""
 
 from __future__ import annotations
 
