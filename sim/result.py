@@ -285,6 +285,18 @@ class Result:
 
         return timeline(self, checkpoint_id)
 
+    def graph(self, checkpoint_id: int | None = None) -> Figure:
+        """The tasks and their channels, with the time at which each task cut (by default in the last completed)."""
+        from sim.figures import topology
+
+        return topology(self, checkpoint_id)
+
+    def space_time(self, checkpoint_id: int | None = None) -> Figure:
+        """The walk of one checkpoint's barrier (by default the last completed) among the events around it, drawn."""
+        from sim.figures import space_time
+
+        return space_time(self, checkpoint_id)
+
     def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:
         """The record of one checkpoint, by default the last completed.
 
