@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from impl import (
@@ -25,15 +25,15 @@ NAME = "coordinator"
 
 
 class CoordinatorNode:
-    """Drives `CheckpointCoordinator`. Messages to one task keep their order, however their latencies are drawn."""
+    """Drives `CheckpointCoordinator`. Latencies are drawn by task; messages to one task keep their order."""
 
     def __init__(
         self,
         engine: Engine,
         machine: CheckpointCoordinator,
-        trigger_latency: Callable[[], int],
-        ack_latency: Callable[[], int],
-        async_part: Callable[[], int],
+        trigger_latency: Mapping[str, Callable[[], int]],
+        ack_latency: Mapping[str, Callable[[], int]],
+        async_part: Mapping[str, Callable[[], int]],
     ) -> None:
         self.machine = machine
         self._engine = engine
@@ -63,13 +63,14 @@ class CoordinatorNode:
 
     def request(self) -> None:
         """A source's periodic injector asks for a checkpoint (rule 2)."""
-        self._carry_out(self.machine.request(self._engine.now))
+        if self.machine.scheduling:
+            self._carry_out(self.machine.request(self._engine.now))
 
     def report(self, report: Acknowledge | Decline) -> None:
         """A task has something to say: it arrives after the asynchronous part and the way here."""
-        delay_ns = self._ack_latency()
+        delay_ns = self._ack_latency[report.task]()
         if type(report) is Acknowledge:
-            async_ns = self._async()
+            async_ns = self._async[report.task]()
             state_bytes = len(repr(report.image))
             self._engine.metrics.async_part(report.task, report.checkpoint_id, async_ns, state_bytes)
             delay_ns += async_ns
@@ -120,7 +121,7 @@ class CoordinatorNode:
         self._arm()
 
     def _later(self, task: str, action: Callable[[], None]) -> None:
-        at_ns = max(self._engine.now + self._trigger_latency(), self._arrives_ns.get(task, 0))
+        at_ns = max(self._engine.now + self._trigger_latency[task](), self._arrives_ns.get(task, 0))
         self._arrives_ns[task] = at_ns
         self._engine.after(at_ns - self._engine.now, action)
 

@@ -61,7 +61,10 @@ class Timer:
 
 
 class Engine:
-    """The nodes and channels of one run, and the clock between them."""
+    """The nodes and channels of one run, and the clock between them.
+
+    `cut_off` says after `run` that the scenario's time was up while the job still ran.
+    """
 
     def __init__(self, scenario: Scenario, seed: int, make_aligner: MakeAligner = BarrierAligner) -> None:
         self.scenario, self.seed = scenario, seed
@@ -74,8 +77,9 @@ class Engine:
         self.operator_nodes: list[OperatorNode] = []
         self.source_nodes: list[SourceNode] = []
         self._running = 0
+        self.cut_off = False
         self._make_aligner = make_aligner
-        self._sync = {name: self._draw(scenario.checkpoint.sync_s, name, "sync") for name in scenario.topology.tasks}
+        self._sync = self._draw_each(scenario.checkpoint.sync_s, "sync")
         self._woken_ns: dict[Hashable, int] = {}
         self._build()
 
@@ -160,8 +164,9 @@ class Engine:
                 self.after(ns(stall.at_s + stall.for_s), lambda n=self.nodes[name]: n.stall(False))
         self.after(until_ns, self.coordinator.stop)
         last_ns = until_ns + 2 * ns(self.scenario.checkpoint.timeout_s)
-        while self._running and env.peek() <= last_ns and not (self.now >= until_ns and self._at_rest()):
+        while self._running and env.peek() <= last_ns and not self.cut_off:
             env.step()
+            self.cut_off = self.now >= until_ns and bool(self._running) and self._at_rest()
         for node in self.nodes.values():
             node.enter(0)
 
@@ -181,6 +186,10 @@ class Engine:
 
     def _draw(self, law: Law, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
         return law.sampler(stream(self.seed, node, purpose), scale)
+
+    def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
+        """One stream for each task."""
+        return {task: self._draw(law, task, purpose) for task in self.scenario.topology.tasks}
 
     def _build(self) -> None:
         topology, checkpoint = self.scenario.topology, self.scenario.checkpoint
@@ -219,10 +228,10 @@ class Engine:
         self.channels = channels
         self.coordinator = CoordinatorNode(
             self,
-            CheckpointCoordinator(coordinator_config(checkpoint), tuple(topology.tasks), tuple(topology.sources)),
-            self._draw(checkpoint.trigger_latency_s, "coordinator", "trigger"),
-            self._draw(checkpoint.ack_latency_s, "coordinator", "ack"),
-            self._draw(checkpoint.async_s, "coordinator", "async"),
+            CheckpointCoordinator(coordinator_config(self.scenario), tuple(topology.tasks), tuple(topology.sources)),
+            self._draw_each(checkpoint.trigger_latency_s, "trigger"),
+            self._draw_each(checkpoint.ack_latency_s, "ack"),
+            self._draw_each(checkpoint.async_s, "async"),
         )
 
     def _channel(self, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool) -> Channel:
@@ -253,7 +262,7 @@ class Engine:
             node.flush()
 
         timer = self.timer(tick)
-        timer.start(round(stream(self.seed, task, "flush").random() * period_ns))
+        timer.start(round(stream(self.seed, task, "flush phase").random() * period_ns))
 
     def _exchanges(self, task: str) -> list[OutputExchange]:
         return [

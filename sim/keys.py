@@ -34,14 +34,17 @@ class WrongValueError(ValueError):
     """A value that a reader does not take; the text says what is allowed."""
 
 
-def number(low: float = 0.0, *, above: bool = False, most: float = float("inf")) -> Reader:
-    """A finite number of at least `low`, or above it, and at most `most`."""
+MOST = 1e12  # of anything that is a number: thirty thousand years, if it is seconds
+TICK_S = 1e-9  # the clock's step: what comes again and again comes no oftener
+
+
+def number(low: float = 0.0, *, above: bool = False, most: float = MOST) -> Reader:
+    """A number of at least `low`, or above it, and at most `most`."""
 
     def read(value: Any) -> float:
         ok = isinstance(value, int | float) and not isinstance(value, bool)
-        if not ok or not (low < value if above else low <= value) or not value <= most or value == float("inf"):
-            limit = "" if most == float("inf") else f" and at most {most:g}"
-            raise WrongValueError(f"a number {'above' if above else 'of at least'} {low:g}{limit}")
+        if not ok or not (low < value if above else low <= value) or not value <= most:
+            raise WrongValueError(f"a number {'above' if above else 'of at least'} {low:g} and at most {most:g}")
         return float(value)
 
     return read
@@ -90,7 +93,7 @@ def law(value: Any) -> Law:
     if not isinstance(value, dict):
         return constant(number()(value))
     name = value.get("law")
-    if name not in LAWS:
+    if not isinstance(name, str) or name not in LAWS:
         raise WrongValueError(f"a law among {', '.join(LAWS)}" + suggest(str(name), LAWS))
     wanted = LAWS[name]
     if set(value) != {"law", *wanted}:
@@ -100,8 +103,8 @@ def law(value: Any) -> Law:
         if not isinstance(values, list) or not values:
             raise WrongValueError("a list of at least one number in values")
         return Law(name, tuple(number()(v) for v in values))
-    positive = name in ("exponential", "lognormal", "gamma")
-    numbers = tuple(number(above=positive)(value[key]) for key in wanted)
+    readers = {"mean": number(above=True), "cv": number(0.001, most=1000.0)}
+    numbers = tuple(readers.get(key, number())(value[key]) for key in wanted)
     if name == "uniform" and numbers[0] > numbers[1]:
         raise WrongValueError("low of at most high")
     return Law(name, numbers)
@@ -109,17 +112,17 @@ def law(value: Any) -> Law:
 
 SOURCE: dict[str, Reader] = {
     "parallelism": whole(1, 1000),
-    "rate_per_s": number(above=True),
+    "rate_per_s": number(TICK_S, most=1e9),
     "arrivals": one_of("deterministic", "poisson", "bursty"),
-    "on_s": number(above=True),
-    "off_s": number(above=True),
+    "on_s": number(TICK_S),
+    "off_s": number(TICK_S),
     "events": whole(0),
     "catch_up_s": number(),
     "service_s": law,
     "record_bytes": law,
-    "keys": whole(),
-    "key_skew": number(),
-    "watermark_interval_s": number(above=True),
+    "keys": whole(1, 1_000_000),
+    "key_skew": number(most=10.0),
+    "watermark_interval_s": number(TICK_S),
     "out_of_order_s": law,
     "trigger": one_of("coordinator", "periodic"),
 }
@@ -145,17 +148,17 @@ CHANNEL: dict[str, Reader] = {
     "exclusive_buffers": whole(),
     "floating_buffers": whole(0),
     "most_buffers": whole(),
-    "flush_timeout_s": number(above=True),
+    "flush_timeout_s": number(TICK_S),
     "flush_late_s": law,
-    "bytes_per_s": number(above=True),
+    "bytes_per_s": number(1.0),
 }
 CHECKPOINT: dict[str, Reader] = {
-    "interval_s": number(above=True),
+    "interval_s": number(TICK_S),
     "first_s": number(),
     "min_pause_s": number(),
-    "timeout_s": number(above=True),
+    "timeout_s": number(TICK_S),
     "max_concurrent": whole(),
-    "alignment_timeout_s": number(above=True),
+    "alignment_timeout_s": number(TICK_S),
     "max_buffer_per_input": whole(),
     "max_buffer_memory_bytes": whole(),
     "hold": one_of("aligner", "channel"),
@@ -164,12 +167,12 @@ CHECKPOINT: dict[str, Reader] = {
     "sync_s": law,
     "async_s": law,
 }
-STALL: dict[str, Reader] = {"task": text, "at_s": number(), "for_s": number(above=True)}
+STALL: dict[str, Reader] = {"task": text, "at_s": number(), "for_s": number(TICK_S)}
 TOP: dict[str, Reader] = {
     "title": text,
     "topology": text,
     "protocol": one_of("aligned"),
-    "until_s": number(above=True),
+    "until_s": number(TICK_S),
     "warmup_s": number(),
     "seed": whole(0),
 }

@@ -59,7 +59,8 @@ class Node:
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
         self._timer = engine.timer(self._served)
-        self.listed = self.serving = self.stalled = False
+        self.listed = self.serving = False
+        self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
         self.spent_ns = [0, 0, 0]
         self._state, self._since_ns = IDLE, 0
@@ -92,8 +93,8 @@ class Node:
 
     def stall(self, stalled: bool) -> None:
         self.entries.append((self.engine.now, ">stall" if stalled else ">resume", self.name, None, None))
-        self.stalled = stalled
-        if not stalled:
+        self.stalled += 1 if stalled else -1
+        if not self.stalled:
             self.wake()
 
     def flush(self) -> None:
@@ -221,7 +222,6 @@ class SourceNode(Node):
                 self.enter(IDLE)
                 return
             if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
-                continues = False
                 continue
             if self._left == 0:
                 self.entries.append((now, ">finish", self.name, None, None))
@@ -233,14 +233,23 @@ class SourceNode(Node):
                 return
             if self._due_ns > now:
                 self.enter(IDLE)
-                due_ns = self._due_ns if self._next_watermark_ns is None else min(self._due_ns, self._next_watermark_ns)
-                engine.wake_at(self, due_ns)
+                engine.wake_at(self, self._next_due_ns())
                 return
             self._emit(now)
             if self._serve():
                 return
 
+    def _next_due_ns(self) -> int:
+        """When there is something to do again: an event, a watermark or a request."""
+        request_ns = self.task.injector.next_deadline_ns()
+        due_ns = (self._due_ns, self._next_watermark_ns, request_ns)
+        return min(each for each in due_ns if each is not None)
+
     def _emit(self, now: int) -> None:
+        if self._catch_up_ns is not None and self._due_ns < now - self._catch_up_ns:
+            late = now - self._catch_up_ns - self._due_ns  # permits older than the bucket holds are gone
+            self._shift_ns += late
+            self._due_ns += late
         event = self._make(self.task.position, self._due_ns)
         self.entries.append((now, ">emit", self.name, None, event))
         self.task.emit(event)
@@ -250,10 +259,6 @@ class SourceNode(Node):
             self._max_ms = event.timestamp_ms
         self.work_ns = self._service()
         self._due_ns = self._arrivals.next() + self._shift_ns
-        if self._catch_up_ns is not None and self._due_ns < now - self._catch_up_ns:
-            late = now - self._catch_up_ns - self._due_ns  # permits older than the bucket holds are gone
-            self._shift_ns += late
-            self._due_ns += late
 
     def _send_watermark(self, now: int) -> bool:
         """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
@@ -264,6 +269,7 @@ class SourceNode(Node):
         if timestamp_ms <= self._watermark_sent_ms:
             return False
         self._watermark_sent_ms = timestamp_ms
+        self.entries.append((now, ">watermark", self.name, None, timestamp_ms))
         self.task.emit_watermark(timestamp_ms)
         return True
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from model.history import Entry, History
 from model.invariants import Limits, Verdict, Violation, judge
 from model.operators import refolding
-from model.trace import write
+from model.trace import head_of, write
 from sim.engine import Engine, make_task_operator
 from sim.metrics import NS_PER_MS, CheckpointRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY
@@ -45,7 +45,7 @@ class Result:
         self._metrics = engine.metrics
         self._engine = engine
         self.duration_ns = engine.now
-        judged = self._judge()
+        judged = self._judge(engine)
         self.verdict: str = judged.verdict
         self.violations: list[Violation] = list(judged.violations)
 
@@ -54,7 +54,7 @@ class Result:
         """Who had sent and taken what when it cut."""
         return History.of(self.entries, self.scenario.topology)
 
-    def _judge(self) -> Verdict:
+    def _judge(self, engine: Engine) -> Verdict:
         scenario = self.scenario
         checkpoint = scenario.checkpoint
         capacity = {
@@ -62,13 +62,13 @@ class Result:
             for channel in scenario.topology.channels
             if scenario.channels[scenario.topology.edge_of(channel)].form == "spsc"
         }
-        limits = Limits(
+        self._limits = Limits(
             channel_capacity=capacity,
             max_buffer_per_input=checkpoint.max_buffer_per_input,
             max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
         )
         fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
-        return judge(self.history, scenario.topology, limits=limits, fold=fold)
+        return judge(self.history, scenario.topology, self._limits, fold, engine.cut_off)
 
     # Rows, for tables and sweeps.
 
@@ -183,14 +183,23 @@ class Result:
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
     def trace(self) -> str:
-        """The journal as text: `model.trace.read` reads it back."""
+        """The journal as text: `model.trace.read` reads it back, and `judged` judges it again.
+
+        An event is written by its name, so the limit on bytes and the states are judged here alone.
+        """
+        limits = self._limits
         head = {
-            "topology": str(self.scenario.topology),
+            **head_of(self.scenario.topology),
             "protocol": self.scenario.protocol,
             "scenario": self.scenario.name,
             "seed": str(self.seed),
+            "max_buffer_per_input": str(limits.max_buffer_per_input),
         }
-        return write(self.entries, head)
+        if limits.channel_capacity:
+            head["channel_capacity"] = " ".join(f"{name}={count}" for name, count in limits.channel_capacity.items())
+        if self._engine.cut_off:
+            head["cut_off"] = "yes"
+        return write(self.entries, head, self.violations)
 
     def as_json(self) -> dict[str, Any]:
         """The result as Flink's REST interface gives a job's: times in ms, sizes in bytes."""

@@ -78,7 +78,7 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Scenari
     text, file = _read_text(name)
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
     return _Builder(file, text, data, dict(settings or {})).build()
 
@@ -107,7 +107,8 @@ class _Builder:
         self.file, self.text, self.data, self.settings = file, text, data, settings
 
     def fail(self, where: str, what: str) -> NoReturn:
-        raise ScenarioError(f"{self.file}: {where}{' ' if where else ''}{what}")
+        line = " ".join(f"{where} {what}".split())  # a name in quotes may hold line breaks
+        raise ScenarioError(f"{self.file}: {line}")
 
     def build(self) -> Scenario:
         self._apply_parameters()
@@ -163,7 +164,11 @@ class _Builder:
             ):
                 self.fail(f"[parameters.{name}]", "takes the keys default, choices or sets, and help")
             value = wanted.pop(name, table["default"])
-            choices = table.get("choices")
+            choices, sets = table.get("choices"), table.get("sets", [])
+            if choices is not None and not (isinstance(choices, dict) and all(map(_is_table, choices.values()))):
+                self.fail(f"[parameters.{name}] choices", "must be tables: a name, and the keys that it sets")
+            if not isinstance(sets, list) or not all(isinstance(key, str) for key in sets):
+                self.fail(f"[parameters.{name}] sets", "must be a list of keys in quotes")
             if choices is not None:
                 if str(value) not in choices:
                     self.fail(
@@ -172,7 +177,7 @@ class _Builder:
                     )
                 for key, setting in choices[str(value)].items():
                     self._set(key, setting)
-            for key in table.get("sets", ()):
+            for key in sets:
                 self._set(key, value)
         for key, value in wanted.items():
             if key.split(".")[0] not in (*TOP, *TABLES):
@@ -193,6 +198,8 @@ class _Builder:
     def _set(self, key: str, value: Any) -> None:
         node = self.data
         parts = _split(key)
+        if not parts:
+            self.fail("setting ''", "is no key; write one such as source.a.rate_per_s")
         for part in parts[:-1]:
             node = node.setdefault(part, {})
             if not isinstance(node, dict):
@@ -313,20 +320,24 @@ class _Builder:
                 self.fail(f"[operator.{name}]", 'has no output, so it is a sink: write kind = "sink"')
         for edge, channel in scenario.channels.items():
             source = scenario.sources.get(edge.split("->")[0])
-            if channel.form == "network" and source is not None and source.record_bytes.mean > channel.segment_bytes:
+            if channel.form == "network" and source is not None and source.record_bytes.largest > channel.segment_bytes:
                 self.fail(
                     f'[channel."{edge}"] segment_bytes',
-                    f"is {channel.segment_bytes}; allowed: at least a record, {source.record_bytes.mean:g} bytes",
+                    f"is {channel.segment_bytes}; allowed: at least a record, {source.record_bytes.largest:g} bytes",
                 )
         try:
             aligner_config(scenario.checkpoint, 1)
-            coordinator_config(scenario.checkpoint)
+            coordinator_config(scenario)
         except BarrierError as error:
             self.fail("[checkpoint]", str(error))
         for task in scenario.topology.tasks:
             count = len(scenario.topology.inputs(task))
             if count > 128:
                 self.fail("topology", f"gives {task} {count} input channels; allowed: at most 128: lower a parallelism")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _split(key: str) -> list[str]:

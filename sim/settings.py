@@ -126,10 +126,12 @@ def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAligne
     )
 
 
-def coordinator_config(checkpoint: CheckpointSettings) -> CoordinatorConfig:
-    """The coordinator's configuration."""
+def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
+    """The coordinator's configuration. Where a source asks by its own interval, the coordinator has none."""
+    checkpoint = scenario.checkpoint
+    asked = any(source.trigger == "periodic" for source in scenario.sources.values())
     return CoordinatorConfig(
-        interval_ns=None if checkpoint.interval_s is None else ns(checkpoint.interval_s),
+        interval_ns=None if asked or checkpoint.interval_s is None else ns(checkpoint.interval_s),
         min_pause_ns=ns(checkpoint.min_pause_s),
         timeout_ns=ns(checkpoint.timeout_s),
         max_concurrent=checkpoint.max_concurrent,

@@ -54,6 +54,11 @@ class Law:
             return math.fsum(self.parameters) / len(self.parameters)
         return self.parameters[0]
 
+    @property
+    def largest(self) -> float:
+        """The largest value where the law has one, else the expected value."""
+        return max(self.parameters) if self.name in ("constant", "uniform", "empirical") else self.mean
+
     def sampler(self, random: Random, scale: float = NS_PER_S) -> Callable[[], int]:
         """A function that draws the next value, times `scale`, rounded to an integer (seconds become nanoseconds).
 
