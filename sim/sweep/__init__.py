@@ -1,1 +1,45 @@
 """Many runs from one file: planned, run on Spark or on processes, stored as Parquet, analysed and reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["read", "run_sweep"]
+
+
+def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes") -> dict[str, pd.DataFrame]:
+    """Run the runs of a shipped sweep or a TOML file into a new directory; its tables, as `read` gives them.
+
+    SweepError in one line if the sweep is not a good one or there is something in the directory already.
+    """
+    from sim.sweep.execute import execute
+    from sim.sweep.plan import load_plan
+    from sim.sweep.store import Store
+
+    plan = load_plan(sweep)
+    execute(plan, Store.create(directory, plan), master)
+    return read(directory)
+
+
+def read(directory: str | Path) -> dict[str, pd.DataFrame]:
+    """The tables of a sweep, whole or as far as it is, as pandas frames: runs, checkpoints, tasks, violations.
+
+    The other three are joined to `runs` by `run_id`. In `runs` every parameter is a column too, behind `parameters`.
+    SweepError if `directory` is not that of a sweep.
+    """
+    import json
+
+    import pandas as pd
+
+    from sim.sweep.store import Store
+    from sim.sweep.tables import TABLES
+
+    store = Store.open(directory)
+    frames = {name: store.read(name).to_pandas() for name in TABLES}
+    set_of_run = pd.DataFrame([json.loads(text) for text in frames["runs"]["parameters"]])
+    frames["runs"] = frames["runs"].join(set_of_run, rsuffix="_set")
+    return frames
