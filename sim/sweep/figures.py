@@ -76,7 +76,7 @@ def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: s
             axes.annotate(f"{total:.0f} ms", (total, place), xytext=(4, 0), textcoords="offset points", va="center")
         axes.set_yticks(range(len(bars)), labels)
         axes.invert_yaxis()
-        axes.margins(x=0.12)
+        axes.margins(x=0.15)
         axes.set_xlabel("mean time of a checkpoint, by what the task that acknowledged last was doing, ms")
         axes.grid(axis="x")
         figure.legend(loc="outside upper left", ncols=len(PIECES))
@@ -133,7 +133,7 @@ def predicted_against_measured(cells: Sequence[Mapping[str, Any]], tolerance: fl
                     [c["measured_ms"] for c in mine],
                     [c["predicted_ms"] for c in mine],
                     marker=markers[kind],
-                    s=30,
+                    s=70 if place == 0 else 28,
                     edgecolors=colour,
                     facecolors=colour if filled else "none",
                     label=kind if filled else None,

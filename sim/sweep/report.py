@@ -99,7 +99,9 @@ def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
         effects = [e for e in analysis["effects"] if e["part"] == part["name"] and e["differences"]]
         if part["measured"]:
             keyed = [((r["scenario"], *sorted(r["parameters"].items())), r) for r in rows]
-            bars[part["name"]] = [(names.get(key, r["scenario"]), r) for key, r in keyed]
+            found = [(names.get(key, r["scenario"]), r) for key, r in keyed]
+            order = list(names.values())
+            bars[part["name"]] = sorted(found, key=lambda bar: order.index(bar[0]) if bar[0] in order else len(order))
         elif effects:
             axis = max(effects, key=lambda e: max(abs(d["end_to_end_ms"]["at"]) for d in e["differences"]))["axis"]
             values = list(dict.fromkeys(r["parameters"][axis] for r in rows))

@@ -59,8 +59,12 @@ def _share(part: str, rows: Sequence[Row]) -> str:
         f"In part “{part}” an aligned checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). Of that the "
         f"task that acknowledges last spends {start:.0%} in start delay (its first barrier is behind queued records), "
         f"{alignment:.0%} aligning (it waits for the slowest input's barrier) "
-        f"and {max(0.0, 1 - start - alignment):.0%} in the snapshot and its acknowledgement."
+        f"and {_rest(1.0 - start - alignment)} in the snapshot and its acknowledgement."
     )
+
+
+def _rest(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "next to nothing"
 
 
 def _strongest(effects: Iterable[Row]) -> str:
