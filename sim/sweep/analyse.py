@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from model.invariants import INVARIANTS
 from sim.sweep import measured
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
@@ -23,7 +24,6 @@ from sim.sweep.tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-INVARIANTS = ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE", "BOUND")
 QUANTILES = (0.50, 0.90, 0.95, 0.99)
 PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the task that acknowledged last; they add up
 STATISTICS = ("end_to_end_ms", *PIECES)
