@@ -1,0 +1,94 @@
+"""What the tests of `sim` share: a small scenario that can be bent, and questions to ask of a run."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from sim import Scenario, load
+
+# Two skewed inputs with watermarks, several checkpoints: every rule of alignment has work to do.
+SKEWED: dict[str, Any] = {
+    "topology": "a->join b->join join->sink",
+    "until_s": 6.0,
+    "source": {
+        "a": {"rate_per_s": 150.0, "arrivals": "poisson", "watermark_interval_s": 0.03, "catch_up_s": 1.0},
+        "b": {"rate_per_s": 30.0, "arrivals": "poisson", "watermark_interval_s": 0.03},
+    },
+    "operator": {
+        "join": {"kind": "union", "service_s": {"law": "exponential", "mean": 0.003}},
+        "sink": {"kind": "sink"},
+    },
+    "channel": {"default": {"capacity": 16}, "b->join": {"latency_s": 0.05}},
+    "checkpoint": {"interval_s": 1.0, "timeout_s": 5.0},
+}
+
+
+def bent(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy of `base` with `changes` laid over it, table by table; None takes a key out."""
+    merged = copy.deepcopy(base)
+    for key, value in changes.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict) and "law" not in value:
+            merged[key] = bent(merged[key], value)
+        else:
+            merged[key] = copy.deepcopy(value)
+    return merged
+
+
+def toml(data: dict[str, Any]) -> str:
+    """`data` as TOML."""
+    lines = [f"{_key(key)} = {_value(value)}" for key, value in data.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: str) -> str:
+    return json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    return repr(value)
+
+
+def scenario(folder: Path, base: dict[str, Any] = SKEWED, **changes: Any) -> Scenario:
+    """`base`, bent, written to `folder` and loaded."""
+    path = folder / "small.toml"
+    path.write_text(toml(bent(base, changes)), encoding="utf-8")
+    return load(path)
+
+
+def emitted(result: Any, source: str | None = None) -> list[Any]:
+    """The events that the sources (or one of them) made, with their times: (time_ns, event)."""
+    return [(e[0], e[4]) for e in result.entries if e[1] == ">emit" and (source is None or e[2] == source)]
+
+
+def delivered(result: Any, task: str) -> list[Any]:
+    """The events that took effect at `task`."""
+    return [e[4] for e in result.entries if e[1] == "deliver" and e[2] == task and type(e[4]).__name__ == "Event"]
+
+
+def sent(result: Any, task: str) -> list[Any]:
+    """The events that `task` sent, in order."""
+    return [e[4] for e in result.entries if e[1] == "send" and e[2] == task and type(e[4]).__name__ == "Event"]
+
+
+def reasons(result: Any, invariant: str) -> list[str]:
+    """What the verdict says of one invariant."""
+    return [v.reason for v in result.violations if v.invariant == invariant]
+
+
+def statuses(result: Any) -> list[str]:
+    """How each checkpoint ended: COMPLETED, or FAILED: and the reason."""
+    rows = result.checkpoint_rows()
+    return [row["status"] + (f": {row['failure_reason']}" if row["failure_reason"] else "") for row in rows]
