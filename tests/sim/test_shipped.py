@@ -1,0 +1,83 @@
+"""What is shipped holds, and its journals can be written, read and judged again."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from typing import Any
+
+import pytest
+
+from model.trace import judged, read, topology_of
+from sim import load, run, shipped
+from sim.scenario import SHIPPED
+
+SMALL = {"diamond": {}, "skewed_join": {"until_s": 4.0, "warmup_s": 0.0}}
+SHORT = {"until_s": 4.5, "warmup_s": 0.0}
+
+
+def _each_choice(name: str) -> list[dict[str, Any]]:
+    """Settings in which every choice of every parameter comes at least once."""
+    parameters = tomllib.loads((SHIPPED / f"{name}.toml").read_text()).get("parameters", {})
+    own = {key: list(table["choices"]) for key, table in parameters.items() if "choices" in table}
+    rows = max((len(choices) for choices in own.values()), default=1)
+    wheels = {key: itertools.cycle(choices) for key, choices in own.items()}
+    return [{key: next(wheel) for key, wheel in wheels.items()} for _ in range(rows)]
+
+
+CASES = [(name, settings) for name in shipped() for settings in _each_choice(name)]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), CASES, ids=lambda case: case if isinstance(case, str) else "-".join(map(str, case.values()))
+)
+def test_a_shipped_scenario_holds(name: str, settings: dict[str, Any]) -> None:
+    """A newcomer's first run would be broken, or take no checkpoint at all."""
+    # until_s of the file, or of a choice in it, is long: what is set beside the parameters comes last
+    result = run(load(name, {**settings, **SMALL.get(name, SHORT)}), seed=2)
+    assert result.verdict == "holds", result.violations
+    row = result.run_row()
+    assert row["checkpoints_completed"] >= 1
+    assert row["events_out"] > 0
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_its_journal_is_read_back_and_judged_the_same(name: str) -> None:
+    """A trace that someone sends would say something else than the run that it is of."""
+    result = run(load(name, SMALL.get(name, SHORT)), seed=2)
+    text = result.trace()
+    head, entries = read(text)
+    assert [tuple(map(str, e)) for e in entries] == [tuple(map(str, e)) for e in result.entries]
+    assert entries == result.entries
+    assert head["scenario"] == name
+    assert head["seed"] == "2"
+    assert topology_of(head).channels == result.scenario.topology.channels
+    again = judged(text)
+    assert again.verdict == result.verdict == "holds"
+    assert again.violations == ()
+
+
+def test_a_broken_journal_is_judged_broken_from_its_text() -> None:
+    """A trace could lose on the way what is wrong with the run."""
+    text = run(load("diamond", {"until_s": 5.0}), seed=2).trace()
+    lines = text.splitlines()
+    place = next(i for i, line in enumerate(lines) if " meet deliver left->meet source" in line)
+    broken = judged("\n".join(lines[:place] + lines[place + 1 :]) + "\n")
+    assert broken.verdict == "broken"
+    assert {v.invariant for v in broken.violations} >= {"CUT", "NOLOSS"}
+
+
+def test_a_capacity_is_judged_from_the_text() -> None:
+    """A trace would be judged without its limits, so BOUND would say nothing."""
+    text = run(load("diamond", {"until_s": 5.0}), seed=2).trace()
+    assert "source->left=16" in text
+    assert judged(text.replace("source->right=16", "source->right=1")).verdict == "broken"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", shipped())
+def test_whole_runs_hold(name: str) -> None:
+    """The end of a full run could be broken where the short one is not."""
+    for settings in _each_choice(name):
+        result = run(load(name, settings), seed=3)
+        assert result.verdict == "holds", (settings, result.violations)
