@@ -1,0 +1,378 @@
+"""A scenario that cannot be run is one line that names file, key, what is allowed; nothing else ever happens."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sim import Scenario, ScenarioError, load
+from sim.cli import main
+from tests.sim.support import SKEWED, bent, toml
+from tests.sim.test_determinism import BUSY
+
+ROOT = Path(__file__).parents[2]
+NETWORK = {"channel": {"default": {"form": "network", "segment_bytes": 1000}}}
+PARAMETERS = {
+    "level": {
+        "default": "low",
+        "choices": {"low": {"source.a.rate_per_s": 10.0}, "high": {"source.a.rate_per_s": 20.0}},
+    },
+    "buffers": {"default": 8, "sets": ["channel.default.capacity"]},
+}
+
+# what is changed, and what the line must say
+WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "unknown key on top": ({"untill_s": 3.0}, ["has no key 'untill_s'", "did you mean 'until_s'?"]),
+    "unknown key of a source": (
+        {"source": {"a": {"rte_per_s": 3.0}}},
+        ["[source.a]", "has no key 'rte_per_s'", "allowed: parallelism, rate_per_s", "did you mean 'rate_per_s'?"],
+    ),
+    "unknown key of an operator": ({"operator": {"join": {"selectivity": 0.5}}}, ["[operator.join]", "'selectivity'"]),
+    "unknown key of a channel": (
+        {"channel": {"default": {"capacty": 4}}},
+        ["[channel.default]", "did you mean 'capacity'?"],
+    ),
+    "unknown key of checkpoint": ({"checkpoint": {"intervall_s": 4}}, ["[checkpoint]", "did you mean 'interval_s'?"]),
+    "wrong unit": (
+        {"checkpoint": {"interval_ms": 500}},
+        ["[checkpoint]", "'interval_ms'", "its unit is wrong", "did you mean 'interval_s'?"],
+    ),
+    "unit in another rate": ({"source": {"a": {"rate_per_min": 9}}}, ["its unit is wrong", "'rate_per_s'"]),
+    "cycle": ({"topology": "a->join b->join join->sink sink->join"}, ["topology:", "cycle", "take one of its edges"]),
+    "self loop": ({"topology": "a->join b->join join->join join->sink"}, ["topology:", "'join' sends to itself"]),
+    "unreachable operator": (
+        {"topology": "a->join b->join join->sink ghost->sink", "operator": {"ghost": {"kind": "map"}}},
+        ["topology:", "operator 'ghost' is unreachable", "a, b"],
+    ),
+    "source with inputs": ({"topology": "a->join b->join join->sink a->b"}, ["topology:", "source 'b' has inputs"]),
+    "source without edge": ({"source": {"c": {}}}, ["topology:", "source 'c' has no edge"]),
+    "operator without table": (
+        {"topology": "a->join b->join join->more more->sink"},
+        ["[operator.more]", "give its kind: map, flat_map"],
+    ),
+    "operator without edge": ({"operator": {"lost": {"kind": "map"}}}, ["topology:", "'lost', which no edge names"]),
+    "both source and operator": ({"operator": {"a": {"kind": "map"}}}, ["[source.a]", "one or the other"]),
+    "edge written twice": ({"topology": "a->join a->join b->join join->sink"}, ["edge 'a->join' is written 2 times"]),
+    "no edge": ({"topology": "a-join"}, ["'a-join' is no edge", "'sender->receiver'"]),
+    "no topology": ({"topology": None}, ["has no key 'topology'", "give the graph"]),
+    "empty topology": ({"topology": ""}, ["the topology is empty"]),
+    "name with a digit at the end": ({"topology": "a1->sink"}, ["do not end with a digit"]),
+    "negative rate": ({"source": {"a": {"rate_per_s": -1}}}, ["[source.a] rate_per_s is -1", "a number of at least"]),
+    "zero rate": ({"source": {"a": {"rate_per_s": 0}}}, ["[source.a] rate_per_s is 0", "a number of at least"]),
+    "rate faster than the clock": ({"source": {"a": {"rate_per_s": 1e10}}}, ["at most 1e+09"]),
+    "rate is infinite": ({"source": {"a": {"rate_per_s": float("inf")}}}, ["[source.a] rate_per_s is inf"]),
+    "rate is nan": ({"source": {"a": {"rate_per_s": float("nan")}}}, ["[source.a] rate_per_s is nan"]),
+    "rate is true": ({"source": {"a": {"rate_per_s": True}}}, ["[source.a] rate_per_s is True", "a number"]),
+    "rate is text": ({"source": {"a": {"rate_per_s": "100"}}}, ["[source.a] rate_per_s is '100'", "a number"]),
+    "until is beyond all clocks": ({"until_s": 1e300}, ["until_s is 1e+300", "at most 1e+12"]),
+    "until is nothing": ({"until_s": 0}, ["until_s is 0", "a number of at least"]),
+    "timeout too long to count": ({"checkpoint": {"alignment_timeout_s": 1e300}}, ["at most 1e+12"]),
+    "watermarks at every moment": ({"source": {"a": {"watermark_interval_s": 1e-30}}}, ["at least 1e-09"]),
+    "flush timer without a period": ({"channel": {"default": {"flush_timeout_s": 1e-300}}}, ["at least 1e-09"]),
+    "capacity 0": ({"channel": {"default": {"capacity": 0}}}, ["[channel.default] capacity is 0", "at least 1"]),
+    "capacity is true": ({"channel": {"default": {"capacity": True}}}, ["capacity is True", "a whole number"]),
+    "capacity is a fraction": ({"channel": {"default": {"capacity": 2.5}}}, ["capacity is 2.5", "a whole number"]),
+    "parallelism 0": ({"operator": {"join": {"parallelism": 0}}}, ["[operator.join] parallelism is 0", "at least 1"]),
+    "129 input channels": (
+        {"source": {"a": {"parallelism": 128}}},
+        ["topology:", "'join' would have 129 inputs", "at most 128", "lower the parallelism"],
+    ),
+    "record larger than a segment": (
+        {**NETWORK, "source": {"a": {"record_bytes": 1001}}},
+        ['[channel."a->join"] segment_bytes is 1000', "at least a record, 1001 bytes"],
+    ),
+    "some records larger than a segment": (
+        {**NETWORK, "source": {"a": {"record_bytes": {"law": "uniform", "low": 10, "high": 1500}}}},
+        ['[channel."a->join"] segment_bytes is 1000', "1500 bytes"],
+    ),
+    "join with one input": (
+        {
+            "topology": "a->join join->sink",
+            "source": {"b": None},
+            "channel": {"b->join": None},
+            "operator": {"join": {"kind": "join"}},
+        },
+        ["[operator.join]", "a join with 1 inputs", "exactly two"],
+    ),
+    "sink with outputs": ({"operator": {"join": {"kind": "sink"}}}, ["[operator.join]", "a sink with outputs"]),
+    "end that is no sink": ({"operator": {"sink": {"kind": "map"}}}, ["[operator.sink]", 'write kind = "sink"']),
+    "unknown kind": ({"operator": {"join": {"kind": "unoin"}}}, ["[operator.join] kind", "did you mean 'union'?"]),
+    "unknown law": (
+        {"source": {"a": {"service_s": {"law": "exponentail", "mean": 1}}}},
+        ["[source.a] service_s", "a law among constant, uniform", "did you mean 'exponential'?"],
+    ),
+    "law of no name": ({"source": {"a": {"service_s": {"law": ["gamma"]}}}}, ["[source.a] service_s", "a law among"]),
+    "law with too few parameters": (
+        {"source": {"a": {"service_s": {"law": "gamma", "mean": 1}}}},
+        ["[source.a] service_s", "a law 'gamma' with exactly mean, cv"],
+    ),
+    "law with a parameter too many": (
+        {"source": {"a": {"service_s": {"law": "constant", "value": 1, "cv": 2}}}},
+        ["a law 'constant' with exactly value"],
+    ),
+    "law with low above high": (
+        {"source": {"a": {"service_s": {"law": "uniform", "low": 2, "high": 1}}}},
+        ["[source.a] service_s", "low of at most high"],
+    ),
+    "law with no values": (
+        {"source": {"a": {"service_s": {"law": "empirical", "values": []}}}},
+        ["[source.a] service_s", "at least one number"],
+    ),
+    "law with a negative value": (
+        {"source": {"a": {"service_s": {"law": "empirical", "values": [1, -1]}}}},
+        ["[source.a] service_s", "a number of at least 0"],
+    ),
+    "law without spread": (
+        {"source": {"a": {"service_s": {"law": "gamma", "mean": 1, "cv": 1e-200}}}},
+        ["[source.a] service_s", "at least 0.001"],
+    ),
+    "unknown arrivals": ({"source": {"a": {"arrivals": "poison"}}}, ["[source.a] arrivals", "did you mean 'poisson'?"]),
+    "unknown exchange": ({"channel": {"default": {"exchange": "hsah"}}}, ["[channel.default]", "did you mean 'hash'?"]),
+    "unknown exchange of an edge": (
+        {"channel": {"a->join": {"exchange": "hsah"}}},
+        ["'a->join'", "did you mean 'hash'?"],
+    ),
+    "exchange of no edge": ({"channel": {"a->sink": {"capacity": 3}}}, ['[channel."a->sink"]', "there are a->join"]),
+    "forward between unequals": (
+        {"source": {"a": {"parallelism": 2}}, "channel": {"a->join": {"exchange": "forward"}}},
+        ["topology:", "'forward', but parallelism is 2 and 1"],
+    ),
+    "stall of an unknown task": (
+        {"stall": [{"task": "joim", "at_s": 1.0, "for_s": 1.0}]},
+        ["[[stall]] task is 'joim'", "allowed: a, join, b, sink", "did you mean 'join'?"],
+    ),
+    "stall without an end": (
+        {"stall": [{"task": "join", "at_s": 1.0}]},
+        ["[[stall]]", "exactly the keys task, at_s, for_s"],
+    ),
+    "stall that is a table": ({"stall": {"task": "join"}}, ["'stall'", "a list of tables"]),
+    "source that is a number": ({"source": 3}, ["'source'", "must be a table"]),
+    "source without a name": ({"source": {"rate_per_s": 3}}, ["[source]", "holds tables", "[source.rate_per_s]"]),
+    "name with a line break": ({"source": {"a\nb": {}}}, ["topology:", "has no edge"]),
+    "protocol that is not there": ({"protocol": "unaligned"}, ["protocol is 'unaligned'", "'aligned'"]),
+    "title that is no text": ({"title": 3}, ["title is 3", "a text in quotes"]),
+    "local that is no flag": ({"channel": {"default": {"local": 1}}}, ["local is 1", "true or false"]),
+    "parameters that are no table": ({"parameters": 3}, ["'parameters'", "must be tables"]),
+    "parameter without default": ({"parameters": {"x": {"sets": []}}}, ["[parameters.x]", "takes the keys default"]),
+    "choices that are a list": (
+        {"parameters": {"x": {"default": "a", "choices": ["a"]}}},
+        ["[parameters.x] choices", "must be tables"],
+    ),
+    "sets that is no list": (
+        {"parameters": {"x": {"default": 1, "sets": 5}}},
+        ["[parameters.x] sets", "must be a list"],
+    ),
+    "choice that sets no key": ({"parameters": {"x": {"default": "a", "choices": {"a": {"": 1}}}}}, ["is no key"]),
+    "default that is no choice": (
+        {"parameters": {"x": {"default": "b", "choices": {"a": {}}}}},
+        ["parameter 'x' is 'b'", "allowed: a"],
+    ),
+}
+
+
+def _one_line(error: object, *texts: str) -> None:
+    line = str(error)
+    assert "\n" not in line
+    assert len(line) < 500
+    for text in texts:
+        assert text in line
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_scenario_is_one_line(name: str, tmp_path: Path) -> None:
+    """A user with a slip in a file would get a traceback, a run of something else, or no hint."""
+    changes, texts = WRONG[name]
+    path = tmp_path / "wrong.toml"
+    path.write_text(toml(bent(SKEWED, changes)), encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+    _one_line(caught.value, "wrong.toml: ", *texts)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"topology = ", "wrong.toml: not TOML: "),
+        (b"\xff\xfe\x00binary", "cannot be read: not UTF-8 text"),
+        (b"until_s = 1" + b"0" * 5000, "wrong.toml: not TOML: "),
+    ],
+    ids=["no TOML", "binary", "endless number"],
+)
+def test_a_file_that_is_no_scenario_is_one_line(content: bytes, text: str, tmp_path: Path) -> None:
+    """The wrong file on the command line would end in a traceback."""
+    path = tmp_path / "wrong.toml"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+    _one_line(caught.value, text)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """A wrong path or name would end in a traceback."""
+    for name, texts in {
+        tmp_path / "missing.toml": ["missing.toml: cannot be read: No such file", "shipped scenarios"],
+        tmp_path: ["cannot be read: Is a directory"],
+        "diamnod": ["no scenario of this name", "flink_chain", "did you mean 'diamond'?"],
+        "": ["no scenario of this name"],
+    }.items():
+        with pytest.raises(ScenarioError) as caught:
+            load(name)
+        _one_line(caught.value, *texts)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "texts"),
+    [
+        ("levl", "high", ["setting 'levl'", "neither a parameter (level, buffers)", "did you mean 'level'?"]),
+        ("level", "hihg", ["parameter 'level' is 'hihg'", "allowed: low, high", "did you mean 'high'?"]),
+        ("buffers", "many", ["[channel.default] capacity is 'many'", "a whole number"]),
+        ("source.a.rate", 3, ["[source.a] has no key 'rate'", "'rate_per_s'"]),
+        ("source.z.rate_per_s", 3, ["source 'z' has no edge"]),
+        ("source.a.rate_per_s.x", 3, ["goes through 'rate_per_s', which is not a table"]),
+        ("until_s", "soon", ["until_s is 'soon'", "a number"]),
+        ("source", 3, ["'source'", "must be a table"]),
+    ],
+)
+def test_a_wrong_setting_is_one_line(key: str, value: Any, texts: list[str], tmp_path: Path) -> None:
+    """`--set` with a slip would run something else than what was asked."""
+    path = tmp_path / "good.toml"
+    path.write_text(toml(bent(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        load(path, {key: value})
+    _one_line(caught.value, "good.toml: ", *texts)
+
+
+def test_settings_and_parameters_are_applied(tmp_path: Path) -> None:
+    """`--set` would be read and then ignored."""
+    path = tmp_path / "good.toml"
+    path.write_text(toml(bent(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
+    usual = load(path)
+    assert (usual.sources["a"].rate_per_s, usual.channels["a->join"].capacity) == (10.0, 8)
+    other = load(path, {"level": "high", "buffers": 3, 'channel."b->join".capacity': 5, "seed": 9})
+    assert (other.sources["a"].rate_per_s, other.seed) == (20.0, 9)
+    assert [other.channels[edge].capacity for edge in other.topology.edges] == [3, 5, 3]
+
+
+# Through the command line.
+
+
+def _main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run", "diamnod"], "did you mean 'diamond'?"),
+        (["run", "no/such.toml"], "no/such.toml: cannot be read"),
+        (["run", "flink_chain", "--set", "levle=sat"], "did you mean 'level'?"),
+        (["run", "flink_chain", "--set", "level"], "--set 'level': allowed: KEY=VALUE"),
+        (["run", "flink_chain", "--set", "=3"], "--set '=3': allowed: KEY=VALUE"),
+        (["run", "flink_chain", "--set", " =3"], "setting ''"),
+        (["run", "flink_chain", "--set", "parallelism=0"], "parallelism is 0; allowed: a whole number"),
+        (["run", "flink_chain", "--set", "parallelism=two"], "parallelism is 'two'; allowed: a whole number"),
+        (["run", "flink_chain", "--set", "record_bytes=40000"], "segment_bytes is 32768"),
+        (["run", "diamond", "--seed", "-1"], "--seed"),
+        (["run", "diamond", "--seed", "many"], "--seed"),
+        (["run", "diamond", "--trace", "no/such/folder/x.trace"], "--trace no/such/folder/x.trace: cannot be written"),
+        (["run", "diamond", "--trase", "x"], "--trase"),
+        (["run"], "SCENARIO"),
+        (["rnu"], "rnu"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_is_one_line_and_status_2(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A script that pipes the output would take an error for a result."""
+    monkeypatch.chdir(tmp_path)
+    status, out, err = _main(capsys, *arguments)
+    assert (status, out) == (2, "")
+    assert text in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["run", "diamnod"], ["run", "wrong.toml", "--json"]], ids=" ".join)
+def test_the_command_itself_exits_with_2(arguments: list[str], tmp_path: Path) -> None:
+    """What holds for the function would not hold for the program that people start."""
+    (tmp_path / "wrong.toml").write_text("topology = 3\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sim.cli", *arguments],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("barrierlab: ")
+
+
+# Anything at all.
+
+_ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.sampled_from([10**6, 2**70, -(2**70), 0.0, -0.5, 1e-300, 1e300, float("inf"), float("nan"), 3.7]),
+    st.sampled_from(["", "a", "sink", "a->join", "hash", "map", "join", "exponential", "a\nb", "é", "0", "a.b", "->"]),
+    st.lists(st.integers(-2, 5), max_size=3),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "law": st.sampled_from(["constant", "uniform", "gamma", "empirical", "x", 3]),
+            "mean": st.floats(),
+            "cv": st.floats(),
+            "values": st.lists(st.floats(), max_size=2),
+        },
+    ),
+)
+
+
+def _places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something stands in a tree of tables."""
+    found = [path] if path else []
+    items = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
+    for key, value in items:
+        found += _places(value, (*path, key))
+    return found
+
+
+@given(chance=st.integers(0, 2**32), values=st.lists(_ODD, min_size=1, max_size=4), rename=st.booleans())
+@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_anything_is_a_scenario_or_one_line(chance: int, values: list[Any], rename: bool, tmp_path: Path) -> None:
+    """Some slip that nobody thought of would end in a traceback."""
+    choose = random.Random(chance)
+    base = choose.choice([SKEWED, BUSY, bent(SKEWED, {"parameters": PARAMETERS})])
+    data = bent(base, {"stall": [{"task": "sink", "at_s": 1.0, "for_s": 1.0}]})
+    for value in values:
+        place = choose.choice(_places(data))
+        table: Any = data
+        for part in place[:-1]:
+            table = table[part]
+        if value is None:
+            del table[place[-1]]
+        elif rename and isinstance(table, dict):
+            table[choose.choice(["", "rate_per_s", "default", "a", "x y", "kind", "law"])] = table.pop(place[-1])
+        else:
+            table[place[-1]] = value
+        if not data:
+            break
+    path = tmp_path / "odd.toml"
+    path.write_text(toml(data), encoding="utf-8")
+    try:
+        assert isinstance(load(path), Scenario)
+    except ScenarioError as error:
+        _one_line(error, "odd.toml: ")
