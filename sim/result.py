@@ -179,7 +179,13 @@ class Result:
     @cached_property
     def digest(self) -> str:
         """A digest of the journal: equal runs have equal digests, in every process."""
-        lines = [f"{at_ns} {verb} {node} {channel} {subject}" for at_ns, verb, node, channel, subject in self.entries]
+        texts: dict[int, str] = {}  # one object is the subject of many entries, and its text is what costs
+        lines = []
+        for at_ns, verb, node, channel, subject in self.entries:
+            text = texts.get(id(subject))
+            if text is None:
+                text = texts[id(subject)] = str(subject)
+            lines.append(f"{at_ns} {verb} {node} {channel} {text}")
         return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
     def trace(self) -> str:
