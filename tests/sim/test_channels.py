@@ -1,0 +1,400 @@
+"""Both forms of the timed channel: in order, nothing lost, every buffer and credit accounted for."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from impl import CheckpointBarrier, EndOfInput, Event, Watermark
+from sim.channel import SpscChannel
+from sim.network import BufferPool, NetworkChannel, ReceiverPool
+
+
+class Clock:
+    """Time in the test's hands."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self._due: list[tuple[int, int, Callable[[], None]]] = []
+        self._count = 0
+
+    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """As the engine's: equal times in the order in which they were asked for."""
+        assert delay_ns >= 0
+        self._count += 1
+        heapq.heappush(self._due, (self.now + delay_ns, self._count, action))
+
+    def advance(self, by_ns: int) -> None:
+        """Go on, and do what falls due."""
+        until = self.now + by_ns
+        while self._due and self._due[0][0] <= until:
+            self.now, _, action = heapq.heappop(self._due)
+            action()
+        self.now = until
+
+    def rest(self) -> None:
+        """Go on until nothing is due."""
+        while self._due:
+            self.advance(self._due[0][0] - self.now)
+
+
+def event(sequence: int, size: int = 100) -> Event:
+    """The event of that number."""
+    return Event("a", sequence, size_bytes=size)
+
+
+# The documents' queue.
+
+
+def test_a_full_queue_takes_nothing() -> None:
+    """A bounded queue would grow, and there would be no backpressure."""
+    clock = Clock()
+    channel = SpscChannel(2, clock)
+    told: list[str] = []
+    channel.on_arrival, channel.on_room = lambda: told.append("arrival"), lambda: told.append("room")
+    for sequence in (1, 2):
+        assert channel.accepts(event(sequence))
+        channel.push(event(sequence))
+    assert not channel.accepts(event(3))
+    assert channel.open() == [event(1)]
+    assert channel.accepts(event(3))
+    assert told == ["arrival", "arrival", "room"]
+
+
+def test_what_is_on_its_way_counts() -> None:
+    """A slow link would hold any number of messages, so that the capacity says nothing."""
+    clock = Clock()
+    channel = SpscChannel(2, clock, lambda: 10)
+    channel.push(event(1))
+    channel.push(event(2))
+    assert not channel.accepts(event(3))
+    assert not channel.readable()
+    clock.advance(9)
+    assert not channel.readable()
+    clock.advance(1)
+    assert channel.readable()
+    assert (channel.queued, channel.accepts(event(3))) == (2, False)
+
+
+@pytest.mark.parametrize("latencies", [[9, 1, 5, 0, 7], [0, 0, 3, 2, 1], [5] * 5])
+def test_latencies_of_all_lengths_keep_the_order(latencies: list[int]) -> None:
+    """A message with a short latency would pass one with a long: the barrier an event, for one."""
+    for channel, open_all in (_spsc(latencies), _network(latencies)):
+        for sequence in range(5):
+            channel.push(event(sequence))
+            channel.flush()
+        channel_clock.rest()
+        assert [message.sequence for message in open_all()] == list(range(5))
+
+
+channel_clock = Clock()
+
+
+def _spsc(latencies: list[int]) -> Any:
+    channel = SpscChannel(10, channel_clock, iter(latencies).__next__)
+    return channel, lambda: [message for _ in range(5) for message in channel.open()]
+
+
+def _network(latencies: list[int]) -> Any:
+    draws = deque(latencies * 20)
+    channel = NetworkChannel(
+        BufferPool(20), 1000, 20, channel_clock, ReceiverPool(20), exclusive=20, latency=draws.popleft
+    )
+    return channel, lambda: _read(channel)
+
+
+def _read(channel: NetworkChannel) -> list[Any]:
+    """All that may be read now."""
+    messages = []
+    while channel.readable():
+        messages += channel.open()
+        channel.close()
+    return messages
+
+
+# The network form, by hand.
+
+
+def network(
+    pool: int = 4,
+    segment: int = 300,
+    most: int = 10,
+    floating: int = 0,
+    exclusive: int = 2,
+    local: bool = False,
+    **own: Any,
+) -> tuple[NetworkChannel, BufferPool, Clock]:
+    """One channel with its pool, on a link that takes no time unless `own` says otherwise."""
+    clock, buffers = Clock(), BufferPool(pool)
+    gate = None if local else ReceiverPool(floating)
+    return NetworkChannel(buffers, segment, most, clock, gate, exclusive, **own), buffers, clock
+
+
+def test_a_partial_buffer_waits_for_the_flush() -> None:
+    """Records would arrive one by one: below saturation, checkpoints would be faster than Flink's."""
+    for local in (False, True):
+        channel, _, _ = network(local=local)
+        channel.push(event(1))
+        assert not channel.readable()
+        channel.flush()
+        assert _read(channel) == [event(1)]
+        channel.push(event(2))  # into the same buffer
+        assert not channel.readable()
+        channel.flush()
+        assert _read(channel) == [event(2)]
+
+
+def test_a_full_buffer_waits_for_the_next_or_the_flush() -> None:
+    """A buffer would leave when its last record is written, which Flink notices only with the next one."""
+    channel, _, _ = network()
+    for sequence in (1, 2, 3):
+        channel.push(event(sequence))
+    assert not channel.readable() or _read(channel) == []
+    channel.push(event(4))
+    assert _read(channel) == [event(1), event(2), event(3)]
+
+
+def test_a_barrier_takes_along_what_is_before_it() -> None:
+    """A barrier would wait for the flush timer, or overtake the records of a partial buffer."""
+    for local in (False, True):
+        channel, _, _ = network(local=local)
+        channel.push(event(1))
+        channel.push(CheckpointBarrier(1, 1))
+        assert channel.open() == [event(1)]
+        channel.close()
+        assert channel.open() == [CheckpointBarrier(1, 1)]
+
+
+def test_a_barrier_needs_neither_buffer_nor_credit() -> None:
+    """A barrier would be stuck behind missing credit although nothing is ahead of it."""
+    channel, pool, _ = network(pool=2, exclusive=2)
+    for sequence in range(6):
+        channel.push(event(sequence))
+    channel.push(CheckpointBarrier(1, 1))
+    assert _read(channel)[:3] == [event(0), event(1), event(2)]
+    channel, pool, _ = network(pool=1)
+    assert channel.accepts(CheckpointBarrier(1, 1))
+    pool.free = 0
+    assert channel.accepts(CheckpointBarrier(1, 1))
+    assert not channel.accepts(event(1))
+
+
+def test_without_credit_buffers_stay_at_the_sender() -> None:
+    """The receiver would be flooded beyond its buffers."""
+    channel, pool, _ = network(pool=5, exclusive=2)
+    for sequence in range(12):
+        channel.push(event(sequence))
+    assert (channel.credit, pool.free) == (0, 3)  # two are at the receiver, two here
+    channel.open()
+    assert channel.credit == 0
+    channel.close()  # read to its end: its buffer is free, and the next one comes
+    assert pool.free == 4
+
+
+def test_a_pool_without_buffers_holds_the_sender() -> None:
+    """A sender would never be back-pressured."""
+    channel, pool, _ = network(pool=1, exclusive=1)
+    for sequence in range(3):
+        channel.push(event(sequence))
+    assert not channel.accepts(event(3))
+    channel.flush()  # it is sent, and the buffer is free again
+    assert (pool.free, channel.accepts(event(3))) == (1, True)
+
+
+def test_a_channel_may_not_hold_more_than_its_share() -> None:
+    """One slow channel would take the whole pool from its neighbours at once."""
+    channel, pool, _ = network(pool=10, most=2, exclusive=1)
+    sequence = 0
+    while channel.accepts(event(sequence)):
+        channel.push(event(sequence))
+        sequence += 1
+    assert (pool.size - pool.free, pool.available()) == (2, False)
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_it_stops_behind_a_barrier_and_goes_on(local: bool) -> None:
+    """While a channel waits for the others' barriers, its records would go on to the receiver."""
+    channel, _, clock = network(local=local, stops_behind_barriers=True, latency=None if local else lambda: 5)
+    channel.push(event(1))
+    channel.push(CheckpointBarrier(1, 1))
+    channel.push(event(2))
+    channel.push(CheckpointBarrier(2, 2))
+    clock.rest()
+    assert _read(channel) == [event(1), CheckpointBarrier(1, 1)]
+    channel.flush()
+    clock.rest()
+    assert not channel.readable()
+    channel.resume()
+    assert channel.readable() == local
+    clock.rest()
+    assert _read(channel) == [event(2), CheckpointBarrier(2, 2)]
+
+
+def test_a_link_has_a_speed() -> None:
+    """Transfer would cost nothing, however many bytes."""
+    channel, _, clock = network(ns_per_byte=2.0, latency=lambda: 50)
+    channel.push(event(1))
+    channel.push(EndOfInput())
+    clock.advance(249)
+    assert not channel.readable()
+    clock.advance(1)  # 100 bytes at 2 ns, and the way
+    assert channel.readable()
+    clock.rest()
+    assert _read(channel) == [event(1), EndOfInput()]
+
+
+# The network form, by chance.
+
+
+class Exchange(RuleBasedStateMachine):
+    """Two channels of one sender's pool into one gate: any writes, reads, flushes and waits."""
+
+    local = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.pool, self.gate = BufferPool(6), ReceiverPool(2)
+        self.rooms = 0
+        self.pool.on_room = self._room
+        latencies = deque([3, 0, 7, 1, 5, 2] * 4000)
+        self.channels = [
+            NetworkChannel(
+                self.pool,
+                300,
+                4,
+                self.clock,
+                None if self.local else self.gate,
+                exclusive=2,
+                latency=None if self.local else latencies.popleft,
+                ns_per_byte=0.0 if self.local else 0.01,
+                stops_behind_barriers=True,
+            )
+            for _ in range(2)
+        ]
+        self.sent: list[list[Any]] = [[], []]
+        self.read: list[list[Any]] = [[], []]
+        self.opened: list[deque[Any] | None] = [None, None]
+        self.resumed = [0, 0]  # how much had been read when it was resumed last
+        self.count = 0
+
+    def _room(self) -> None:
+        self.rooms += 1
+
+    def _push(self, which: int, message: Any) -> None:
+        if self.channels[which].accepts(message):
+            self.channels[which].push(message)
+            self.sent[which].append(message)
+
+    @rule(which=st.integers(0, 1), size=st.sampled_from([1, 90, 150, 299, 300]))
+    def write(self, which: int, size: int) -> None:
+        self.count += 1
+        self._push(which, event(self.count, size))
+
+    @rule(which=st.integers(0, 1), kind=st.sampled_from([Watermark, lambda n: CheckpointBarrier(n, n)]))
+    def write_control(self, which: int, kind: Callable[[int], Any]) -> None:
+        self.count += 1
+        self._push(which, kind(self.count))
+
+    @rule()
+    def flush(self) -> None:
+        for channel in self.channels:
+            channel.flush()
+
+    @rule(by_ns=st.integers(0, 20))
+    def wait(self, by_ns: int) -> None:
+        self.clock.advance(by_ns)
+
+    @precondition(lambda self: any(c.readable() for c in self.channels) or any(self.opened))
+    @rule(which=st.integers(0, 1), many=st.booleans())
+    def take(self, which: int, many: bool) -> None:
+        """One message, or all of a buffer; the buffer is closed when the last one has been taken."""
+        channel = self.channels[which]
+        if self.opened[which] is None:
+            if not channel.readable():
+                return
+            self.opened[which] = deque(channel.open())
+        chunk = self.opened[which]
+        assert chunk
+        while chunk:
+            self.read[which].append(chunk.popleft())
+            if not many:
+                break
+        if not chunk:
+            self.opened[which] = None
+            channel.close()
+
+    @rule(which=st.integers(0, 1))
+    def resume(self, which: int) -> None:
+        """The receiver resumes once behind each barrier that it has read."""
+        read = self.read[which]
+        if read and type(read[-1]) is CheckpointBarrier and len(read) > self.resumed[which]:
+            self.resumed[which] = len(read)
+            self.channels[which].resume()
+
+    @invariant()
+    def nothing_is_lost_or_reordered(self) -> None:
+        for sent, read in zip(self.sent, self.read, strict=True):
+            assert read == sent[: len(read)]
+
+    @invariant()
+    def the_pool_is_conserved(self) -> None:
+        used = [channel._used for channel in self.channels]
+        assert 0 <= self.pool.free == self.pool.size - sum(used)
+        assert all(0 <= each <= 4 for each in used)
+        assert self.pool.at_most == used.count(4)
+
+    @invariant()
+    def credits_are_never_more_than_receiver_buffers(self) -> None:
+        if self.local:
+            return
+        lent = 0
+        for channel in self.channels:
+            taken = sum(holder != 0 for _, holder in channel._received) + (channel._opened in (1, 2))
+            floating = sum(holder == 2 for _, holder in channel._received) + (channel._opened == 2)
+            lent += floating + channel._free_floating
+            assert 0 <= channel._free_exclusive <= channel.exclusive
+            assert channel._free_floating >= 0
+            assert channel._free_exclusive + sum(h == 1 for _, h in channel._received) + (channel._opened == 1) == 2
+            # what the sender may send, plus what is on its way or here, is what the receiver has room for
+            assert 0 <= channel.credit <= channel._free_exclusive + channel._free_floating
+            assert taken <= 2 + 2
+        assert self.gate.floating + lent == 2
+
+    def teardown(self) -> None:
+        """Read on, and everything arrives, and every buffer comes back."""
+        for _ in range(len(self.sent[0] + self.sent[1]) + 10):
+            self.flush()
+            self.clock.rest()
+            for which in (0, 1):
+                self.resume(which)
+                while self.opened[which] is not None or self.channels[which].readable():
+                    self.take(which, True)
+                    self.resume(which)
+        self.clock.rest()
+        assert self.read == self.sent
+        for channel in self.channels:
+            if channel._tail() is None:
+                assert channel._used == 0
+        self.the_pool_is_conserved()
+        self.credits_are_never_more_than_receiver_buffers()
+
+
+class LocalExchange(Exchange):
+    """The same within one process: read from the sender's buffers directly."""
+
+    local = True
+
+
+TestRemoteExchange = Exchange.TestCase
+TestLocalExchange = LocalExchange.TestCase
+TestRemoteExchange.settings = TestLocalExchange.settings = settings(
+    max_examples=60, stateful_step_count=50, deadline=None
+)
