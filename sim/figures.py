@@ -86,7 +86,7 @@ def topology(result: Result, checkpoint_id: int | None = None) -> Figure:
         for row, task in enumerate(tasks)
     }
     figure = Figure(
-        figsize=(1.9 * len(columns) + 0.6, 1.0 + 0.9 * max(map(len, columns.values()))), layout="constrained"
+        figsize=(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns.values()))), layout="constrained"
     )
     axes = figure.subplots()
     boxes = {}
