@@ -39,7 +39,7 @@ def read(directory: str | Path) -> dict[str, pd.DataFrame]:
     from sim.sweep.tables import TABLES
 
     store = Store.open(directory)
-    frames = {name: store.read(name).to_pandas() for name in TABLES}
+    frames = {name: store.read(name).to_pandas() for name in reversed(TABLES)}
     set_of_run = pd.DataFrame([json.loads(text) for text in frames["runs"]["parameters"]])
     frames["runs"] = frames["runs"].join(set_of_run, rsuffix="_set")
     return frames
