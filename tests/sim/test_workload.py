@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from pathlib import Path
@@ -119,7 +120,7 @@ def test_bursts_come_at_the_higher_rate_and_then_nothing() -> None:
     """A bursty source would be a slow Poisson source, and shake no buffer."""
     arrivals = Arrivals("bursty", 100.0, 0.5, 1.5, stream(1, "a", "arrivals"))
     times = [arrivals.next() / NS_PER_S for _ in range(20_000)]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
     assert statistics.median(gaps) == pytest.approx(math.log(2) / 400, rel=0.1)  # 400 a second while on
     assert sum(gap > 0.25 for gap in gaps) > 40
 
@@ -128,9 +129,7 @@ def test_gaps_of_a_poisson_source_are_exponential() -> None:
     """Arrivals would be more regular than asked for, and queues too short."""
     arrivals = Arrivals("poisson", 50.0, 1.0, 1.0, stream(3, "a", "arrivals"))
     times = [arrivals.next() / NS_PER_S for _ in range(10_000)]
-    assert (
-        stats.kstest([b - a for a, b in zip(times, times[1:], strict=False)], stats.expon(scale=0.02).cdf).pvalue > 1e-6
-    )
+    assert stats.kstest([b - a for a, b in itertools.pairwise(times)], stats.expon(scale=0.02).cdf).pvalue > 1e-6
 
 
 def test_a_source_emits_when_its_events_fall_due(tmp_path: Path) -> None:
@@ -193,7 +192,7 @@ def test_the_catch_up_of_a_bucket_is_whole(tmp_path: Path) -> None:
         tmp_path, ONE, source={"a": {"catch_up_s": 0.0}}, stall=[{"task": "a", "at_s": 5.0, "for_s": 5.0}]
     )
     times = [at for at, _ in emitted(run(stalled, 4))]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
     assert min(gaps) >= NS_PER_S // 50 - 1
 
 
