@@ -1,0 +1,148 @@
+"""The command: what it prints, writes and answers with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import impl.task
+from model.trace import judged, read
+from sim import load, run, shipped
+from sim.cli import cli, main
+from tests.sim.support import SKEWED, toml
+from tests.sim.test_broken_on_purpose import DrainsBeforeForward
+
+QUICK = ["run", "diamond", "--set", "until_s=5.0", "--seed", "3"]
+
+
+def _main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = 0
+    try:
+        main(list(arguments))
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script that reads Flink's statistics could not read these."""
+    status, out, err = _main(capsys, *QUICK, "--json")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert set(found) == {
+        *("scenario", "seed", "settings", "verdict", "violations", "checkpoints", "throughput", "backpressure")
+    }
+    assert (found["scenario"], found["seed"], found["verdict"], found["violations"]) == ("diamond", 3, "holds", [])
+    assert [checkpoint["id"] for checkpoint in found["checkpoints"]] == [1, 2]
+    for checkpoint in found["checkpoints"]:
+        assert set(checkpoint) == {
+            *("id", "status", "checkpoint_type", "trigger_timestamp", "end_to_end_duration", "processed_data"),
+            *("persisted_data", "checkpointed_size", "failure_message", "steady", "tasks"),
+        }
+        assert (checkpoint["status"], checkpoint["checkpoint_type"]) == ("COMPLETED", "CHECKPOINT")
+        assert checkpoint["trigger_timestamp"] == 2000.0 * checkpoint["id"]
+        assert {task["name"] for task in checkpoint["tasks"]} == {"source", "left", "right", "meet", "sink"}
+        for task in checkpoint["tasks"]:
+            assert set(task) == {
+                *("name", "subtask", "start_delay", "alignment_duration", "sync", "async", "end_to_end_duration"),
+                *("processed_data", "persisted_data", "checkpointed_size"),
+            }
+    assert found["throughput"]["events_in"] > 500
+    assert set(found["backpressure"]) == {"source", "left", "right", "meet", "sink"}
+
+
+def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """The command would run something else than `run(load(...))`."""
+    _, out, _ = _main(capsys, *QUICK, "--json")
+    assert json.loads(out) == json.loads(json.dumps(run(load("diamond", {"until_s": 5.0}), 3).as_json()))
+
+
+def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person would not see what each checkpoint took, nor the verdict."""
+    status, out, err = _main(capsys, *QUICK)
+    assert (status, err) == (0, "")
+    assert "A barrier through a diamond (seed 3)" in out
+    assert out.count("COMPLETED") == 2
+    assert out.rstrip().endswith("verdict: holds (0 violations)")
+
+
+def test_a_trace_is_written_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A journal could not be kept, shown to somebody and judged again."""
+    path = tmp_path / "run.trace"
+    status, _, _ = _main(capsys, *QUICK, "--trace", str(path))
+    text = path.read_text(encoding="utf-8")
+    head, entries = read(text, path.name)
+    assert status == 0
+    assert (head["scenario"], head["seed"]) == ("diamond", "3")
+    assert entries == run(load("diamond", {"until_s": 5.0}), 3).entries
+    assert judged(text).verdict == "holds"
+
+
+def test_a_violation_is_shown_and_is_status_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A script would take a broken run for a good one."""
+    path, trace = tmp_path / "skewed.toml", tmp_path / "broken.trace"
+    path.write_text(toml(SKEWED), encoding="utf-8")
+    monkeypatch.setattr(impl.task, "Gate", DrainsBeforeForward)
+    status, out, _ = _main(capsys, "run", str(path), "--seed", "3", "--trace", str(trace))
+    assert status == 1
+    assert "! CUT: " in out
+    assert "! FWD: " in out
+    assert "verdict: broken" in out
+    text = trace.read_text()
+    assert "\n! FWD: " in text
+    assert judged(text).verdict == "broken"
+    status, out, _ = _main(capsys, "run", str(path), "--seed", "3", "--json")
+    found = json.loads(out)
+    assert (status, found["verdict"]) == (1, "broken")
+    assert set(found["violations"][0]) == {"invariant", "reason", "at_ns"}
+
+
+def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A newcomer would not find what there is to run, nor what --set takes."""
+    status, out, _ = _main(capsys, "scenarios")
+    assert status == 0
+    for name in shipped():
+        assert f"{name}: {load(name).title}" in " ".join(out.split())
+    assert "--set level=" in out
+    status, out, _ = _main(capsys, "scenarios", "--json")
+    assert set(json.loads(out)["scenarios"]) == set(shipped())
+
+
+def test_every_command_shows_an_example() -> None:
+    """A person would have to guess how a command is called."""
+    for command in (None, *cli.commands):
+        shown = CliRunner().invoke(cli, [*([command] if command else []), "--help"])
+        assert shown.exit_code == 0
+        assert "Example: barrierlab " in shown.output, command
+
+
+def test_examples_name_what_there_is() -> None:
+    """An example of the help would fail when it is tried."""
+    for command in cli.commands.values():
+        example = next(line for line in (command.help or "").splitlines() if "Example: " in line)
+        words = example.split("Example: barrierlab ")[1].split()
+        assert words[0] in cli.commands
+        with cli.commands[words[0]].make_context(words[0], words[1:], resilient_parsing=False):
+            pass
+
+
+def test_settings_are_read_as_toml_or_text() -> None:
+    """`--set parallelism=2` would set a text, or `--set level=sat_4ms` fail."""
+    from sim.cli import read_settings
+
+    pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ law = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
+    assert read_settings(pairs) == {
+        "a": 2,
+        "b": 2.5,
+        "c": True,
+        "d": "x",
+        "e": "sat_4ms",
+        "f": {"law": "gamma", "mean": 1.0, "cv": 0.5},
+        "g": "a=b",
+    }
