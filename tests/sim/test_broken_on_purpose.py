@@ -280,7 +280,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
         SwallowsTheSecondBarrier,
         {**OVERLAPPING, "channel": {"b->join": {"latency_s": 0.7}}},
     ),
-    "released_backwards": ("FIFO", "took effect on a->join where", None, ReleasesBackwards, {}),
+    "released_backwards": ("FIFO", "took effect on a->join where", None, ReleasesBackwards, {"until_s": 2.2}),
     "snapshot_twice": ("ONCE", "join took 2 snapshots of checkpoint 1", (impl.task, "Gate"), SnapshotsTwice, {}),
     "acknowledged_unseen": (
         "ONCE",

@@ -396,5 +396,5 @@ class LocalExchange(Exchange):
 TestRemoteExchange = Exchange.TestCase
 TestLocalExchange = LocalExchange.TestCase
 TestRemoteExchange.settings = TestLocalExchange.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None
+    max_examples=40, stateful_step_count=50, deadline=None
 )

@@ -12,8 +12,8 @@ from model.trace import judged, read, topology_of
 from sim import load, run, shipped
 from sim.scenario import SHIPPED
 
-SMALL = {"diamond": {}, "skewed_join": {"until_s": 4.0, "warmup_s": 0.0}}
-SHORT = {"until_s": 4.5, "warmup_s": 0.0}
+SMALL = {"diamond": {}, "skewed_join": {"until_s": 2.5, "warmup_s": 0.0}}
+SHORT = {"until_s": 2.5, "warmup_s": 0.0}
 
 
 def _each_choice(name: str) -> list[dict[str, Any]]:
