@@ -302,6 +302,22 @@ def test_periodic_sources_ask_for_their_checkpoints(tmp_path: Path) -> None:
     assert max(row["trigger_timestamp_ms"] for row in result.checkpoint_rows()) < 6000
 
 
+def test_a_periodic_source_alone_sets_the_pace_until_the_end(tmp_path: Path) -> None:
+    """The coordinator's own interval would double every checkpoint, or a source ask on after the scenario's end."""
+    result = run(
+        scenario(
+            tmp_path,
+            source={"a": {"trigger": "periodic"}},
+            checkpoint={"interval_s": 0.8, "max_concurrent": 3, "async_s": 1.0},
+        ),
+        3,
+    )
+    triggers = [row["trigger_timestamp_ms"] for row in result.checkpoint_rows()]
+    assert triggers == [800.0 * n for n in range(1, 8)]
+    assert set(statuses(result)) == {"COMPLETED"}
+    assert result.verdict == "holds", result.violations
+
+
 def test_two_checkpoints_may_be_under_way(tmp_path: Path) -> None:
     """A second barrier behind the first would be lost, or end the first."""
     result = run(
