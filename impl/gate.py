@@ -152,7 +152,7 @@ class Gate:
         return self.unaligned is not None and self.unaligned.may_overtake
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether the first barrier that waits in the channel is to go to the front now, by `offer_overtaking`."""
+        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
         return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
 
     def note_output(self, size_bytes: int) -> None:

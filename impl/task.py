@@ -178,6 +178,7 @@ class Task:
     __slots__ = (
         "_ahead_id",
         "_closed",
+        "_given_up",
         "_outputs",
         "_overtaken",
         "exchanges",
@@ -197,8 +198,9 @@ class Task:
         self.finished = False
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
-        self._ahead_id = 0  # of the last barrier that went ahead, unless it was given up
-        self._overtaken: dict[int, list[Event]] | None = None  # by output, until it is acknowledged
+        self._given_up = 0  # the highest id
+        self._ahead_id = 0  # of the last barrier that went ahead
+        self._overtaken: dict[int, list[Event]] | None = None  # what that passed, by output, until it is acknowledged
 
     def close_output(self, output: int) -> None:
         """Nobody reads this output any more: checkpoints are declined from now on (protocol rule 5).
@@ -221,8 +223,8 @@ class Task:
     def cancel(self, checkpoint_id: int) -> None:
         """Send the cancel marker to every output."""
         self.tell("cancel", -1, checkpoint_id)
+        self._given_up = max(self._given_up, checkpoint_id)
         if self._ahead_id <= checkpoint_id:
-            self._ahead_id = 0
             self._overtaken = None
         self._send_to_all(CancelBarrier(checkpoint_id))
 
@@ -264,14 +266,15 @@ class Task:
         if output not in self._outputs:
             raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
         events = [message for message in messages if type(message) is Event]
-        if not events or checkpoint_id != self._ahead_id:  # nothing, or given up since
+        if not events or checkpoint_id <= self._given_up:
             return
-        for event in events:
-            self.tell("capture_output", output, (checkpoint_id, event))
-        if self._overtaken is None:
+        if self._overtaken is None or checkpoint_id != self._ahead_id:
             self._amend(output, events, checkpoint_id)
         else:
             self._overtaken[output] = events + self._overtaken.get(output, [])
+        for event in events:
+            self.tell("capture_output", output, (checkpoint_id, event))
+        if self._overtaken is not None and checkpoint_id == self._ahead_id:
             self._note_output(sum(map(size_of, events)))
 
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> None:
@@ -311,6 +314,7 @@ class Task:
             self.finished,
             tuple(sorted(self._closed)),
             tuple(exchange.capture() for exchange in self.exchanges),
+            self._given_up,
             self._ahead_id,
             None
             if self._overtaken is None
@@ -318,7 +322,8 @@ class Task:
         )
 
     def _restore_outputs(self, value: Hashable) -> None:
-        outbox, reports, self.finished, closed, exchanges, self._ahead_id, overtaken = value  # type: ignore[misc]
+        outbox, reports, self.finished, closed, exchanges, given_up, self._ahead_id, overtaken = value  # type: ignore[misc]
+        self._given_up = given_up  # type: ignore[has-type]
         self._overtaken = None if overtaken is None else {i: list(events) for i, events in overtaken}  # type: ignore[has-type]
         self.outbox = deque(outbox)  # type: ignore[has-type]
         self.reports = list(reports)  # type: ignore[has-type]

@@ -416,8 +416,9 @@ class UnalignedCheckpointer(BarrierAligner):
         return overtaken or (_NO_INPUT, [])
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether this barrier, the first that waits in the channel, is to go to the front now.
+        """Whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
 
+        To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
         the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough).
         """
