@@ -420,12 +420,15 @@ class UnalignedCheckpointer(BarrierAligner):
 
         To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
-        the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough).
+        the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough). Not so
+        while an older barrier of this input is still to be released: overtaking would cost that its checkpoint.
         """
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
         if not self.may_overtake or self.triggered or input_id not in self._takes or checkpoint_id <= self.last_done:
             return False
         if current is not None and (checkpoint_id < current.checkpoint_id or self._has_delivered(input_id)):
+            return False
+        if self._controls and any(type(held) is CheckpointBarrier for held in self._queues[input_id]):
             return False
         if barrier.is_unaligned or self.unaligned.force_unaligned:
             return True
