@@ -251,6 +251,8 @@ class History:
         As the coordinator began them.
     ends : list of (id, verb, time)
         Every ``"completed"`` and ``"aborted"`` of the coordinator, in order.
+    overtaking : bool
+        Whether any barrier may have gone ahead of its place.
     completed : dict of id to Completion
         When each was completed first, and whose part was missing.
     aborted : dict of id to (time, reason)
@@ -270,6 +272,7 @@ class History:
         "cuts",
         "end_ns",
         "ends",
+        "overtaking",
         "recorded",
         "recorded_by_sender",
         "tasks",
@@ -289,6 +292,7 @@ class History:
         self.completed: dict[int, Completion] = {}
         self.aborted: dict[int, tuple[int, str]] = {}
         self.acks: dict[tuple[str, int], int] = {}
+        self.overtaking = False
         self.begun: set[tuple[str, int]] = set()
         self.end_ns = 0
 
@@ -504,6 +508,11 @@ def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
     history.begun.add((entry[2], barrier.checkpoint_id))
     if barrier.flags & UNALIGNED_FLAG:
         history.tasks[entry[2]].unaligned.add(barrier.checkpoint_id)
+        history.overtaking = True
+
+
+def _overtake(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.overtaking = True
 
 
 def _trigger(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -541,9 +550,10 @@ def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">overtake", ">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"),
+        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"),
         _nothing,
     ),
+    ">overtake": _overtake,
     "end": _end,
     "ignore": _ignore,
     "block": _block,

@@ -90,7 +90,7 @@ class Verdict:
 class Case:
     """A history before its judge, with what is asked more than once."""
 
-    __slots__ = ("_events", "_order", "_unaligned", "cut_off", "fold", "history", "limits", "topology")
+    __slots__ = ("_events", "_order", "cut_off", "fold", "history", "limits", "topology")
 
     def __init__(self, history: History, topology: Topology, limits: Limits, fold: Fold | None, cut_off: bool) -> None:
         self.history = history
@@ -100,7 +100,6 @@ class Case:
         self.cut_off = cut_off
         self._events: dict[tuple[str, str], list[object]] = {}
         self._order: dict[str, tuple[object, object] | None] = {}
-        self._unaligned = any(task.unaligned for task in history.tasks.values())
 
     def events(self, channel: str, which: str) -> list[object]:
         """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
@@ -121,7 +120,7 @@ class Case:
 
     def in_place(self, channel: str, messages: list[object]) -> list[object]:
         """`messages` of `channel` without barriers that may go ahead of their place: CUT asks what they passed."""
-        if not self._unaligned:
+        if not self.history.overtaking:
             return messages
         task = self.history.tasks[self.topology.ends(channel)[1]]
         return [

@@ -21,6 +21,7 @@ from model.operators import Kind, make, refolding
 from model.topology import Topology
 
 NS_PER_MOVE = 1_000_000
+FINISHED = "finished"
 KINDS = {"map": "map", "flat": "flat_map", "keep": "filter", "sum": "aggregate", "win": "window", "join": "join"}
 
 
@@ -69,6 +70,7 @@ class World:
         self.reports: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.orders: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.in_hand: dict[str, tuple] = {}
+        self.over: set[str] = set()
         self.coordinator = CheckpointCoordinator(
             CoordinatorConfig(interval_ns=None, max_concurrent=checkpoints or 1, tolerable_failures=checkpoints),
             topology.tasks,
@@ -159,7 +161,6 @@ class World:
         """A source ends."""
         self.note(">finish", name, None, None)
         self.tasks[name].end()
-        self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def deliver(self, name: str, index: int) -> None:
@@ -179,8 +180,6 @@ class World:
         task = self.tasks[name]
         if not task.offer(index, message, self.now):
             self.in_hand[name] = (index, message)
-        if task.finished:
-            self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def release(self, name: str) -> None:
@@ -191,8 +190,6 @@ class World:
             task.release_next(self.now)
         else:
             self.offer(name, *self.in_hand.pop(name))
-        if task.finished:
-            self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def push(self, name: str) -> None:
@@ -203,6 +200,9 @@ class World:
     def hear(self, name: str) -> None:
         """A report reaches the coordinator."""
         report = self.reports[name].popleft()
+        if report is FINISHED:
+            self.carry_out(self.coordinator.finished(name, self.now))
+            return
         acknowledges = type(report) is Acknowledge
         self.note(">ack" if acknowledges else ">decline", name, None, report.checkpoint_id)
         answer = self.coordinator.acknowledge if acknowledges else self.coordinator.decline
@@ -242,6 +242,13 @@ class World:
             self.note("send", name, channel, message)
         self.reports[name].extend(task.reports)
         task.reports.clear()
+        self.tell_the_end(name)
+
+    def tell_the_end(self, name: str) -> None:
+        """That a task has finished reaches the coordinator behind its reports, or it would stand for one of them."""
+        if self.tasks[name].finished and not self.tasks[name].reports and name not in self.over:
+            self.over.add(name)
+            self.reports[name].append(FINISHED)
 
     def carry_out(self, actions: tuple) -> None:
         """What the coordinator wants."""
@@ -345,8 +352,6 @@ class UnalignedWorld(World):
         if not task.offer(index, message, self.now):  # it has never left, and other inputs may go on
             del self.entries[taken]
             self.channels[channel].appendleft(message)
-        if task.finished:
-            self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def passed(self, name: str, index: int) -> list | None:
@@ -396,6 +401,7 @@ class UnalignedWorld(World):
         waiting = {barrier.checkpoint_id for barrier in leaving}
         self.reports[name].extend(report for report in task.reports if report.checkpoint_id not in waiting)
         task.reports[:] = [report for report in task.reports if report.checkpoint_id in waiting]
+        self.tell_the_end(name)
 
     def enter(self, name: str, index: int, channel: str, message: object) -> None:
         """A message enters a channel: at the end, or a flagged barrier ahead of some of the last events there."""
