@@ -388,7 +388,7 @@ class UnalignedCheckpointer(BarrierAligner):
         same = current is not None and checkpoint_id == current.checkpoint_id
         if current is not None and self._has_delivered(input_id):
             return self._again(barrier, current) if same else _REFUSED
-        events = [message for message in chain(queue, ahead) if type(message) is Event]
+        events = [message for message in (chain(queue, ahead) if queue else ahead) if type(message) is Event]
         size_bytes = self._sum(events)
         if size_bytes + (self.inflight_bytes if same else 0) > self.unaligned.max_inflight_buffer_bytes:
             self._give_up(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
