@@ -109,10 +109,9 @@ def decode(data: bytes) -> InFlightFile:
     while at + width <= end:
         begin = at + width
         at = begin + unpack_length(data, at)[0]
-        if at > end:
-            break
         events.append(data[begin:at])
     if at != end or len(events) != event_count:
+        # Also where the last length runs over the end: a slice takes what is there.
         raise _damaged(f"{len(events)} events in {end - _HEAD.size} bytes", f"{event_count} that fill them")
     return InFlightFile(subtask_index, input_id, tuple(events), SIDES[side])
 

@@ -52,10 +52,10 @@ def test_every_truncation_and_extension_is_detected():
             decode(SMALL + more)
 
 
-def sealed(event_count: int, rest: bytes, side: int = 0) -> bytes:
+def sealed(event_count: int, rest: bytes, side: int = 0, more: int = 0) -> bytes:
     """A file with a good checksum over a body that is none."""
     body = pack("<IQ", 0, event_count) + rest
-    content = pack("<8sIIIQ", b"INFLIGHT", 1, side, 0, len(body)) + body
+    content = pack("<8sIIIQ", b"INFLIGHT", 1, side, 0, len(body) + more) + body
     return content + pack("<I", crc32(content))
 
 
@@ -68,8 +68,9 @@ def sealed(event_count: int, rest: bytes, side: int = 0) -> bytes:
         sealed(1, pack("<I", 1) + b"a" + b"xy"),
         sealed(0, b"", side=2),
         sealed(2**64 - 1, pack("<I", 2**32 - 1)),
+        sealed(0, b"", more=1),
     ],
-    ids=["too few", "too many", "runs over", "left over", "no side", "huge"],
+    ids=["too few", "too many", "runs over", "left over", "no side", "huge", "other length"],
 )
 def test_a_body_that_does_not_fit_is_detected(data):
     """If it fails, a file that a faulty writer sealed is read as if it were good."""

@@ -423,6 +423,51 @@ def test_a_contradicting_barrier_gives_the_recording_up():
     assert machine.aborts == [(1, Reason.BARRIER_MISMATCH)]
 
 
+def test_copies_that_differ_in_the_flag_are_duplicates():
+    """If it fails, a copy that went ahead kills the checkpoint of the one that did not."""
+    machine = unaligned(3)
+    assert names(machine, (0, barrier(1)), (0, flagged(1)), (1, flagged(1)), (0, barrier(1))) == [
+        "BLOCKED",
+        "IGNORED",
+        "TAKE_SNAPSHOT",
+        "IGNORED",
+    ]
+    assert names(machine, (0, barrier(2)), (0, barrier(1))) == ["BUFFERED", "IGNORED"]
+    assert machine.aborts == []
+
+
+def test_a_newer_barrier_that_was_held_waits_in_its_place():
+    """If it fails, the switch lets a held barrier of the next checkpoint fall behind what follows it (rule 17)."""
+    gate, port = unaligned_gate(2)
+    for message in (barrier(1), barrier(2), event("a1"), Watermark(1)):
+        gate.offer(0, message, 0)
+    gate.on_time(30 * S)
+    assert (gate.has_released, gate.is_blocked(0)) == (False, True)
+    gate.release_all(30 * S)
+    gate.offer(1, barrier(1), 30 * S)
+    gate.release_all(30 * S)
+    assert port.of("deliver") == []  # behind barrier 2, as before
+    gate.offer(1, barrier(2), 30 * S)
+    gate.release_all(30 * S)
+    assert port.of("complete") == ["1", "2"]
+    assert port.of("deliver") == ["0 a1", "0 watermark 1"]
+
+
+def test_a_released_event_over_the_limit():
+    """If it fails, the input on which the limit was passed is never read again (rule 18)."""
+    gate, port = unaligned_gate(2, max_inflight_buffer_bytes=1)
+    gate.offer(0, barrier(1), 0)
+    gate.offer(0, event("a1", size_bytes=2), 0)
+    gate.abort(1, Reason.EXPIRED, 0)
+    gate.offer(1, flagged(2), 0)
+    gate.release_all(0)
+    assert port.of("decline") == ["2 in-flight limit"]
+    assert gate.aligner.free == {0, 1}
+    gate.offer(0, event("a2"), 0)
+    assert port.of("deliver") == ["0 a1", "0 a2"]
+    assert gate.aligner.buffered_bytes() == 0
+
+
 def test_a_snapshot_that_fails_at_the_start():
     """If it fails, a task keeps recording for a checkpoint that it has no image for (rule 9)."""
     gate, port = unaligned_gate(2)

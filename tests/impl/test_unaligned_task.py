@@ -153,6 +153,7 @@ def test_what_is_given_up_leaves_no_record():
     machine.offer(0, event("a1"), 0)
     machine.offer(0, flagged(1), 0)
     machine.abort(1, Reason.EXPIRED, 0)
+    assert machine._overtaken is None  # it may be large
     machine.outbox.clear()
     machine.offer(0, flagged(2), 0)
     machine.offer(1, flagged(2), 0)
