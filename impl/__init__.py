@@ -5,7 +5,14 @@ No clock, no thread, no I/O, no chance. Standard library only.
 
 from __future__ import annotations
 
-from impl.alignment import AlignmentAction, BarrierAligner, BarrierAlignerConfig, BarrierAlignerMetrics
+from impl.alignment import (
+    Action,
+    AlignmentAction,
+    BarrierAligner,
+    BarrierAlignerConfig,
+    BarrierAlignerMetrics,
+    UnalignedAction,
+)
 from impl.coordinator import (
     Aborted,
     AbortTask,
@@ -23,9 +30,11 @@ from impl.errors import (
     ClosedInputError,
     ContractError,
     EpochError,
+    InFlightDataError,
     InputCountError,
     InputIndexError,
     LimitError,
+    NotRecordingError,
     NotTriggeredError,
     RegressingIdError,
     SequenceError,
@@ -34,6 +43,7 @@ from impl.errors import (
     UnknownTaskError,
 )
 from impl.gate import Gate, GatePort
+from impl.inflight import InFlightFile
 from impl.injector import (
     BarrierInjectorConfig,
     BarrierInjectorHandle,
@@ -60,11 +70,19 @@ from impl.messages import (
 )
 from impl.reasons import REASONS, Reason
 from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
+from impl.unaligned import (
+    InFlightChannelData,
+    UnalignedCheckpointConfig,
+    UnalignedCheckpointer,
+    UnalignedCheckpointMetrics,
+    UnalignedSnapshot,
+)
 
 __all__ = [
     "AbortTask",
     "Aborted",
     "Acknowledge",
+    "Action",
     "AlignmentAction",
     "BarrierAligner",
     "BarrierAlignerConfig",
@@ -89,6 +107,9 @@ __all__ = [
     "Gate",
     "GatePort",
     "Ignored",
+    "InFlightChannelData",
+    "InFlightDataError",
+    "InFlightFile",
     "Inject",
     "InjectBarrierCommand",
     "InjectOutcome",
@@ -96,6 +117,7 @@ __all__ = [
     "InputCountError",
     "InputIndexError",
     "LimitError",
+    "NotRecordingError",
     "NotTriggeredError",
     "Operator",
     "OperatorTask",
@@ -112,6 +134,11 @@ __all__ = [
     "SourceTask",
     "StreamMessage",
     "Task",
+    "UnalignedAction",
+    "UnalignedCheckpointConfig",
+    "UnalignedCheckpointMetrics",
+    "UnalignedCheckpointer",
+    "UnalignedSnapshot",
     "UnknownMessageError",
     "UnknownTaskError",
     "Watermark",

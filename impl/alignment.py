@@ -97,6 +97,18 @@ class AlignmentAction(Enum):
     REFUSED = "keep the message: over a limit. If `aligner.aborts` has something, release and offer it again"
 
 
+class UnalignedAction(Enum):
+    """What `impl.unaligned.UnalignedCheckpointer` answers beside those; here because both are one answer's type."""
+
+    TAKE_SNAPSHOT = "snapshot at once, forward `machine.barrier` ahead of everything, begin_recording"
+    SWITCHED = "keep the message: over the limit in bytes. Do as for TAKE_SNAPSHOT, release, and offer it again"
+    RECORDED = "apply the event, held before or not: a copy of it is recorded as in flight"
+    LATE_BARRIER = "nothing: the barrier is in, nothing waits for it, others are to come"
+    PART_COMPLETE = "the last barrier or end is in: acknowledge the snapshot and what is recorded, complete_alignment"
+
+
+Action = AlignmentAction | UnalignedAction
+
 # One global each: a lookup on the enum costs more than the test it serves.
 _PASS = AlignmentAction.PASS_THROUGH
 _WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
@@ -212,7 +224,7 @@ class BarrierAligner:
 
     # Messages in.
 
-    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignmentAction:
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
         """Take the next message of an input.
 
         Parameters
@@ -225,7 +237,7 @@ class BarrierAligner:
 
         Returns
         -------
-        AlignmentAction
+        Action
             What the caller is to do with `message`.
 
         Raises
@@ -243,13 +255,13 @@ class BarrierAligner:
             try:
                 queue = self._takes[input_id]
             except KeyError:
-                return self._hold(input_id, message)  # which says what is wrong
+                return self._hold(input_id, message, now_ns)  # which says what is wrong
             left = self._bytes_left - message.size_bytes
             if left >= 0 and len(queue) < self._fast_limit:
                 queue.append(message)
                 self._bytes_left = left
                 return _BUFFERED
-            return self._hold(input_id, message)
+            return self._hold(input_id, message, now_ns)
         if input_id in self.free:
             if type(message) is CheckpointBarrier:
                 return self._on_barrier(input_id, message, now_ns)
@@ -260,9 +272,9 @@ class BarrierAligner:
                 return self._again(message, current)
             if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
                 return self._on_cancel(message.checkpoint_id)
-        return self._hold(input_id, message)
+        return self._hold(input_id, message, now_ns)
 
-    def _hold(self, input_id: int, message: StreamMessage) -> AlignmentAction:
+    def _hold(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
         """Put `message` behind what its input holds, unless that passes a limit (protocol rule 7)."""
         queue = self._takes.get(input_id)
         if queue is None:
@@ -276,7 +288,7 @@ class BarrierAligner:
         left = self._bytes_left - self._size_of(message)
         if left < 0:
             if self.barrier is not None and not self.triggered and not self._ready:
-                self._give_up(self.barrier.checkpoint_id, Reason.BUFFER_LIMIT)
+                return self._over_limit(self.barrier)
             return _REFUSED
         queue.append(message)
         self._bytes_left = left
@@ -286,7 +298,12 @@ class BarrierAligner:
                 del self._takes[input_id]
         return _BUFFERED
 
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignmentAction:
+    def _over_limit(self, current: CheckpointBarrier) -> Action:
+        """Holding one message more would pass the limit in bytes (protocol rule 7)."""
+        self._give_up(current.checkpoint_id, Reason.BUFFER_LIMIT)
+        return _REFUSED
+
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
         """What a message does, other than an event, whose turn it is."""
         if type(message) is CheckpointBarrier:
             return self._on_barrier(input_id, message, now_ns)
@@ -298,7 +315,7 @@ class BarrierAligner:
             return self._on_end(input_id, now_ns)
         raise UnknownMessageError(message)
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignmentAction:
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
         """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
         if barrier is not current:
@@ -337,14 +354,18 @@ class BarrierAligner:
             self.max_alignment_duration_ns = duration_ns
         return _TRIGGER
 
-    def _on_end(self, input_id: int, now_ns: int) -> AlignmentAction:
+    def _on_end(self, input_id: int, now_ns: int) -> Action:
         """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
-        self._open -= 1
-        self.free.discard(input_id)
-        self._takes.pop(input_id, None)
+        self._close(input_id)
         if self.barrier is None or len(self._blocked) < self._open:
             return _ENDED
         return self._all_in(now_ns)
+
+    def _close(self, input_id: int) -> None:
+        """The end of this input takes effect."""
+        self._open -= 1
+        self.free.discard(input_id)
+        self._takes.pop(input_id, None)
 
     def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
         """Protocol rule 10."""
@@ -437,12 +458,12 @@ class BarrierAligner:
 
     # What was held.
 
-    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignmentAction] | None:
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
         """Take one held message that may go, round robin over the inputs, and step it again (protocol rule 8).
 
         Returns
         -------
-        tuple of (int, StreamMessage, AlignmentAction) or None
+        tuple of (int, StreamMessage, Action) or None
             The input, the message, and what to do with it; None if nothing may go.
         """
         if not self._ready:
@@ -453,7 +474,7 @@ class BarrierAligner:
         self._bytes_left += self._size_of(message)
         if type(message) is Event:
             self.events_released += 1
-            action = _DRAIN
+            action: Action = _DRAIN
         else:
             self._controls -= 1
             action = self._step(input_id, message, now_ns)
@@ -505,15 +526,24 @@ class BarrierAligner:
             self._triggers_ns[checkpoint_id] = triggered_ns
 
     def next_deadline_ns(self) -> int | None:
-        """When the current checkpoint is given up unless its barriers are in; None if nothing waits."""
+        """When `on_time` will next have something to do; None if nothing waits."""
+        return self._expires_ns()
+
+    def _triggered_ns(self) -> int | None:
+        """When the checkpoint that waits for barriers was triggered; None if none does."""
         barrier = self.barrier
         if barrier is None or self.triggered:
             return None
-        return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns) + self.config.alignment_timeout_ns
+        return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
+
+    def _expires_ns(self) -> int | None:
+        """When the current checkpoint is given up unless its barriers are in."""
+        triggered_ns = self._triggered_ns()
+        return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
     def on_time(self, now_ns: int) -> bool:
         """Give the current checkpoint up if its deadline has come. Needs no data (protocol rule 11)."""
-        deadline_ns = self.next_deadline_ns()
+        deadline_ns = self._expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return False
         assert self.barrier is not None
@@ -522,7 +552,7 @@ class BarrierAligner:
 
     def check_timeout(self, now_ns: int) -> int | None:
         """For how long the current checkpoint has been under way, if that is its timeout or more; else None."""
-        deadline_ns = self.next_deadline_ns()
+        deadline_ns = self._expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return None
         return now_ns - deadline_ns + self.config.alignment_timeout_ns

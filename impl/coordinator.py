@@ -34,6 +34,8 @@ class CoordinatorConfig:
         How many may fail in a row before no more are triggered; None tolerates any number.
     first_trigger_ns : int or None
         When the first is due; None is one interval after 0.
+    unaligned : bool
+        Whether barriers are flagged from the start. (A task may switch by itself, flagged or not.)
 
     Raises
     ------
@@ -47,6 +49,7 @@ class CoordinatorConfig:
     max_concurrent: int = 1
     tolerable_failures: int | None = None
     first_trigger_ns: int | None = None
+    unaligned: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -209,7 +212,8 @@ class CheckpointCoordinator:
         self._triggered_ns = now_ns
         open_tasks = [task for task in self.tasks if task not in self.finished_tasks]
         self.pending[checkpoint_id] = PendingCheckpoint(now_ns, open_tasks)
-        command = InjectBarrierCommand(checkpoint_id, checkpoint_id)  # epochs from the same allocator as ids
+        # Epochs come from the same allocator as ids.
+        command = InjectBarrierCommand(checkpoint_id, checkpoint_id, self.config.unaligned)
         return tuple(Inject(source, command) for source in self.sources if source not in self.finished_tasks)
 
     def request(self, now_ns: int) -> Actions:

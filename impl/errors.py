@@ -129,6 +129,17 @@ class NotTriggeredError(ContractError):
         )
 
 
+class NotRecordingError(ContractError):
+    """Something overtaken is handed in when the acknowledgement that it belongs to has already gone."""
+
+    def __init__(self, checkpoint_id: int, output: int) -> None:
+        super().__init__(
+            f"what barrier {checkpoint_id} overtook on output {output}, after its acknowledgement was taken",
+            "as long as the part is being recorded or its acknowledgement is in the reports",
+            "let the outbox go, and hand in what is overtaken, before the reports are taken",
+        )
+
+
 class SequenceError(ContractError):
     """A source's event out of sequence: its position would not be what the acknowledgement says."""
 
@@ -141,6 +152,10 @@ class UnknownTaskError(ContractError):
 
     def __init__(self, task: str, tasks: tuple[str, ...]) -> None:
         super().__init__(f"task {task!r}", ", ".join(tasks), "name a task of this job")
+
+
+class InFlightDataError(BarrierError):
+    """Bytes that are no in-flight data, or not what was written: the checkpoint is unusable (protocol rule 22)."""
 
 
 class SnapshotFailedError(BarrierError):

@@ -2,18 +2,21 @@
 
 The order at a snapshot is protocol rule 8: image of the state, barrier forwarded, part complete, and only then are
 the held messages released - by the driver, one at a time, before it offers anything new. If the image cannot be
-taken: decline, cancel in the barrier's place, release (rule 9).
+taken: decline, cancel in the barrier's place, release (rule 9). Unaligned, the image and the barrier come with the
+first barrier or at the switch, and the part is complete when the last is in (rules 16 and 17); a driver may then offer
+barriers ahead of their place (`Gate.offer_overtaking`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
-from impl.alignment import AlignmentAction, BarrierAligner
+from impl.alignment import Action, AlignmentAction, BarrierAligner, UnalignedAction
 from impl.errors import SnapshotFailedError
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
+from impl.unaligned import UnalignedCheckpointer
 
 _BUFFERED = AlignmentAction.BUFFERED
 _BLOCKED = AlignmentAction.BLOCKED
@@ -24,6 +27,12 @@ _REFUSED = AlignmentAction.REFUSED
 _ABORTED = AlignmentAction.ABORTED
 _WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
 _DRAIN = AlignmentAction.DRAIN_BUFFERED
+_PASS = AlignmentAction.PASS_THROUGH
+_TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
+_SWITCHED = UnalignedAction.SWITCHED
+_RECORDED = UnalignedAction.RECORDED
+_LATE_BARRIER = UnalignedAction.LATE_BARRIER
+_PART_COMPLETE = UnalignedAction.PART_COMPLETE
 
 
 class GatePort(Protocol):
@@ -50,6 +59,9 @@ class GatePort(Protocol):
     def cancel(self, checkpoint_id: int) -> None:
         """Send `CancelBarrier` to every output."""
 
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        """A copy of the event is recorded as in flight. It takes effect now, or when its turn comes."""
+
     def hold(self, input_id: int, message: StreamMessage) -> None:
         """The message waits."""
 
@@ -70,15 +82,21 @@ class Gate:
     ----------
     aligner : BarrierAligner
     port : GatePort
+
+    Attributes
+    ----------
+    unaligned : UnalignedCheckpointer or None
+        The aligner, if it is one that can go unaligned.
     """
 
-    __slots__ = ("_blocking", "_free", "aligner", "port")
+    __slots__ = ("_blocking", "_free", "aligner", "port", "unaligned")
 
     def __init__(self, aligner: BarrierAligner, port: GatePort) -> None:
         self.aligner = aligner
         self.port = port
         self._blocking = 0  # the id that inputs wait for; 0 is none
         self._free = aligner.free
+        self.unaligned = aligner if isinstance(aligner, UnalignedCheckpointer) else None
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         """Give the gate the next message of an input.
@@ -86,7 +104,8 @@ class Gate:
         Returns
         -------
         bool
-            False if a limit forbids to take it: it stays in its channel.
+            False if a limit forbids to take it: it stays in its channel. (If that made the checkpoint go unaligned,
+            or end, there may be something to release before it is offered again.)
 
         Raises
         ------
@@ -101,7 +120,46 @@ class Gate:
             self.port.hold(input_id, message)
             return True
         self._carry_out(input_id, message, action)
+        return action is not _REFUSED and action is not _SWITCHED
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """Give the gate a barrier ahead of its place: it has passed `ahead`, which stays in the channel, in order.
+
+        This may be done while the outbox is not empty; that is what makes a checkpoint independent of backpressure.
+
+        Returns
+        -------
+        bool
+            False if the barrier may not overtake here (a sink aligns, protocol rule 14): it stays in its place, and
+            is offered in its turn. That is sound: what is ahead of it then takes effect before it.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `offer`; nothing changes.
+        """
+        if self.unaligned is None:
+            return False
+        action = self.unaligned.process_overtaking(input_id, barrier, ahead, now_ns)
+        self._carry_out(input_id, barrier, action)
         return action is not _REFUSED
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether `offer_overtaking` is ever anything but False."""
+        return self.unaligned is not None and self.unaligned.may_overtake
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
+        return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
+
+    def note_output(self, size_bytes: int) -> None:
+        """The barrier overtook so much on the way out; over the limit the checkpoint is given up (rule 18)."""
+        if self.unaligned is not None:
+            self.unaligned.note_output(size_bytes)
+            self._tell_aborts()
 
     def release_next(self, now_ns: int) -> bool:
         """Let one held message take its effect; False if none may go. To be called until then before any `offer`."""
@@ -130,9 +188,11 @@ class Gate:
         return acted
 
     def on_time(self, now_ns: int) -> bool:
-        """Give up what is too late by now; whether something was."""
+        """Give up what is too late by now, or go unaligned if it is time to; whether something was done."""
         acted = self.aligner.on_time(now_ns)
         self._tell_aborts()
+        if acted and self.aligner.triggered:
+            self._begin_unaligned()
         return acted
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
@@ -160,7 +220,7 @@ class Gate:
         self._blocking, aligner = value  # type: ignore[misc]
         self.aligner.restore(aligner)  # type: ignore[has-type]
 
-    def _carry_out(self, input_id: int, message: StreamMessage, action: AlignmentAction) -> None:
+    def _carry_out(self, input_id: int, message: StreamMessage, action: Action) -> None:
         """All but the frequent actions. What is given up comes first: a newer barrier begins after the older ended."""
         port = self.port
         if self.aligner.aborts:
@@ -177,8 +237,66 @@ class Gate:
             else:
                 self._block(input_id)
             self._take_snapshot()
+        elif type(action) is UnalignedAction:
+            self._carry_out_unaligned(input_id, message, action)
+        elif action is _PASS:  # recording has just ended over this event
+            port.deliver(input_id, message)  # type: ignore[arg-type]
         elif action is _IGNORED or (action is _ABORTED and type(message) is CheckpointBarrier):
             port.ignore(input_id, message)
+
+    def _carry_out_unaligned(self, input_id: int, message: StreamMessage, action: UnalignedAction) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        if action is _RECORDED:
+            assert type(message) is Event
+            self.port.record(input_id, message, barrier.checkpoint_id)
+            self.port.deliver(input_id, message)
+            return
+        if action is not _SWITCHED:
+            if type(message) is EndOfInput:
+                self.port.end_input(input_id)
+            else:
+                self._block(input_id)
+        if action is _TAKE_SNAPSHOT or action is _SWITCHED:
+            self._begin_unaligned()
+        else:
+            self._capture_overtaken(barrier.checkpoint_id)
+            if action is _PART_COMPLETE:
+                self._complete_part(barrier)
+            if self._blocking:
+                self._resume(barrier.checkpoint_id)
+
+    def _begin_unaligned(self) -> None:
+        """Protocol rule 16: the image; the barrier, ahead of everything; then nothing waits any more."""
+        barrier, machine = self.aligner.barrier, self.unaligned
+        assert barrier is not None
+        assert machine is not None
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError as error:
+            checkpoint_id, reason = machine.fail_alignment(error.reason)
+            self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+            self._resume(checkpoint_id)
+            return
+        self.port.forward(barrier)
+        self._capture_overtaken(barrier.checkpoint_id)
+        if machine.begin_recording():
+            self._complete_part(barrier)
+        self._tell_aborts()
+        if self._blocking:
+            self._resume(barrier.checkpoint_id)
+
+    def _capture_overtaken(self, checkpoint_id: int) -> None:
+        assert self.unaligned is not None
+        input_id, events = self.unaligned.take_overtaken()
+        for event in events:
+            self.port.record(input_id, event, checkpoint_id)
+
+    def _complete_part(self, barrier: CheckpointBarrier) -> None:
+        """Acknowledged before it is forgotten what is recorded (protocol rule 17)."""
+        self.port.complete(barrier)
+        self.aligner.complete_alignment()
 
     def _block(self, input_id: int) -> None:
         barrier = self.aligner.barrier

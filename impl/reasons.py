@@ -13,6 +13,7 @@ class Reason(StrEnum):
     SUBSUMED = "subsumed"
     CANCELLED = "cancelled"
     BUFFER_LIMIT = "buffer limit"
+    IN_FLIGHT_LIMIT = "in-flight limit"
     BARRIER_MISMATCH = "barrier mismatch"
     SNAPSHOT_FAILED = "snapshot failed"
     OUTPUT_CLOSED = "output closed"
@@ -46,6 +47,7 @@ REASONS: dict[Reason, About] = {
     Reason.SUBSUMED: About("A newer checkpoint began here, or completed, before it was whole.", True),
     Reason.CANCELLED: About("A cancel marker came in the barrier's place.", True),
     Reason.BUFFER_LIMIT: About("One message more behind the barriers would have passed the limit in bytes.", True),
+    Reason.IN_FLIGHT_LIMIT: About("What was in flight would have passed the limit of what is recorded.", True),
     Reason.BARRIER_MISMATCH: About("Two barriers of one id disagree in epoch or flags.", True),
     Reason.SNAPSHOT_FAILED: About("The image of the state could not be taken.", True),
     Reason.OUTPUT_CLOSED: About("An output was closed, so the barrier could not reach every channel.", True),

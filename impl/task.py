@@ -3,23 +3,28 @@
 The outbox is first in, first out: what an operator gave for earlier messages leaves before the barrier (defect P-11),
 and the driver offers nothing while something is in it, which is backpressure. Barrier, watermark, cancel and end go to
 every output; events where the exchange of each out-edge says. Protocol rules 4, 5, 8 and 9.
+
+Unaligned, the barrier leaves ahead of the outbox, and of what the driver lets it pass in the output channels; all of
+that is recorded by the sender, as the state of those channels (rule 16). Neither waits for room, so a driver may offer
+a barrier ahead of its place while something is in the outbox.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 from zlib import crc32
 
 from impl.alignment import BarrierAligner
-from impl.errors import LimitError, SequenceError, SnapshotFailedError
+from impl.errors import LimitError, NotRecordingError, SequenceError, SnapshotFailedError
 from impl.gate import Gate
 from impl.injector import CheckpointBarrierInjector
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.reasons import Reason
+from impl.unaligned import InFlightChannelData, channel_data
 
 Tell = Callable[[str, int, object], None]
 _DIGEST_BYTES = 8
@@ -56,6 +61,11 @@ class Acknowledge:
     ----------
     position : int or None
         A source's: the sequence of the first event behind the barrier (protocol rule 4).
+    is_unaligned, was_threshold_triggered : bool
+        What the part is (rule 19).
+    inflight, inflight_output : tuple of InFlightChannelData
+        What was in flight on the inputs, as recorded here, and what the barrier overtook on the outputs. Of a channel,
+        what its receiver recorded comes before what its sender did.
     """
 
     task: str
@@ -63,6 +73,10 @@ class Acknowledge:
     digest: str = ""
     position: int | None = None
     image: object = field(default=None, compare=False, repr=False)
+    is_unaligned: bool = field(default=False, repr=False)
+    was_threshold_triggered: bool = field(default=False, repr=False)
+    inflight: tuple[InFlightChannelData, ...] = field(default=(), repr=False)
+    inflight_output: tuple[InFlightChannelData, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +175,19 @@ class Task:
         Whether the end of input went to every output.
     """
 
-    __slots__ = ("_closed", "_outputs", "exchanges", "finished", "name", "outbox", "reports", "tell")
+    __slots__ = (
+        "_ahead_id",
+        "_closed",
+        "_given_up",
+        "_outputs",
+        "_overtaken",
+        "exchanges",
+        "finished",
+        "name",
+        "outbox",
+        "reports",
+        "tell",
+    )
 
     def __init__(self, name: str, exchanges: Iterable[OutputExchange] = (), tell: Tell = silent) -> None:
         self.name = name
@@ -172,6 +198,9 @@ class Task:
         self.finished = False
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
+        self._given_up = 0  # the highest id
+        self._ahead_id = 0  # of the last barrier that went ahead
+        self._overtaken: dict[int, list[Event]] | None = None  # what that passed, by output, until it is acknowledged
 
     def close_output(self, output: int) -> None:
         """Nobody reads this output any more: checkpoints are declined from now on (protocol rule 5).
@@ -194,12 +223,76 @@ class Task:
     def cancel(self, checkpoint_id: int) -> None:
         """Send the cancel marker to every output."""
         self.tell("cancel", -1, checkpoint_id)
+        self._given_up = max(self._given_up, checkpoint_id)
+        if self._ahead_id <= checkpoint_id:
+            self._overtaken = None
         self._send_to_all(CancelBarrier(checkpoint_id))
 
     def forward(self, barrier: CheckpointBarrier) -> None:
         """Send the barrier to every output."""
         self.tell("forward", -1, barrier)
         self._send_to_all(barrier)
+
+    def _forward_ahead(self, barrier: CheckpointBarrier) -> None:
+        """Send the barrier to every output ahead of the outbox, behind barriers that went ahead before (rule 16)."""
+        self.tell("forward", -1, barrier)
+        outbox = self.outbox
+        first: list[tuple[int, StreamMessage]] = []
+        while outbox and type(message := outbox[0][1]) is CheckpointBarrier and message.is_unaligned:
+            first.append(outbox.popleft())
+        self._ahead_id = barrier.checkpoint_id
+        self._overtaken = {}
+        passed: dict[int, list[StreamMessage]] = {}
+        for output, message in outbox:
+            passed.setdefault(output, []).append(message)
+        for output, messages in passed.items():
+            self.capture_overtaken(output, messages, barrier.checkpoint_id)
+        first.extend((output, barrier) for output in self._outputs if output not in self._closed)
+        outbox.extendleft(reversed(first))
+
+    def capture_overtaken(self, output: int, messages: Iterable[StreamMessage], checkpoint_id: int) -> None:
+        """Record what the barrier passed inside an output channel, oldest first; it stays there (protocol rule 16).
+
+        To be called when the barrier has left the outbox and before the reports are taken. What it passed is ahead of
+        the outbox in the channel, and what it passes later is ahead of that.
+
+        Raises
+        ------
+        LimitError
+            If there is no such output.
+        NotRecordingError
+            If the acknowledgement has been taken.
+        """
+        if output not in self._outputs:
+            raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
+        events = [message for message in messages if type(message) is Event]
+        if not events or checkpoint_id <= self._given_up:
+            return
+        if self._overtaken is None or checkpoint_id != self._ahead_id:
+            self._amend(output, events, checkpoint_id)
+        else:
+            self._overtaken[output] = events + self._overtaken.get(output, [])
+        for event in events:
+            self.tell("capture_output", output, (checkpoint_id, event))
+        if self._overtaken is not None and checkpoint_id == self._ahead_id:
+            self._note_output(sum(map(size_of, events)))
+
+    def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> None:
+        """The part is complete already; its acknowledgement still waits to be taken."""
+        for index, report in enumerate(self.reports):
+            if type(report) is Acknowledge and report.checkpoint_id == checkpoint_id:
+                record = {data.input_id: list(data.events) for data in report.inflight_output}
+                record[output] = events + record.get(output, [])
+                self.reports[index] = replace(report, inflight_output=channel_data(record, size_of))
+                return
+        raise NotRecordingError(checkpoint_id, output)
+
+    def _note_output(self, size_bytes: int) -> None:
+        """What the barrier overtook has a size."""
+
+    def _take_overtaken(self) -> tuple[InFlightChannelData, ...]:
+        overtaken, self._overtaken = self._overtaken, None
+        return channel_data(overtaken or {}, size_of)
 
     def _send(self, event: Event) -> None:
         outbox = self.outbox
@@ -221,10 +314,17 @@ class Task:
             self.finished,
             tuple(sorted(self._closed)),
             tuple(exchange.capture() for exchange in self.exchanges),
+            self._given_up,
+            self._ahead_id,
+            None
+            if self._overtaken is None
+            else tuple((output, tuple(events)) for output, events in sorted(self._overtaken.items())),
         )
 
     def _restore_outputs(self, value: Hashable) -> None:
-        outbox, reports, self.finished, closed, exchanges = value  # type: ignore[misc]
+        outbox, reports, self.finished, closed, exchanges, given_up, self._ahead_id, overtaken = value  # type: ignore[misc]
+        self._given_up = given_up  # type: ignore[has-type]
+        self._overtaken = None if overtaken is None else {i: list(events) for i, events in overtaken}  # type: ignore[has-type]
         self.outbox = deque(outbox)  # type: ignore[has-type]
         self.reports = list(reports)  # type: ignore[has-type]
         self._closed = set(closed)  # type: ignore[has-type]
@@ -240,11 +340,12 @@ class OperatorTask(Task):
     name : str
     operator : Operator
     aligner : BarrierAligner
-        Its number of inputs is the task's.
+        Its number of inputs is the task's. An `UnalignedCheckpointer` is one too.
     exchanges : iterable of OutputExchange
         One for each out-edge.
     tell : callable, optional
-        Verbs: deliver, end, hold, block, resume, snapshot, forward, complete, decline, cancel, ignore.
+        Verbs: deliver, end, hold, block, resume, snapshot, forward, complete, decline, cancel, ignore; and of
+        unaligned parts capture, with an input, and capture_output, with an output: id and event.
     """
 
     __slots__ = ("_image", "_image_digest", "_input_watermarks", "gate", "operator", "watermark_ms")
@@ -268,6 +369,12 @@ class OperatorTask(Task):
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         """`Gate.offer`."""
         return self.gate.offer(input_id, message, now_ns)
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """`Gate.offer_overtaking`."""
+        return self.gate.offer_overtaking(input_id, barrier, ahead, now_ns)
 
     def release_next(self, now_ns: int) -> bool:
         """`Gate.release_next`."""
@@ -345,11 +452,37 @@ class OperatorTask(Task):
         self._image_digest = digest(self._image)
         self.tell("snapshot", -1, (barrier.checkpoint_id, self._image_digest))
 
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        """Send the barrier to every output; an unaligned part's ahead of everything."""
+        machine = self.gate.unaligned
+        if machine is not None and machine.is_unaligned:
+            self._forward_ahead(barrier)
+        else:
+            super().forward(barrier)
+
+    def _note_output(self, size_bytes: int) -> None:
+        self.gate.note_output(size_bytes)
+
     def complete(self, barrier: CheckpointBarrier) -> None:
-        """Acknowledge, with the image."""
-        self.tell("complete", -1, barrier.checkpoint_id)
-        self.reports.append(Acknowledge(self.name, barrier.checkpoint_id, self._image_digest, image=self._image))
+        """Acknowledge, with the image, and what was in flight."""
+        checkpoint_id = barrier.checkpoint_id
+        self.tell("complete", -1, checkpoint_id)
+        report = Acknowledge(self.name, checkpoint_id, self._image_digest, image=self._image)
+        machine = self.gate.unaligned
+        if machine is not None and machine.is_unaligned:
+            report = replace(
+                report,
+                is_unaligned=True,
+                was_threshold_triggered=machine.was_threshold_triggered,
+                inflight=machine.inflight_data(),
+                inflight_output=self._take_overtaken(),
+            )
+        self.reports.append(report)
         self._image = None
+
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        """Told, and no more: the aligner has it."""
+        self.tell("capture", input_id, (checkpoint_id, message))
 
     def hold(self, input_id: int, message: StreamMessage) -> None:
         """Told, and no more: the aligner has it."""
@@ -377,11 +510,13 @@ class OperatorTask(Task):
             self.operator.checkpoint(),
             self.watermark_ms,
             tuple(self._input_watermarks.items()),
+            self._image,
+            self._image_digest,
         )
 
     def restore(self, value: Hashable) -> None:
         """Be as the task was that gave `value`."""
-        outputs, gate, image, self.watermark_ms, watermarks = value  # type: ignore[misc]
+        outputs, gate, image, self.watermark_ms, watermarks, self._image, self._image_digest = value  # type: ignore[misc]
         self._restore_outputs(outputs)  # type: ignore[has-type]
         self.gate.restore(gate)  # type: ignore[has-type]
         self.operator.restore(image)  # type: ignore[has-type]
@@ -442,6 +577,8 @@ class SourceTask(Task):
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
         """If a barrier is due: capture the position and send the barrier, in one step (protocol rule 4).
 
+        A flagged barrier goes ahead of the outbox, whose events the position has passed: they are recorded (rule 16).
+
         Returns
         -------
         CheckpointBarrier or None
@@ -459,9 +596,14 @@ class SourceTask(Task):
             return None
         image_digest = digest(self.position)
         self.tell("snapshot", -1, (checkpoint_id, image_digest))
-        self.forward(barrier)
+        report = Acknowledge(self.name, checkpoint_id, image_digest, self.position, self.position)
+        if barrier.is_unaligned:
+            self._forward_ahead(barrier)
+            report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
+        else:
+            self.forward(barrier)
         self.tell("complete", -1, checkpoint_id)
-        self.reports.append(Acknowledge(self.name, checkpoint_id, image_digest, self.position, self.position))
+        self.reports.append(report)
         return barrier
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:

@@ -5,11 +5,12 @@ A verb that begins with ``>`` is a *move*, one thing that a whole dataflow can d
 its *effects*. `MOVES` and `EFFECTS` say what each verb means and what its subject is.
 
 This module and `invariants` are the specification. They import nothing of the code under test: messages are told
-apart by the name of their class, and all that is asked of one is a barrier's ``checkpoint_id`` and ``epoch``, a
-watermark's ``timestamp_ms``, and an event's ``source``, ``sequence`` and ``size_bytes``.
+apart by the name of their class, and all that is asked of one is a barrier's ``checkpoint_id``, ``epoch`` and
+``flags``, a watermark's ``timestamp_ms``, and an event's ``source``, ``sequence`` and ``size_bytes``.
 
 Sent, for a cut, means *caused*: what a task had given off when it took its snapshot belongs before the cut even if it
 entered its channel a little later, from the outbox, and before the task took anything new (protocol rules 4 and 8).
+An unaligned barrier may be sent ahead of that, and taken ahead of what was sent before it (rule 16).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ MOVES = {
     ">watermark": "source, -, timestamp in ms: the source makes a watermark",
     ">inject": "source, -, id: the source takes the command of a checkpoint",
     ">deliver": "task, channel, -: the task takes the head of a channel",
+    ">overtake": "task, channel, -: the task takes the first barrier of a channel ahead of its place",
     ">release": "task, -, -: the first message that is held and may go steps again",
     ">push": "task, -, -: the outbox goes on, now that there is room",
     ">trigger": "coordinator, -, id: a checkpoint begins",
@@ -51,7 +53,7 @@ EFFECTS = {
     "block": "task, channel, id: the barrier of a checkpoint takes effect; the channel waits",
     "resume": "task, -, id: no channel waits for the checkpoint any more",
     "snapshot": "task, -, (id, digest of the state): the task takes its part of a checkpoint",
-    "capture": "task, channel, (id, message): it is recorded as in flight",
+    "capture": "task, channel, (id, message): it is recorded as in flight, by the receiver or by the sender",
     "forward": "task, -, barrier: it goes to every output",
     "send": "task, channel, message: it enters the channel",
     "complete": "task, -, id: the task's part is whole",
@@ -65,6 +67,9 @@ EFFECTS = {
 CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "EndOfInput": 1}
 
 
+UNALIGNED_FLAG = 1
+
+
 class HistoryError(ValueError):
     """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
 
@@ -74,6 +79,7 @@ class Marked(Protocol):
 
     checkpoint_id: int
     epoch: int
+    flags: int
     timestamp_ms: int
     source: str
     sequence: int
@@ -188,6 +194,8 @@ class TaskHistory:
         The channels whose end took effect.
     finished_ns : int or None
         When it had nothing more to do: a source when it says so, another task with the end of its last input.
+    unaligned : set of int
+        The checkpoints whose barrier it forwarded flagged: those may have gone ahead of their place.
     """
 
     __slots__ = (
@@ -201,6 +209,7 @@ class TaskHistory:
         "most_held_bytes",
         "most_held_bytes_ns",
         "steps",
+        "unaligned",
     )
 
     def __init__(self) -> None:
@@ -209,6 +218,7 @@ class TaskHistory:
         self.cuts: list[Cut] = []
         self.blocked: dict[str, int] = {}
         self.given_up: set[int] = set()
+        self.unaligned: set[int] = set()
         self.ended: set[str] = set()
         self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
         self.finished_ns: int | None = None
@@ -235,11 +245,14 @@ class History:
     cuts : dict of (task, id) to Cut
         The first snapshot of each.
     recorded : dict of (channel, id) to list of message
-        What was recorded as in flight; nothing in aligned checkpoints.
+        What was recorded as in flight; nothing in aligned checkpoints. What the receiver recorded, and behind it what
+        the sender did, in the order in which it was sent (what it never sent is not in flight, but in its outbox).
     triggers : list of (id, time)
         As the coordinator began them.
     ends : list of (id, verb, time)
         Every ``"completed"`` and ``"aborted"`` of the coordinator, in order.
+    overtaking : bool
+        Whether any barrier may have gone ahead of its place.
     completed : dict of id to Completion
         When each was completed first, and whose part was missing.
     aborted : dict of id to (time, reason)
@@ -259,7 +272,9 @@ class History:
         "cuts",
         "end_ns",
         "ends",
+        "overtaking",
         "recorded",
+        "recorded_by_sender",
         "tasks",
         "topology",
         "triggers",
@@ -271,11 +286,13 @@ class History:
         self.tasks = {task: TaskHistory() for task in topology.tasks}
         self.cuts: dict[tuple[str, int], Cut] = {}
         self.recorded: dict[tuple[str, int], list[object]] = {}
+        self.recorded_by_sender: dict[tuple[str, int], list[object]] = {}
         self.triggers: list[tuple[int, int]] = []
         self.ends: list[tuple[int, str, int]] = []
         self.completed: dict[int, Completion] = {}
         self.aborted: dict[int, tuple[int, str]] = {}
         self.acks: dict[tuple[str, int], int] = {}
+        self.overtaking = False
         self.begun: set[tuple[str, int]] = set()
         self.end_ns = 0
 
@@ -301,6 +318,10 @@ class History:
                 history._close_source(name, task)
             else:
                 history._close(task)
+        for (channel, checkpoint_id), messages in history.recorded_by_sender.items():
+            place = {message: index for index, message in enumerate(history.channels[channel].sent)}
+            sent = sorted((message for message in messages if message in place), key=place.__getitem__)
+            history.recorded.setdefault((channel, checkpoint_id), []).extend(sent)
         return history
 
     def _read(self, entries: Iterable[Entry]) -> Entry | None:
@@ -363,7 +384,7 @@ class History:
                 if verb == "send":
                     if kind_of(subject) == "Event":
                         cut.sent[channel] += 1  # type: ignore[index]
-                elif verb != "snapshot":
+                elif verb in ("deliver", "end"):
                     break
 
     def _close_source(self, name: str, task: TaskHistory) -> None:
@@ -468,7 +489,10 @@ def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
 
 def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id, message = cast(tuple[int, object], entry[4])
-    history.recorded.setdefault((cast(str, entry[3]), checkpoint_id), []).append(message)
+    channel = cast(str, entry[3])
+    by_sender = history.topology.ends(channel)[0] == entry[2]
+    recorded = history.recorded_by_sender if by_sender else history.recorded
+    recorded.setdefault((channel, checkpoint_id), []).append(message)
 
 
 def _decline(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -480,7 +504,15 @@ def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
 
 
 def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.begun.add((entry[2], cast(Marked, entry[4]).checkpoint_id))
+    barrier = cast(Marked, entry[4])
+    history.begun.add((entry[2], barrier.checkpoint_id))
+    if barrier.flags & UNALIGNED_FLAG:
+        history.tasks[entry[2]].unaligned.add(barrier.checkpoint_id)
+        history.overtaking = True
+
+
+def _overtake(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.overtaking = True
 
 
 def _trigger(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -518,8 +550,10 @@ def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"), _nothing
+        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"),
+        _nothing,
     ),
+    ">overtake": _overtake,
     "end": _end,
     "ignore": _ignore,
     "block": _block,

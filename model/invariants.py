@@ -6,7 +6,8 @@ section 2)::
     sent by u before its cut  ==  received by v before its cut  +  recorded as in flight
 
 Too little on the left is an orphan message: taken before the cut, sent after. Too much is a lost one: sent before the
-cut, taken after, and not recorded. Aligned checkpoints record nothing, so both sides must be the same events.
+cut, taken after, and not recorded. Aligned checkpoints record nothing, so both sides must be the same events. An
+unaligned barrier may go ahead of its place, at its sender and at its receiver; the equation is the same.
 
 Each invariant is a generator of violations; `INVARIANTS` names them, `judge` asks them all. Nothing here knows the code
 that made the history: see `model.history` for what is asked of a message. Fast where the history is in order, which is
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from model.history import ChannelHistory, Cut, History, Marked, TaskHistory, kind_of
+from model.history import UNALIGNED_FLAG, ChannelHistory, Cut, History, Marked, TaskHistory, kind_of
 from model.topology import Topology
 
 MOST_TOLD = 20
@@ -112,8 +113,26 @@ class Case:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
         if channel not in self._order:
             given_up = self.history.tasks[self.topology.ends(channel)[1]].given_up
-            self._order[channel] = _out_of_order(self.history.channels[channel], given_up)
+            kept = self.history.channels[channel]
+            sent, applied = self.in_place(channel, kept.sent), self.in_place(channel, kept.applied)
+            self._order[channel] = _out_of_order(sent, applied, kept.ignored, given_up)
         return self._order[channel]
+
+    def in_place(self, channel: str, messages: list[object]) -> list[object]:
+        """`messages` of `channel` without barriers that may go ahead of their place: CUT asks what they passed."""
+        if not self.history.overtaking:
+            return messages
+        task = self.history.tasks[self.topology.ends(channel)[1]]
+        return [
+            message
+            for message in messages
+            if kind_of(message) != "CheckpointBarrier"
+            or not (
+                cast(Marked, message).flags & UNALIGNED_FLAG
+                or cast(Marked, message).checkpoint_id in task.unaligned
+                or cast(Marked, message).checkpoint_id in task.given_up
+            )
+        ]
 
     def when(self, channel: str, message: object) -> int:
         """When `message` first took effect on `channel`."""
@@ -156,12 +175,12 @@ def fifo(case: Case) -> Iterator[Violation]:
     What a source sends is in the order of its sequence.
     """
     for channel, kept in case.history.channels.items():
-        sent, taken = kept.sent, kept.taken
+        sent, taken = case.in_place(channel, kept.sent), case.in_place(channel, kept.taken)
         if taken != sent[: len(taken)]:
             index = next(i for i, m in enumerate(taken) if i >= len(sent) or m != sent[i])
             turn = f"{sent[index]} was next" if index < len(sent) else "nothing more was sent"
             yield Violation("FIFO", f"{taken[index]} was taken from {channel} where {turn}", case.history.end_ns)
-        for message in sent[kept.end :][:1] if kept.end is not None else ():
+        for message in kept.sent[kept.end :][:1] if kept.end is not None else ():
             yield Violation("FIFO", f"{message} was sent on {channel} after the end", case.history.end_ns)
         wrong = case.out_of_order(channel)
         if wrong is not None:
@@ -199,6 +218,7 @@ def once(case: Case) -> Iterator[Violation]:
 def fwd(case: Case) -> Iterator[Violation]:
     """On each output the barrier separates what input before it caused from what input behind it caused.
 
+    Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest.
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
     """
     completed = sorted(case.history.completed)
@@ -208,6 +228,7 @@ def fwd(case: Case) -> Iterator[Violation]:
         inside = dict.fromkeys(case.topology.inputs(name), 0)  # the last barrier that took effect, by input
         outside = dict.fromkeys(case.topology.outputs(name), 0)  # the last barrier sent, by output
         cause, cause_side, cause_channel = cast(object, None), 0, ""
+        unaligned = case.history.tasks[name].unaligned
         for at_ns, verb, _, channel, subject in case.history.tasks[name].steps:
             if verb == "send":
                 kind = kind_of(subject)
@@ -215,7 +236,8 @@ def fwd(case: Case) -> Iterator[Violation]:
                     side = outside[channel]  # type: ignore[index]
                     if side != cause_side and cause is not None:
                         low, high = sorted((side, cause_side))
-                        between = next((n for n in completed if low < n <= high), None)
+                        passes = unaligned if cause_side < side else ()
+                        between = next((n for n in completed if low < n <= high and n not in passes), None)
                         if between is not None:
                             out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
                             reason = (
@@ -224,7 +246,8 @@ def fwd(case: Case) -> Iterator[Violation]:
                             )
                             yield Violation("FWD", reason, at_ns)
                 elif kind == "CheckpointBarrier":
-                    outside[channel] = cast(Marked, subject).checkpoint_id  # type: ignore[index]
+                    # An older one may come later: a newer one, unaligned, overtook it.
+                    outside[channel] = max(outside[channel], cast(Marked, subject).checkpoint_id)  # type: ignore[index]
             elif verb == "deliver" or verb == "end":
                 cause, cause_side, cause_channel = subject, inside[channel], channel  # type: ignore[index, assignment]
             elif verb == "block":
@@ -434,12 +457,13 @@ def _other_state(task: str, kept: Cut, digest: str) -> str:
     )
 
 
-def _out_of_order(kept: ChannelHistory, given_up: set[int]) -> tuple[object, object] | None:
+def _out_of_order(
+    sent: list[object], applied: list[object], without_effect: list[object], given_up: set[int]
+) -> tuple[object, object] | None:
     """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint given up."""
-    sent, applied = kept.sent, kept.applied
     if applied == sent[: len(applied)]:
         return None
-    ignored = Counter(kept.ignored)
+    ignored = Counter(without_effect)
     turn = iter(sent)
     for message in applied:
         for other in turn:

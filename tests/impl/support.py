@@ -27,6 +27,8 @@ from impl import (
     SinkTask,
     SnapshotFailedError,
     SourceTask,
+    UnalignedCheckpointConfig,
+    UnalignedCheckpointer,
     Watermark,
 )
 
@@ -92,6 +94,9 @@ class Recorder:
     def cancel(self, checkpoint_id):
         self.lines.append(f"cancel {checkpoint_id}")
 
+    def record(self, input_id, message, checkpoint_id):
+        self.lines.append(f"record {input_id} {message}")
+
     def hold(self, input_id, message):
         self.lines.append(f"hold {input_id} {message}")
 
@@ -118,6 +123,23 @@ def gate(num_inputs: int = 2, **limits: int) -> tuple[Gate, Recorder]:
     """A gate and its port."""
     port = Recorder()
     return Gate(aligner(num_inputs, **limits), port), port
+
+
+def flagged(checkpoint_id: int) -> CheckpointBarrier:
+    """The unaligned barrier of a checkpoint."""
+    return CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
+
+
+def unaligned(num_inputs: int = 2, is_sink: bool = False, limits=None, **settings) -> UnalignedCheckpointer:
+    """A machine with the default settings, or others; `limits` are the aligner's."""
+    config = BarrierAlignerConfig(num_inputs=num_inputs, **(limits or {}))
+    return UnalignedCheckpointer(config, UnalignedCheckpointConfig(**settings), is_sink=is_sink)
+
+
+def unaligned_gate(num_inputs: int = 2, is_sink: bool = False, limits=None, **settings) -> tuple[Gate, Recorder]:
+    """A gate with such a machine, and its port."""
+    port = Recorder()
+    return Gate(unaligned(num_inputs, is_sink, limits, **settings), port), port
 
 
 class Union:
@@ -204,13 +226,16 @@ class Dataflow:
                 injector = CheckpointBarrierInjector(BarrierInjectorConfig(None, name))
                 self.tasks[name] = SourceTask(name, injector, exchanges, self._teller(name))
             elif outputs[name]:
-                machine = BarrierAligner(BarrierAlignerConfig(**limits))
+                machine = self._machine(BarrierAlignerConfig(**limits), is_sink=False)
                 self.tasks[name] = OperatorTask(name, operator, machine, exchanges, self._teller(name))
             else:
-                machine = BarrierAligner(BarrierAlignerConfig(**limits))
+                machine = self._machine(BarrierAlignerConfig(**limits), is_sink=True)
                 self.tasks[name] = SinkTask(name, operator, machine, self._teller(name))
         self.coordinator = CheckpointCoordinator(config or CoordinatorConfig(None), names, self.sources)
         self.handles = {name: self.tasks[name].injector.coordinator_handle() for name in self.sources}
+
+    def _machine(self, limits: BarrierAlignerConfig, is_sink: bool) -> BarrierAligner:
+        return BarrierAligner(limits)
 
     def _teller(self, name):
         return lambda verb, index, subject: self.journal.append((name, verb, index, subject))
@@ -325,12 +350,74 @@ class Dataflow:
         return [(answer.checkpoint_id, str(answer.reason)) for answer in self.answers if type(answer) is Aborted]
 
 
+class UnalignedDataflow(Dataflow):
+    """The same with tasks that may go unaligned, and a driver that lets barriers overtake, on both sides.
+
+    Half of a channel is the sender's queue, and half the receiver's.
+    """
+
+    def __init__(self, edges: str, settings=None, **options) -> None:
+        self.settings = UnalignedCheckpointConfig(**(settings or {}))
+        super().__init__(edges, **options)
+
+    def _machine(self, limits: BarrierAlignerConfig, is_sink: bool) -> BarrierAligner:
+        return UnalignedCheckpointer(limits, self.settings, is_sink=is_sink)
+
+    def trigger(self) -> None:
+        """As before; the tasks hear of it."""
+        for name in self.tasks:
+            if name not in self.sources:
+                self.tasks[name].gate.note_trigger(self.coordinator._next_id, self.now_ns)
+        super().trigger()
+
+    def push(self) -> bool:
+        """Flagged barriers first: they need no room, and pass the half of the channel that is the sender's."""
+        moved = False
+        for name, channels in self._by_sender().items():
+            task = self.tasks[name]
+            while task.outbox and getattr(task.outbox[0][1], "is_unaligned", False):
+                output, message = task.outbox.popleft()
+                queue = channels[output].queue
+                at = (len(queue) + 1) // 2
+                passed = [queue[place] for place in range(at, len(queue))]
+                queue.insert(at, message)
+                task.capture_overtaken(output, passed, message.checkpoint_id)
+                moved = True
+        return super().push() or moved
+
+    def _report(self) -> bool:
+        """What is passed goes into the report, so barriers leave first."""
+        moved = self.push()
+        return super()._report() or moved
+
+    def step(self, stalled=()) -> bool:
+        """Barriers that are to go ahead do so first, also where the outbox is not empty."""
+        moved = False
+        for name in self.sources:  # also one that is held back polls
+            moved |= name not in stalled and self.tasks[name].poll(self.now_ns) is not None
+        for channel in self.channels:
+            task = self.tasks[channel.receiver]
+            if channel.receiver in stalled or (channel.sender, channel.receiver) in stalled:
+                continue
+            for at, message in enumerate(channel.queue):
+                if type(message) is CheckpointBarrier and task.gate.wants_overtaking(
+                    channel.input_id, message, self.now_ns
+                ):
+                    del channel.queue[at]
+                    ahead = [other for place, other in enumerate(channel.queue) if place < at]
+                    assert task.offer_overtaking(channel.input_id, message, ahead, self.now_ns)
+                    moved = True
+                    break
+        return super().step(stalled) or moved
+
+
 __all__ = [
     "END",
     "ROOMY",
     "Dataflow",
     "Join",
     "Recorder",
+    "UnalignedDataflow",
     "Union",
     "Watermark",
     "aligner",
@@ -338,5 +425,8 @@ __all__ = [
     "cancel",
     "drain",
     "event",
+    "flagged",
     "gate",
+    "unaligned",
+    "unaligned_gate",
 ]

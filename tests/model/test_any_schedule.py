@@ -14,7 +14,7 @@ from impl.task import OperatorTask
 from model.history import COORDINATOR, Entry
 from model.topology import Topology
 from model.trace import head_of, read, write
-from tests.model.toy import World, judge_entries, topology_named
+from tests.model.toy import UnalignedWorld, World, judge_entries, topology_named
 
 GRAPHS = (
     "a->s",
@@ -72,6 +72,32 @@ def test_any_schedule_holds(
     assert (entries, write(entries, head)) == (world.entries, text)
 
 
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    topology=topologies(),
+    chance=st.randoms(use_true_random=False),
+    events=st.integers(1, 8),
+    checkpoints=st.integers(1, 4),
+    aborts=st.integers(0, 2),
+    capacity=st.integers(1, 4),
+    most=st.integers(1, 4),
+    most_bytes=st.sampled_from((3, 1000)),
+    flagged=st.booleans(),
+    threshold_ms=st.sampled_from((0, 3, 10, 10**6)),
+    most_in_flight=st.sampled_from((3, 1000)),
+    some_align=st.booleans(),
+)
+def test_any_schedule_with_overtaking_holds(topology: Topology, chance: random.Random, **options: int) -> None:
+    """There would be an order of moves in which an unaligned checkpoint loses or doubles what was in flight."""
+    names = {"most": "most_held", "most_bytes": "most_held_bytes"}
+    world = UnalignedWorld(topology, chance.randrange, **{names.get(n, n): o for n, o in options.items()}).run()
+    verdict = world.verdict()
+    assert verdict.verdict == "holds", verdict.violations[0]
+    assert not any(world.channels.values())
+    head, entries = read(write(world.entries, head_of(topology)))
+    assert entries == world.entries
+
+
 def sound(seed: int, world: type[World] = World, graph: int | None = None, **options: int) -> World:
     """A run of one of the graphs, that nobody aborts."""
     chance = random.Random(seed)
@@ -86,6 +112,19 @@ def test_schedules_see_everything_happen() -> None:
     seen = Counter(entry[1] for run in runs for entry in run.entries)
     for verb in ("completed", "aborted", "hold", "ignore", "cancel", "decline", "end", "snapshot", ">push", ">release"):
         assert seen[verb] > 0, verb
+
+
+def test_schedules_see_barriers_overtake() -> None:
+    """A world in which no barrier passes anything, or nothing is recorded, would hold for nothing."""
+    options = {"graph": JOIN, "events": 8, "checkpoints": 3, "capacity": 4}
+    runs = [
+        sound(seed, UnalignedWorld, **options, flagged=seed % 2, aborts=seed % 3, threshold_ms=5) for seed in range(30)
+    ]
+    seen = Counter(entry[1] for run in runs for entry in run.entries)
+    for verb in ("completed", "capture", ">overtake", ">expire", "hold", ">release", "ignore", ">push"):
+        assert seen[verb] > 0, verb
+    recorded_by = {entry[2] in run.left for run in runs for entry in run.entries if entry[1] == "capture"}
+    assert recorded_by == {True, False}  # by sources and by the join
 
 
 # Changed journals.
@@ -120,6 +159,19 @@ def test_a_changed_journal_is_seen(seed: int) -> None:
     for change, entries in changed(world.entries):
         verdict = judge_entries(entries, world.topology, world.limits, world)
         assert verdict.verdict == "broken", change
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_changed_record_is_seen(seed: int) -> None:
+    """What was in flight could be lost, doubled or reordered in the record, and the verdict would hold."""
+    world = sound(seed, UnalignedWorld, events=8, capacity=4)
+    assert world.verdict().verdict == "holds"
+    completed = {entry[4] for entry in world.entries if entry[1] == "completed"}
+    for at, entry in enumerate(world.entries):
+        if entry[1] == "capture" and entry[4][0] in completed:
+            for copies in (0, 2):
+                entries = world.entries[:at] + [entry] * copies + world.entries[at + 1 :]
+                assert judge_entries(entries, world.topology, world.limits, world).verdict == "broken", entry
 
 
 # Bent protocols: each with the invariant that must see it, sooner or later.
@@ -216,7 +268,7 @@ class CompletesEarly(World):
     """The first acknowledgement is enough (P-13)."""
 
     def hear(self, name: str) -> None:
-        checkpoint_id = self.reports[name][0].checkpoint_id
+        checkpoint_id = getattr(self.reports[name][0], "checkpoint_id", 0)
         super().hear(name)
         if checkpoint_id in self.coordinator.pending:
             self.note("completed", COORDINATOR, None, checkpoint_id)
@@ -259,7 +311,53 @@ class HoldsWithoutLimit(World):
             self.limits = limits
 
 
+class PassesUnrecorded(UnalignedWorld):
+    """The barrier overtakes what is in the channel, and nobody records that (P-16)."""
+
+    def overtake(self, name: str, index: int) -> None:
+        queue, at = self.channels[self.topology.inputs(name)[index]], len(self.passed(name, index) or [])
+        queue.rotate(-at)
+        self.passed = lambda *of: []
+        super().overtake(name, index)
+        del self.passed
+        queue.rotate(at)
+
+
+class ReadsTheChannelOnce(UnalignedWorld):
+    """What comes in after the snapshot and before the barrier is not recorded (U-04)."""
+
+    def note(self, verb: str, node: str, channel: str | None, subject: object) -> None:
+        before = next((entry[1] for entry in reversed(self.entries) if entry[1] != "capture"), "")
+        if verb != "capture" or before != "take":
+            super().note(verb, node, channel, subject)
+
+
+class RecordsPastTheBarrier(UnalignedWorld):
+    """What is queued is recorded, also behind the barrier (U-05)."""
+
+    def overtake(self, name: str, index: int) -> None:
+        queue = self.channels[self.topology.inputs(name)[index]]
+        barrier = queue[len(self.passed(name, index) or [])]
+        queue.remove(barrier)
+        queue.append(barrier)
+        self.passed = lambda *of: list(queue)[:-1]
+        super().overtake(name, index)
+        del self.passed
+
+
+class LeavesTheOutboxUnrecorded(UnalignedWorld):
+    """The barrier goes ahead of the outbox, which is nobody's state."""
+
+    def note(self, verb: str, node: str, channel: str | None, subject: object) -> None:
+        if verb != "capture" or self.topology.ends(channel)[0] != node:
+            super().note(verb, node, channel, subject)
+
+
 BENT = [
+    (PassesUnrecorded, {"CUT"}),
+    (ReadsTheChannelOnce, {"CUT"}),
+    (RecordsPastTheBarrier, {"CUT"}),
+    (LeavesTheOutboxUnrecorded, {"CUT"}),
     (DrainsFirst, {"FWD", "CUT"}),
     (WatermarkOvertakes, {"WM"}),
     (PromisesTheMost, {"WM"}),
@@ -280,8 +378,9 @@ def test_a_bent_protocol_is_seen(bent: type[World] | type[OperatorTask], invaria
     """A known defect of the documents would pass; or the sound protocol would fail under the same schedules."""
     world = bent if issubclass(bent, World) else type(bent.__name__, (World,), {"task_class": bent})
     options = {"graph": JOIN, "events": 8, "checkpoints": 3, "most_held": 2}
+    like = UnalignedWorld if issubclass(world, UnalignedWorld) else World
     broken: Counter[str] = Counter()
     for seed in range(40):
-        assert sound(seed, **options).verdict().verdict == "holds"
+        assert sound(seed, like, **options).verdict().verdict == "holds"
         broken.update({violation.invariant for violation in sound(seed, world, **options).verdict().violations})
     assert invariants <= broken.keys(), broken

@@ -43,7 +43,7 @@ def entries(draw: st.DrawFn) -> Entry:
     who, where, what = (MOVES | EFFECTS)[verb].split(": ")[0].split(", ", 2)
     sender, receiver = draw(names), draw(names)
     channel = f"{sender}->{receiver}" if where == "channel" else None
-    node = COORDINATOR if who == "coordinator" else receiver if verb == ">deliver" else sender
+    node = COORDINATOR if who == "coordinator" else receiver if verb in (">deliver", ">overtake") else sender
     return draw(st.integers(0, 10**15)), verb, node, channel, draw(SUBJECTS[what])
 
 

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
 from impl.coordinator import Aborted, AbortTask, CheckpointCoordinator, Completed, CoordinatorConfig, Inject
-from impl.messages import Event
+from impl.messages import CheckpointBarrier, Event, Watermark
 from impl.reasons import Reason
 from impl.task import Acknowledge, OperatorTask, OutputExchange, SourceTask
+from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.history import COORDINATOR, Entry, History
 from model.invariants import Limits, Verdict, judge
 from model.operators import Kind, make, refolding
 from model.topology import Topology
 
 NS_PER_MOVE = 1_000_000
+FINISHED = "finished"
 KINDS = {"map": "map", "flat": "flat_map", "keep": "filter", "sum": "aggregate", "win": "window", "join": "join"}
 
 
@@ -67,6 +70,7 @@ class World:
         self.reports: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.orders: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.in_hand: dict[str, tuple] = {}
+        self.over: set[str] = set()
         self.coordinator = CheckpointCoordinator(
             CoordinatorConfig(interval_ns=None, max_concurrent=checkpoints or 1, tolerable_failures=checkpoints),
             topology.tasks,
@@ -157,7 +161,6 @@ class World:
         """A source ends."""
         self.note(">finish", name, None, None)
         self.tasks[name].end()
-        self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def deliver(self, name: str, index: int) -> None:
@@ -177,8 +180,6 @@ class World:
         task = self.tasks[name]
         if not task.offer(index, message, self.now):
             self.in_hand[name] = (index, message)
-        if task.finished:
-            self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def release(self, name: str) -> None:
@@ -189,8 +190,6 @@ class World:
             task.release_next(self.now)
         else:
             self.offer(name, *self.in_hand.pop(name))
-        if task.finished:
-            self.carry_out(self.coordinator.finished(name, self.now))
         self.settle(name)
 
     def push(self, name: str) -> None:
@@ -201,6 +200,9 @@ class World:
     def hear(self, name: str) -> None:
         """A report reaches the coordinator."""
         report = self.reports[name].popleft()
+        if report is FINISHED:
+            self.carry_out(self.coordinator.finished(name, self.now))
+            return
         acknowledges = type(report) is Acknowledge
         self.note(">ack" if acknowledges else ">decline", name, None, report.checkpoint_id)
         answer = self.coordinator.acknowledge if acknowledges else self.coordinator.decline
@@ -240,6 +242,13 @@ class World:
             self.note("send", name, channel, message)
         self.reports[name].extend(task.reports)
         task.reports.clear()
+        self.tell_the_end(name)
+
+    def tell_the_end(self, name: str) -> None:
+        """That a task has finished reaches the coordinator behind its reports, or it would stand for one of them."""
+        if self.tasks[name].finished and not self.tasks[name].reports and name not in self.over:
+            self.over.add(name)
+            self.reports[name].append(FINISHED)
 
     def carry_out(self, actions: tuple) -> None:
         """What the coordinator wants."""
@@ -258,11 +267,7 @@ class World:
 
     def _task(self, name: str) -> SourceTask | OperatorTask:
         exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in self.topology.output_groups(name)]
-        inputs = self.topology.inputs(name)
-
-        def tell(verb: str, index: int, subject: object) -> None:
-            self.note(verb, name, inputs[index] if index >= 0 else None, subject)
-
+        inputs, tell = self.topology.inputs(name), self._tell(name)
         if not inputs:
             return SourceTask(name, exchanges=exchanges, tell=tell)
         config = BarrierAlignerConfig(
@@ -270,7 +275,18 @@ class World:
             max_buffer_per_input=self.limits.max_buffer_per_input or 1,
             max_buffer_memory_bytes=self.limits.max_buffer_memory_bytes or 1,
         )
-        return self.task_class(name, self.operator(name), BarrierAligner(config), exchanges, tell)
+        return self.task_class(name, self.operator(name), self._aligner(name, config), exchanges, tell)
+
+    def _aligner(self, name: str, config: BarrierAlignerConfig) -> BarrierAligner:
+        return BarrierAligner(config)
+
+    def _tell(self, name: str) -> Callable[[str, int, object], None]:
+        inputs = self.topology.inputs(name)
+
+        def tell(verb: str, index: int, subject: object) -> None:
+            self.note(verb, name, inputs[index] if index >= 0 else None, subject)
+
+        return tell
 
 
 def judge_entries(
@@ -278,3 +294,141 @@ def judge_entries(
 ) -> Verdict:
     """What the invariants say of a journal that came from `world`, changed or not."""
     return judge(History.of(entries, topology), topology, limits, refolding(topology, world.operator), cut_off)
+
+
+class UnalignedWorld(World):
+    """The same with barriers that may go ahead of their place.
+
+    A flagged barrier leaves ahead of the outbox, and passes as much of the last that is in the channel as chance will;
+    its receiver takes it ahead of the rest when it wants to, outbox or not. It needs no room in a channel: a task that
+    aligns may block the very input for whose room the barrier that it waits for waits. A report waits for its barrier.
+
+    Parameters
+    ----------
+    flagged : bool
+        Whether the coordinator asks for unaligned checkpoints.
+    threshold_ms : int
+        After so many moves a task switches.
+    most_in_flight : int
+        Bytes that a task may record.
+    some_align : bool
+        Whether some tasks cannot go unaligned, as chance will. (Sinks never can.)
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        choose: Callable[[int], int],
+        *arguments: int,
+        flagged: bool = True,
+        threshold_ms: int = 20,
+        most_in_flight: int = 1000,
+        some_align: bool = False,
+        **options: int,
+    ) -> None:
+        self.threshold_ns, self.most_in_flight, self.some_align = threshold_ms * NS_PER_MOVE, most_in_flight, some_align
+        super().__init__(topology, choose, *arguments, **options)
+        self.coordinator.config = replace(self.coordinator.config, unaligned=flagged)
+        capacity = dict.fromkeys(topology.channels, self.capacity + self.checkpoints)  # barriers need no room
+        self.limits = replace(self.limits, channel_capacity=capacity)
+
+    def moves(self) -> list[Callable[[], None]]:
+        moves = super().moves()
+        for name, task in self.tasks.items():
+            if name not in self.left and not task.finished:
+                for index in range(len(self.topology.inputs(name))):
+                    if self.passed(name, index) is not None:
+                        moves.append(lambda name=name, index=index: self.overtake(name, index))
+                due_ns = task.next_deadline_ns()
+                if due_ns is not None and due_ns <= self.now:
+                    moves.append(lambda name=name: self.lapse(name))
+        return moves
+
+    def deliver(self, name: str, index: int) -> None:
+        channel, task = self.topology.inputs(name)[index], self.tasks[name]
+        self.note(">deliver", name, channel, None)
+        taken, message = len(self.entries), self.channels[channel].popleft()
+        self.note("take", name, channel, message)
+        if not task.offer(index, message, self.now):  # it has never left, and other inputs may go on
+            del self.entries[taken]
+            self.channels[channel].appendleft(message)
+        self.settle(name)
+
+    def passed(self, name: str, index: int) -> list | None:
+        """What is ahead of the first barrier in the channel that is to go ahead now; None if there is none."""
+        queue = self.channels[self.topology.inputs(name)[index]]
+        for at, message in enumerate(queue):
+            if type(message) is CheckpointBarrier and self.tasks[name].gate.wants_overtaking(index, message, self.now):
+                return list(queue)[:at]
+        return None
+
+    def overtake(self, name: str, index: int) -> None:
+        """A task takes the first barrier of a channel ahead of its place."""
+        channel, ahead = self.topology.inputs(name)[index], self.passed(name, index)
+        barrier = self.channels[channel][len(ahead)]
+        self.note(">overtake", name, channel, None)
+        del self.channels[channel][len(ahead)]
+        self.note("take", name, channel, barrier)
+        assert self.tasks[name].offer_overtaking(index, barrier, ahead, self.now)
+        self.settle(name)
+
+    def lapse(self, name: str) -> None:
+        """A deadline of a task passes."""
+        self.note(">expire", name, None, None)
+        self.tasks[name].on_time(self.now)
+        self.settle(name)
+
+    def carry_out(self, actions: tuple) -> None:
+        for action in actions:
+            if type(action) is Inject:
+                for name, task in self.tasks.items():
+                    if name not in self.left:
+                        task.gate.note_trigger(action.command.checkpoint_id, self.now)
+        super().carry_out(actions)
+
+    def has_room(self, name: str) -> bool:
+        message = self.tasks[name].outbox[0][1]
+        return (type(message) is CheckpointBarrier and message.is_unaligned) or super().has_room(name)
+
+    def settle(self, name: str) -> None:
+        task = self.tasks[name]
+        while task.outbox and self.has_room(name):
+            index, message = task.outbox.popleft()
+            channel = self.topology.outputs(name)[index]
+            self.note("send", name, channel, message)
+            self.enter(name, index, channel, message)
+        leaving = {message for _, message in task.outbox if type(message) is CheckpointBarrier and message.is_unaligned}
+        waiting = {barrier.checkpoint_id for barrier in leaving}
+        self.reports[name].extend(report for report in task.reports if report.checkpoint_id not in waiting)
+        task.reports[:] = [report for report in task.reports if report.checkpoint_id in waiting]
+        self.tell_the_end(name)
+
+    def enter(self, name: str, index: int, channel: str, message: object) -> None:
+        """A message enters a channel: at the end, or a flagged barrier ahead of some of the last events there."""
+        queue = self.channels[channel]
+        if type(message) is not CheckpointBarrier or not message.is_unaligned:
+            queue.append(message)
+            return
+        most = 0
+        while most < len(queue) and type(queue[-1 - most]) in (Event, Watermark):
+            most += 1
+        at = len(queue) - self.choose(most + 1)
+        passed = list(queue)[at:]
+        queue.insert(at, message)
+        self.tasks[name].capture_overtaken(index, passed, message.checkpoint_id)
+
+    def _tell(self, name: str) -> Callable[[str, int, object], None]:
+        tell, outputs = super()._tell(name), self.topology.outputs(name)
+
+        def tell_outputs_too(verb: str, index: int, subject: object) -> None:
+            if verb == "capture_output":
+                self.note("capture", name, outputs[index], subject)
+            else:
+                tell(verb, index, subject)
+
+        return tell_outputs_too
+
+    def _aligner(self, name: str, config: BarrierAlignerConfig) -> BarrierAligner:
+        enabled = not self.some_align or self.choose(3) > 0
+        unaligned = UnalignedCheckpointConfig(enabled, self.threshold_ns, self.most_in_flight)
+        return UnalignedCheckpointer(config, unaligned, is_sink=not self.topology.outputs(name))
