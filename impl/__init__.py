@@ -1,6 +1,6 @@
 """The real protocols: small machines that are told messages and times, and answer with actions.
 
-No clock, no thread, no I/O, no chance. Standard library only.
+No clock, no thread, no chance, and no I/O but in `impl.store`. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,19 +17,28 @@ from impl.coordinator import (
     PendingCheckpoint,
     Refused,
 )
+from impl.encoding import decode, encode
 from impl.errors import (
+    AttemptError,
     BarrierError,
     CheckpointIdError,
     ClosedInputError,
+    CompletedError,
     ContractError,
+    DamagedError,
     EpochError,
     InputCountError,
     InputIndexError,
     LimitError,
+    NotCompleteError,
     NotTriggeredError,
+    NoUsableCheckpointError,
+    PlainValueError,
     RegressingIdError,
     SequenceError,
     SnapshotFailedError,
+    StoreError,
+    StoreFailedError,
     UnknownMessageError,
     UnknownTaskError,
 )
@@ -59,6 +68,8 @@ from impl.messages import (
     size_of,
 )
 from impl.reasons import REASONS, Reason
+from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
+from impl.store import DirectoryStore, Files, MemoryStore, RealFiles, SnapshotStore, Unusable, Usable
 from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
 
 __all__ = [
@@ -66,6 +77,7 @@ __all__ = [
     "Aborted",
     "Acknowledge",
     "AlignmentAction",
+    "AttemptError",
     "BarrierAligner",
     "BarrierAlignerConfig",
     "BarrierAlignerMetrics",
@@ -73,6 +85,7 @@ __all__ = [
     "BarrierInjectorConfig",
     "BarrierInjectorHandle",
     "CancelBarrier",
+    "Checkpoint",
     "CheckpointBarrier",
     "CheckpointBarrierInjector",
     "CheckpointCoordinator",
@@ -80,15 +93,21 @@ __all__ = [
     "CheckpointRequest",
     "ClosedInputError",
     "Completed",
+    "CompletedError",
     "ContractError",
     "CoordinatorConfig",
+    "DamagedError",
     "Decline",
+    "DirectoryStore",
     "EndOfInput",
     "EpochError",
     "Event",
+    "Files",
     "Gate",
     "GatePort",
     "Ignored",
+    "InFlight",
+    "InFlightFile",
     "Inject",
     "InjectBarrierCommand",
     "InjectOutcome",
@@ -96,27 +115,43 @@ __all__ = [
     "InputCountError",
     "InputIndexError",
     "LimitError",
+    "Manifest",
+    "MemoryStore",
+    "NoUsableCheckpointError",
+    "NotCompleteError",
     "NotTriggeredError",
     "Operator",
     "OperatorTask",
     "OutputExchange",
     "PackedBarrierCmd",
+    "Part",
     "PendingCheckpoint",
+    "PlainValueError",
     "REASONS",
+    "RealFiles",
     "Reason",
     "Refused",
     "RegressingIdError",
     "SequenceError",
     "SinkTask",
     "SnapshotFailedError",
+    "SnapshotStore",
     "SourceTask",
+    "StoreError",
+    "StoreFailedError",
+    "StoredFile",
     "StreamMessage",
     "Task",
+    "TaskSnapshot",
     "UnknownMessageError",
     "UnknownTaskError",
+    "Unusable",
+    "Usable",
     "Watermark",
     "as_barrier",
+    "decode",
     "digest",
+    "encode",
     "is_barrier",
     "is_event",
     "is_watermark",
