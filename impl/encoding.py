@@ -28,7 +28,7 @@ _I64 = Struct("<q")
 _F64 = Struct("<d")
 _U32 = Struct("<I")
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_EVENT_FIELDS = ("source", "sequence", "part", "key", "value", "timestamp_ms", "size_bytes")
+_EVENT_TYPES = {(str, int, int, key, int, int) for key in (int, str)}  # of all fields but the value
 
 
 def encode(value: object) -> bytes:
@@ -107,7 +107,16 @@ def _put(value: object, put: Callable[[bytes], None], depth: int) -> None:
 def _put_message(value: object, put: Callable[[bytes], None], depth: int) -> None:
     if type(value) is Event:
         put(b"E")
-        _put(tuple(getattr(value, field) for field in _EVENT_FIELDS), put, depth)
+        fields = (
+            value.source,
+            value.sequence,
+            value.part,
+            value.key,
+            value.value,
+            value.timestamp_ms,
+            value.size_bytes,
+        )
+        _put(fields, put, depth)
     elif type(value) is Watermark:
         put(b"W")
         _put(value.timestamp_ms, put, depth)
@@ -141,23 +150,24 @@ class _Reader:
         """An error that names the place."""
         return DamagedError(self.name, f"{found} at byte {self.at}", allowed)
 
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
+    def past(self, size: int) -> int:
+        """Where the next `size` bytes end: they are there."""
         end = self.at + size
         if end > len(self.data):
             raise self.damaged(f"{size} bytes announced", f"the {len(self.data) - self.at} that are left")
-        taken = self.data[self.at : end]
-        self.at = end
-        return taken
+        return end
 
     def value(self, depth: int) -> object:
         """The next value."""
-        tag = self.take(1)
+        begin = self.at + 1
+        tag = self.data[self.at : self.past(1)]
+        self.at = begin
         if tag == b"i":
-            return _I64.unpack(self.take(8))[0]
+            self.at = self.past(8)
+            return _I64.unpack_from(self.data, begin)[0]
         if tag == b"s":
             try:
-                return self._sized().decode("utf-8", "surrogatepass")
+                return str(self._sized(), "utf-8", "surrogatepass")
             except UnicodeDecodeError as error:
                 raise self.damaged("text that is not UTF-8", "UTF-8") from error
         if tag == b"(":
@@ -169,14 +179,24 @@ class _Reader:
         if tag == b"b":
             return self._sized()
         if tag == b"f":
-            return _F64.unpack(self.take(8))[0]
+            self.at = self.past(8)
+            return _F64.unpack_from(self.data, begin)[0]
         return self._number() if tag == b"I" else self._message(tag, depth)
 
+    def _u32(self) -> int:
+        begin = self.at
+        self.at = self.past(4)
+        size: int = _U32.unpack_from(self.data, begin)[0]
+        return size
+
     def _sized(self) -> bytes:
-        return self.take(_U32.unpack(self.take(4))[0])
+        size = self._u32()
+        begin = self.at
+        self.at = self.past(size)
+        return self.data[begin : self.at]
 
     def _items(self, depth: int) -> tuple[object, ...]:
-        count: int = _U32.unpack(self.take(4))[0]
+        count = self._u32()
         left = len(self.data) - self.at
         if count > left:
             raise self.damaged(f"{count} items announced", f"at most one in each of the {left} bytes that are left")
@@ -201,7 +221,8 @@ class _Reader:
             return EndOfInput()
         try:
             if tag == b"B":
-                return CheckpointBarrier.from_bytes(self.take(BARRIER_BYTES))
+                begin, self.at = self.at, self.past(BARRIER_BYTES)
+                return CheckpointBarrier.from_bytes(self.data[begin : self.at])
             if tag in (b"W", b"C") and following in (b"i", b"I"):
                 number = self.value(depth)
                 assert type(number) is int
@@ -211,15 +232,7 @@ class _Reader:
         raise self.damaged(f"tag {tag!r} before {following!r}", "a value or a message")
 
     def _event(self, depth: int) -> Event:
-        match self.value(depth):
-            case (
-                str() as source,
-                int() as sequence,
-                int() as part,
-                int() | str() as key,
-                value,
-                int() as timestamp_ms,
-                int() as size_bytes,
-            ) if bool not in map(type, (sequence, part, key, timestamp_ms, size_bytes)):
-                return Event(source, sequence, part, key, value, timestamp_ms, size_bytes)
-        raise self.damaged("an event of other fields", f"{', '.join(_EVENT_FIELDS)}, each of its type")
+        fields = self.value(depth)
+        if type(fields) is tuple and tuple(map(type, fields[:4] + fields[5:])) in _EVENT_TYPES:
+            return Event(*fields)
+        raise self.damaged("an event of other fields", "source, sequence, part, key, value, timestamp_ms, size_bytes")

@@ -272,8 +272,16 @@ def files_of(snapshot: TaskSnapshot) -> tuple[Part, dict[str, bytes]]:
     return Part(*here, snapshot.position, state, tuple(entries)), files
 
 
-def snapshot_of(part: Part, files: dict[str, bytes]) -> TaskSnapshot:
+def snapshot_of(part: Part, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
     """The snapshot that `files_of` took apart.
+
+    Parameters
+    ----------
+    part : Part
+    files : dict of str to bytes
+        By path.
+    folder : str
+        What an error puts before a path.
 
     Raises
     ------
@@ -281,25 +289,28 @@ def snapshot_of(part: Part, files: dict[str, bytes]) -> TaskSnapshot:
         If a file is not, byte for byte, the one that `part` speaks of.
     """
     for file in (part.state, *(entry.file for entry in part.in_flight)):
-        _same_file(file, files[file.path])
-    state = decode_state(files[part.state.path], part.subtask, part.state.path)
+        _same_file(file, files[file.path], folder)
+    state = decode_state(files[part.state.path], part.subtask, folder + part.state.path)
     records: tuple[list[InFlight], list[InFlight]] = ([], [])
     for entry in part.in_flight:
-        record = decode_in_flight(files[entry.file.path], part.subtask, entry.is_output, entry.file.path)
+        path = folder + entry.file.path
+        record = decode_in_flight(files[entry.file.path], part.subtask, entry.is_output, path)
         if (record.channel, len(record.events)) != (entry.channel, entry.event_count):
             found = f"channel {record.channel} with {len(record.events)} events"
-            raise DamagedError(entry.file.path, found, f"channel {entry.channel} with {entry.event_count} events")
+            raise DamagedError(path, found, f"channel {entry.channel} with {entry.event_count} events")
         records[entry.is_output].append(record)
     return TaskSnapshot(part.operator_id, part.subtask, state, part.position, tuple(records[0]), tuple(records[1]))
 
 
-def _same_file(file: StoredFile, data: bytes) -> None:
+def _same_file(file: StoredFile, data: bytes, folder: str) -> None:
     if len(data) != file.size_bytes:
         more = "or more " if len(data) > file.size_bytes else ""
-        raise DamagedError(file.path, f"{len(data)} {more}bytes", f"{file.size_bytes} bytes, as in the manifest")
-    if data[-CHECKSUM_BYTES:].hex() != file.checksum:
-        found = f"the checksum {data[-CHECKSUM_BYTES:].hex()}"
-        raise DamagedError(file.path, found, f"{file.checksum}, as in the manifest")
+        raise DamagedError(
+            folder + file.path, f"{len(data)} {more}bytes", f"{file.size_bytes} bytes, as in the manifest"
+        )
+    checksum = data[-CHECKSUM_BYTES:].hex()
+    if checksum != file.checksum:
+        raise DamagedError(folder + file.path, f"the checksum {checksum}", f"{file.checksum}, as in the manifest")
 
 
 # One file.
@@ -333,10 +344,9 @@ def encode_in_flight(subtask: int, record: InFlight, is_output: bool = False) ->
     sizes = list(map(len, events))
     if sizes and max(sizes) > MAX_U32:
         raise LimitError("the size of an event", max(sizes), f"at most {MAX_U32} bytes")
-    content = chain(
-        (_CHANNEL.pack(record.channel, len(events)),),
-        chain.from_iterable(zip(map(_U32.pack, sizes), events, strict=True)),
-    )
+    prefixes = {size: _U32.pack(size) for size in set(sizes)}  # there are few: packing each event's costs as much again
+    prefixed = chain.from_iterable(zip(map(prefixes.__getitem__, sizes), events, strict=True))
+    content = chain((_CHANNEL.pack(record.channel, len(events)),), prefixed)
     size = _CHANNEL.size + _U32.size * len(events) + sum(sizes)
     return _framed(OUTPUT_MAGIC if is_output else INPUT_MAGIC, subtask, size, content)
 
@@ -371,7 +381,7 @@ def decode_in_flight(data: bytes, subtask: int, is_output: bool = False, path: s
 
 def _framed(magic: bytes, subtask: int, size: int, content: Iterable[bytes]) -> bytes:
     length = _FRAME.size + size + CHECKSUM_BYTES
-    body = b"".join((_FRAME.pack(magic, subtask, VERSION, length), *content))
+    body = b"".join(chain((_FRAME.pack(magic, subtask, VERSION, length),), content))
     return body + blake2b(body, digest_size=CHECKSUM_BYTES).digest()
 
 

@@ -308,7 +308,7 @@ class SnapshotStore:
         for part in manifest.parts:
             files: tuple[StoredFile, ...] = (part.state, *(entry.file for entry in part.in_flight))
             read = {file.path: self._read_whole(checkpoint_id, file.path, file.size_bytes) for file in files}
-            snapshots.append(snapshot_of(part, read))
+            snapshots.append(snapshot_of(part, read, self._name(checkpoint_id, "")))
         return Checkpoint(manifest, tuple(snapshots))
 
     def _read_whole(self, checkpoint_id: int, path: str, most: int) -> bytes:
@@ -563,7 +563,14 @@ class DirectoryStore(SnapshotStore):
             self._disk.flush_folder(folder)
 
     def _published(self) -> list[int]:
-        return [checkpoint_id for checkpoint_id in self._ids() if self._may_be_complete(checkpoint_id)]
+        # Retention may run meanwhile, and removes one only when a newer one is complete. So the oldest is looked at
+        # first, and all again if one was begun: else all that was listed could be gone, and its successor not listed.
+        ids = sorted(self._ids())
+        while True:
+            published = [checkpoint_id for checkpoint_id in ids if self._may_be_complete(checkpoint_id)]
+            before, ids = ids, sorted(self._ids())
+            if ids[-1:] == before[-1:]:
+                return published
 
     def _may_be_complete(self, checkpoint_id: int) -> bool:
         try:
