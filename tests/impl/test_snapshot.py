@@ -196,17 +196,32 @@ def test_no_neighbour_of_a_manifest_passes_for_it() -> None:
             with pytest.raises(DamagedError, match=r"^manifest: "):
                 decode_manifest(good[:at] + bytes([other]) + good[at + 1 :])
     for size in range(len(good)):
-        with pytest.raises(DamagedError):
+        with pytest.raises(DamagedError, match="bytes with another checksum"):
             decode_manifest(good[:size])
     for more in (b" ", b"\n", b"\0", b"{}", good):
-        with pytest.raises(DamagedError):
+        with pytest.raises(DamagedError, match="bytes with another checksum"):
             decode_manifest(good + more)
+
+
+def test_a_manifest_has_a_limit_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that can be written could not be read, or a damaged one would fill the memory."""
+    good = encode_manifest(manifest())
+    monkeypatch.setattr("impl.manifest.MAX_MANIFEST_BYTES", len(good))
+    assert decode_manifest(encode_manifest(manifest())) == manifest()
+    monkeypatch.setattr("impl.manifest.MAX_MANIFEST_BYTES", len(good) - 1)
+    with pytest.raises(LimitError, match="the size of a manifest"):
+        encode_manifest(manifest())
+    with pytest.raises(DamagedError, match="what a manifest can have"):
+        decode_manifest(good)
 
 
 @pytest.mark.parametrize(
     ("found", "data", "subtask", "is_output"),
     [
-        ("30 bytes", RECORD_FILE[:30], 3, False),
+        ("30 bytes; allowed: at least 40", RECORD_FILE[:30], 3, False),
+        ("62 bytes; allowed: 63 bytes, as the file says itself", RECORD_FILE[:-1], 3, False),
+        ("64 bytes; allowed: 63 bytes, as the file says itself", sealed(RECORD_FILE[:-16] + b"x"), 3, False),
+        ("bytes with the checksum ", RECORD_FILE[:-1] + b"x", 3, False),
         ("it begins with b'BLSTATE", STATE_FILE, 3, False),
         ("it begins with b'BLINFLT", RECORD_FILE, 3, True),
         ("subtask 3", RECORD_FILE, 4, False),
@@ -216,12 +231,13 @@ def test_no_neighbour_of_a_manifest_passes_for_it() -> None:
         ("an event of 9 bytes announced", in_flight(struct.pack("<IQI", 0, 1, 9)), 3, False),
         ("1 bytes behind the last event", in_flight(struct.pack("<IQ", 0, 0) + b"x"), 3, False),
     ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
 def test_the_error_says_what_was_found(found: str, data: bytes, subtask: int, is_output: bool) -> None:
     """Whoever must repair a damaged store would not know where to look."""
     with pytest.raises(DamagedError) as caught:
         decode_in_flight(data, subtask, is_output)
-    assert caught.value.came.startswith(f"in-flight file: {found}")
+    assert str(caught.value).startswith(f"in-flight file: {found}")
 
 
 def test_a_whole_file_from_elsewhere_is_found_out() -> None:

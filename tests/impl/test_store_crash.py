@@ -138,6 +138,17 @@ def test_a_part_is_durable_when_its_task_may_acknowledge() -> None:
             assert len(left.content(f"job/store/checkpoint-2/{file.path}")) == file.size_bytes
 
 
+def test_an_id_is_used_up_by_a_crash() -> None:
+    """The next process would give a checkpoint the id of a failed one (protocol rule 2)."""
+    disk = disk_with(1)
+    DirectoryStore("job/store", disk).begin(2)
+    store = DirectoryStore("job/store", disk.after_crash(FATES[0]))
+    assert store.highest_id() == 2
+    store.begin(3)
+    store.complete(Manifest(3, 3, False, ()))
+    assert store.completed() == (3, 1)
+
+
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_any_crash_of_a_job_leaves_whole_checkpoints(data: st.DataObject) -> None:
@@ -310,7 +321,7 @@ def test_a_reader_is_never_lost_half_way_through_retention() -> None:
             if count == at:
                 disk.on_read = lambda: None
                 writer.complete(manifest_of_3)
-                disk.stop_at = len(disk.steps) + 4  # the manifests of 2 is gone, its folder is not
+                disk.stop_at = len(disk.steps) + 4  # the manifest of 2 is gone, its folder is not
                 with contextlib.suppress(Crash):
                     writer.retain(1)
 
