@@ -342,9 +342,10 @@ def encode_in_flight(subtask: int, record: InFlight, is_output: bool = False) ->
     """
     events = record.events
     sizes = list(map(len, events))
-    if sizes and max(sizes) > MAX_U32:
-        raise LimitError("the size of an event", max(sizes), f"at most {MAX_U32} bytes")
-    prefixes = {size: _U32.pack(size) for size in set(sizes)}  # there are few: packing each event's costs as much again
+    distinct = set(sizes)  # few, mostly: packing each event's length costs as much again as the rest of the joining
+    if max(distinct, default=0) > MAX_U32:
+        raise LimitError("the size of an event", max(distinct), f"at most {MAX_U32} bytes")
+    prefixes = {size: _U32.pack(size) for size in distinct}
     prefixed = chain.from_iterable(zip(map(prefixes.__getitem__, sizes), events, strict=True))
     content = chain((_CHANNEL.pack(record.channel, len(events)),), prefixed)
     size = _CHANNEL.size + _U32.size * len(events) + sum(sizes)
