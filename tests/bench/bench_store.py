@@ -2,9 +2,10 @@
 
     python -m tests.bench.bench_store [--repeats N]
 
-Each figure is the best of interleaved repeats. The targets are those of F-DCKP-006, "Performance Targets" and
-"Benchmarks": in-flight data is serialised at 200 MB/s or more, 1 MB of it in less than 5 ms, and 10,000 events are read
-back in less than 50 ms. A row without a target is there to be watched.
+Each figure is the best of interleaved repeats: processor time, which other work on the machine stretches less than
+the clock's, but the clock's where a directory is waited for. The targets are those of F-DCKP-006, "Performance
+Targets" and "Benchmarks": in-flight data is serialised at 200 MB/s or more, 1 MB of it in less than 5 ms, and 10,000
+events are read back in less than 50 ms. A row without a target is there to be watched.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import argparse
 import gc
 from collections.abc import Callable
 from tempfile import TemporaryDirectory
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 from typing import NamedTuple
 from zlib import crc32
 
@@ -79,9 +80,10 @@ def measure(repeats: int) -> list[tuple[Bench, float]]:
         try:
             for _ in range(repeats):
                 for row in rows:
-                    begin = perf_counter_ns()
+                    clock = perf_counter_ns if "directory" in row.name else process_time_ns
+                    begin = clock()
                     row.work()
-                    spent[row.name].append(perf_counter_ns() - begin)
+                    spent[row.name].append(clock() - begin)
                 gc.collect()
         finally:
             gc.enable()
