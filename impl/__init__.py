@@ -1,6 +1,6 @@
 """The real protocols: small machines that are told messages and times, and answer with actions.
 
-No clock, no thread, no I/O, no chance. Standard library only.
+No clock, no thread, no chance, and no I/O but in `impl.store`. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,26 +24,33 @@ from impl.coordinator import (
     PendingCheckpoint,
     Refused,
 )
+from impl.encoding import decode, encode
 from impl.errors import (
+    AttemptError,
     BarrierError,
     CheckpointIdError,
     ClosedInputError,
+    CompletedError,
     ContractError,
+    DamagedError,
     EpochError,
-    InFlightDataError,
     InputCountError,
     InputIndexError,
     LimitError,
+    NotCompleteError,
     NotRecordingError,
     NotTriggeredError,
+    NoUsableCheckpointError,
+    PlainValueError,
     RegressingIdError,
     SequenceError,
     SnapshotFailedError,
+    StoreError,
+    StoreFailedError,
     UnknownMessageError,
     UnknownTaskError,
 )
 from impl.gate import Gate, GatePort
-from impl.inflight import InFlightFile
 from impl.injector import (
     BarrierInjectorConfig,
     BarrierInjectorHandle,
@@ -69,6 +76,8 @@ from impl.messages import (
     size_of,
 )
 from impl.reasons import REASONS, Reason
+from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
+from impl.store import DirectoryStore, Files, MemoryStore, RealFiles, SnapshotStore, Unusable, Usable
 from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
 from impl.unaligned import (
     InFlightChannelData,
@@ -84,6 +93,7 @@ __all__ = [
     "Acknowledge",
     "Action",
     "AlignmentAction",
+    "AttemptError",
     "BarrierAligner",
     "BarrierAlignerConfig",
     "BarrierAlignerMetrics",
@@ -91,6 +101,7 @@ __all__ = [
     "BarrierInjectorConfig",
     "BarrierInjectorHandle",
     "CancelBarrier",
+    "Checkpoint",
     "CheckpointBarrier",
     "CheckpointBarrierInjector",
     "CheckpointCoordinator",
@@ -98,17 +109,21 @@ __all__ = [
     "CheckpointRequest",
     "ClosedInputError",
     "Completed",
+    "CompletedError",
     "ContractError",
     "CoordinatorConfig",
+    "DamagedError",
     "Decline",
+    "DirectoryStore",
     "EndOfInput",
     "EpochError",
     "Event",
+    "Files",
     "Gate",
     "GatePort",
     "Ignored",
     "InFlightChannelData",
-    "InFlightDataError",
+    "InFlight",
     "InFlightFile",
     "Inject",
     "InjectBarrierCommand",
@@ -118,20 +133,31 @@ __all__ = [
     "InputIndexError",
     "LimitError",
     "NotRecordingError",
+    "Manifest",
+    "MemoryStore",
+    "NoUsableCheckpointError",
+    "NotCompleteError",
     "NotTriggeredError",
     "Operator",
     "OperatorTask",
     "OutputExchange",
     "PackedBarrierCmd",
+    "Part",
     "PendingCheckpoint",
+    "PlainValueError",
     "REASONS",
+    "RealFiles",
     "Reason",
     "Refused",
     "RegressingIdError",
     "SequenceError",
     "SinkTask",
     "SnapshotFailedError",
+    "SnapshotStore",
     "SourceTask",
+    "StoreError",
+    "StoreFailedError",
+    "StoredFile",
     "StreamMessage",
     "Task",
     "UnalignedAction",
@@ -139,11 +165,16 @@ __all__ = [
     "UnalignedCheckpointMetrics",
     "UnalignedCheckpointer",
     "UnalignedSnapshot",
+    "TaskSnapshot",
     "UnknownMessageError",
     "UnknownTaskError",
+    "Unusable",
+    "Usable",
     "Watermark",
     "as_barrier",
+    "decode",
     "digest",
+    "encode",
     "is_barrier",
     "is_event",
     "is_watermark",

@@ -1,7 +1,8 @@
-"""What can be raised: only for what only the caller can cause, and it leaves the machine as it was.
+"""What can be raised: for what only the caller can cause, or what a store's medium did.
 
 What a peer or the network can cause - a duplicate, a stale barrier, a full buffer - is an answer, never an exception.
-Every message has three parts: what came, what is allowed, what to do; they are attributes too.
+A contract error leaves the machine as it was. A store error says that stored bytes are not what was written, or that
+the medium refused. Every message has three parts: what came, what is allowed, what to do; they are attributes too.
 """
 
 from __future__ import annotations
@@ -154,13 +155,102 @@ class UnknownTaskError(ContractError):
         super().__init__(f"task {task!r}", ", ".join(tasks), "name a task of this job")
 
 
-class InFlightDataError(BarrierError):
-    """Bytes that are no in-flight data, or not what was written: the checkpoint is unusable (protocol rule 22)."""
-
-
 class SnapshotFailedError(BarrierError):
     """The image of a task's state could not be taken: the checkpoint is declined (protocol rule 9)."""
 
     def __init__(self, cause: str, reason: Reason = Reason.SNAPSHOT_FAILED) -> None:
         super().__init__(cause, "an immutable image of the state", "the checkpoint is declined and the next one tried")
         self.reason = reason
+
+
+class PlainValueError(ContractError):
+    """A value that has no encoding: an image must be made of immutable plain values (defect P-12)."""
+
+    def __init__(self, kind: type) -> None:
+        super().__init__(
+            f"a value of type {kind.__name__}",
+            "None, bool, int, float, str, bytes, a message, and tuples of these",
+            "give an immutable image made of them",
+        )
+
+
+class CompletedError(ContractError):
+    """A change to a completed checkpoint, which is immutable (protocol rule 20)."""
+
+    def __init__(self, call: str, checkpoint_id: int) -> None:
+        super().__init__(
+            f"{call} of checkpoint {checkpoint_id}, which is complete", "to load it", "take the next checkpoint id"
+        )
+
+
+class AttemptError(ContractError):
+    """A part or a manifest that does not belong to an attempt under way (protocol rule 20)."""
+
+    def __init__(self, came: str, allowed: str) -> None:
+        super().__init__(came, allowed, "begin a checkpoint, write each task's part once, complete it with those parts")
+
+
+class StoreError(BarrierError):
+    """What a store cannot give or keep: its medium did it, not the caller."""
+
+
+class DamagedError(StoreError):
+    """Stored bytes are not those that were written (protocol rules 21 and 22).
+
+    Attributes
+    ----------
+    path : str
+        What was read.
+    """
+
+    def __init__(self, path: str, found: str, allowed: str) -> None:
+        super().__init__(f"{path}: {found}", allowed, "its checkpoint is unusable: go back to an older one")
+        self.path = path
+
+
+class StoreFailedError(StoreError):
+    """The medium refused: it is full, or read-only, or broken.
+
+    Attributes
+    ----------
+    definite : bool
+        Whether the checkpoint has surely not completed. If not, complete it again or abandon it: either settles it.
+    """
+
+    def __init__(self, call: str, cause: OSError, definite: bool = True) -> None:
+        super().__init__(
+            f"{call}: {cause}",
+            "a medium that keeps what it is given",
+            "decline the checkpoint" if definite else "complete the checkpoint again, or abandon it: either settles it",
+        )
+        self.definite = definite
+
+
+class NotCompleteError(StoreError):
+    """A checkpoint that is not, or no longer, among the complete ones."""
+
+    def __init__(self, checkpoint_id: int, completed: tuple[int, ...]) -> None:
+        super().__init__(
+            f"checkpoint {checkpoint_id}, which is not complete",
+            ", ".join(map(str, completed)) or "none: no checkpoint is complete",
+            "take the latest usable one",
+        )
+
+
+class NoUsableCheckpointError(StoreError):
+    """Not one complete checkpoint can be read whole (protocol rule 22).
+
+    Attributes
+    ----------
+    passed_over : tuple of (int, str)
+        Each complete checkpoint with the reason why it is unusable, newest first.
+    """
+
+    def __init__(self, passed_over: tuple[tuple[int, str], ...]) -> None:
+        reasons = "; ".join(f"checkpoint {checkpoint_id} is unusable ({why})" for checkpoint_id, why in passed_over)
+        super().__init__(
+            reasons or "no checkpoint is complete",
+            "one complete checkpoint of which every byte is as written",
+            "put the named files back from a copy, or start the job from the beginning",
+        )
+        self.passed_over = passed_over

@@ -26,7 +26,7 @@ from impl import (
     InjectBarrierCommand,
     UnalignedCheckpointer,
 )
-from impl.inflight import decode, encode
+from impl.snapshot import InFlight, decode_in_flight, encode_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -293,20 +293,21 @@ def bench_record_while_reading() -> float:
 
 
 PAYLOADS = [bytes(100)] * (MEGABYTE // 104)  # a megabyte with the lengths
-FILE = encode(0, PAYLOADS)
+RECORD = InFlight(0, tuple(PAYLOADS))
+FILE = encode_in_flight(0, RECORD)
 
 
 def bench_inflight_serialize_1mb() -> float:
     """A megabyte of events of 100 bytes into a file."""
     begin = perf_counter_ns()
-    encode(0, PAYLOADS)
+    encode_in_flight(0, RECORD)
     return perf_counter_ns() - begin
 
 
 def bench_inflight_read_1mb() -> float:
     """The same file, verified and read."""
     begin = perf_counter_ns()
-    decode(FILE)
+    decode_in_flight(FILE, 0)
     return perf_counter_ns() - begin
 
 

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-
-from impl import Acknowledge, CoordinatorConfig, Event, InFlightFile
-from impl.inflight import decode, encode
+from impl import Acknowledge, CoordinatorConfig, InFlight
+from impl.encoding import decode, encode
+from impl.snapshot import decode_in_flight, encode_in_flight
 from tests.impl.support import Join, UnalignedDataflow
 
 S = 1_000_000_000
 ASKED = CoordinatorConfig(None, unaligned=True)
-
-
-def to_bytes(event: Event) -> bytes:
-    """An event as a store might write it."""
-    return pickle.dumps(event)
-
-
-def from_bytes(data: bytes) -> Event:
-    """The event that `to_bytes` wrote."""
-    event = pickle.loads(data)
-    assert type(event) is Event
-    return event
 
 
 def saved(flow: UnalignedDataflow, checkpoint_id: int) -> dict[tuple[str, str, int], bytes]:
@@ -30,8 +17,8 @@ def saved(flow: UnalignedDataflow, checkpoint_id: int) -> dict[tuple[str, str, i
     for task, part in flow.parts[checkpoint_id].items():
         for side, record in (("input", part.inflight), ("output", part.inflight_output)):
             for data in record:
-                payloads = [to_bytes(event) for event in data.events]
-                files[task, side, data.input_id] = encode(data.input_id, payloads, side=side)
+                kept = InFlight(data.input_id, tuple(map(encode, data.events)))
+                files[task, side, data.input_id] = encode_in_flight(0, kept, side == "output")
     return files
 
 
@@ -41,7 +28,7 @@ def restored(edges: str, parts: dict[str, Acknowledge], files: dict, **options) 
     for channel in flow.channels:  # the receiver's record, and behind it the sender's
         for key in ((channel.receiver, "input", channel.input_id), (channel.sender, "output", channel.output)):
             if key in files:
-                channel.queue.extend(from_bytes(payload) for payload in decode(files[key]).events)
+                channel.queue.extend(map(decode, decode_in_flight(files[key], 0, key[1] == "output").events))
     for name, part in parts.items():
         if part.position is not None:
             flow.tasks[name].position = part.position
@@ -102,9 +89,9 @@ def test_unaligned_checkpoint_save_and_load():
     for (task, side, channel), data in files.items():
         part = flow.parts[1][task]
         record = {each.input_id: each for each in (part.inflight if side == "input" else part.inflight_output)}
-        loaded = decode(data)
-        assert loaded == InFlightFile(0, channel, tuple(map(to_bytes, record[channel].events)), side)
-        assert tuple(map(from_bytes, loaded.events)) == record[channel].events
+        loaded = decode_in_flight(data, 0, side == "output")
+        assert loaded.channel == channel
+        assert tuple(map(decode, loaded.events)) == record[channel].events
 
 
 def test_unaligned_recovery_replays_inflight():

@@ -24,6 +24,7 @@ def programs_but_java(folder: Path) -> str:
     return str(folder)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """All tests that need Spark go to one process of pytest-xdist: a JVM is dear, one is enough."""
     for item in items:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from sim.sweep.analyse import PIECES, analyse, order_ranks, t_interval
+from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
 from sim.sweep.execute import execute
 from sim.sweep.measured import load_measured
 from sim.sweep.plan import plan_of
@@ -42,6 +42,10 @@ name = "bad"
 scenario = "diamond"
 seeds = [1]
 set = { "source.source.rate_per_s" = 13.0 }
+
+[[part]]
+measured = true
+seeds = [1]
 """
 RATE = "source.source.rate_per_s"
 
@@ -74,9 +78,9 @@ def frame(store):
 def test_runs_and_errors_are_counted(analysis):
     """The verdict must be over all runs that ran, and say which did not."""
     runs = analysis["runs"]
-    assert (runs["planned"], runs["done"], runs["OK"], runs["ERROR"]) == (45, 45, 44, 1)
-    assert (runs["holds"], runs["violations"], runs["steady_checkpoints"]) == (44, 0, 88)
-    assert verdict_line(runs) == "0 violations in 44 runs; 1 more stopped with an error"
+    assert (runs["planned"], runs["done"], runs["OK"], runs["ERROR"]) == (55, 55, 54, 1)
+    assert (runs["holds"], runs["violations"], runs["steady_checkpoints"]) == (54, 0, 108)
+    assert verdict_line(runs) == "0 violations in 54 runs; 1 more stopped with an error"
     assert [error["error"].split(" (")[0] for error in analysis["errors"]] == ["ZeroDivisionError: thirteen"]
 
 
@@ -111,7 +115,7 @@ def test_means_over_seeds_are_those_of_scipy(analysis, frame):
 
 def test_pieces_add_up(analysis):
     """Start delay, alignment, snapshot and rest are the whole time of a checkpoint, in the shares put in."""
-    assert len(analysis["pieces"]) == 16
+    assert len(analysis["pieces"]) == 26
     for row in analysis["pieces"]:
         total = row["end_to_end_ms"]
         assert sum(row[piece] for piece in PIECES) == pytest.approx(total)
@@ -190,7 +194,7 @@ def test_the_report_stands_alone(analysis, store):
     assert {name for name, _ in SECTIONS} <= set(page.ids)
     for _, title in SECTIONS:
         assert f">{title}</h2>" in text
-    assert text.count("<svg") == 4  # time: three parts less the one that raised; axes: two parts
+    assert text.count("<svg") == 6  # time: three parts, as one raised; axes: two parts; measured
     assert "Two ways &lt;to&gt; ask" in text
 
 
@@ -217,23 +221,38 @@ def test_an_unfinished_sweep_can_be_analysed(spark, tmp_path):
     plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
     store = Store.create(tmp_path / "out", plan)
     empty = analyse(spark, store)
-    assert verdict_line(empty["runs"]) == "0 violations in 0 runs; 45 of 45 planned runs are not done yet"
+    assert verdict_line(empty["runs"]) == "0 violations in 0 runs; 55 of 55 planned runs are not done yet"
     assert answer(empty) == [
         "No checkpoint was completed after the warm-up, so there is nothing to say about its time."
     ]
-    assert "45 of 45 planned runs are not done yet" in render(empty, store)
+    assert "55 of 55 planned runs are not done yet" in render(empty, store)
 
 
-def test_measured_jobs_stand_beside_their_prediction(spark, tmp_path):
+def test_measured_jobs_stand_beside_their_prediction(analysis, store):
     """Runs that are measured jobs are found by their parameters and compared, with every cell of every job."""
-    plan = plan_of("[[part]]\nmeasured = true\nseeds = [1, 2]", "jobs", Path("jobs.toml"))
-    store = Store.create(tmp_path / "out", plan)
-    execute(plan, store, "processes[2]", simulate="fake_runs:compute")
-    analysis = analyse(spark, store)
     cells = {(cell["job"], cell["statistic"]): cell for cell in analysis["measured"]}
     assert len(cells) == sum(len(job.values_ms) for job in load_measured())
-    assert cells["R_chain_sat_4ms_aligned", "end to end"]["predicted_ms"] == pytest.approx(16.5)
+    assert cells["R_chain_sat_4ms_aligned", "end to end"]["predicted_ms"] == pytest.approx(16.0)
     assert cells["R_chain_sat_4ms_aligned", "start delay of fast"]["predicted_ms"] is None
-    text = render(analysis, store)
-    assert "V_seg64k_chain_sat_aligned" in text
+    assert "V_seg64k_chain_sat_aligned" in render(analysis, store)
     json.dumps(analysis, allow_nan=False)
+
+
+def test_an_analysis_is_kept_until_results_change(tmp_path, monkeypatch):
+    """A report must not wait for what is known, nor show what is no longer so."""
+    import sim.sweep.analyse as module
+
+    monkeypatch.setattr(module, "spark_session", lambda master: None)
+    monkeypatch.setattr(module, "analyse", lambda spark, store: {"runs": store.count()})
+    plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    assert analysed(store, "local") == {"runs": 0}
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "analyse", lambda spark, store: pytest.fail("computed again"))
+        assert analysed(store, "local") == {"runs": 0}
+    store.write_chunk({"runs": [{"run_id": "1"}], "checkpoints": [], "tasks": [], "violations": []})
+    assert analysed(store, "local") == {"runs": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "version", lambda name: "another")
+        patch.setattr(module, "analyse", lambda spark, store: {"runs": "by another version"})
+        assert analysed(store, "local") == {"runs": "by another version"}

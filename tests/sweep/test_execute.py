@@ -99,7 +99,7 @@ if __name__ == "__main__":
         [sys.executable, script], env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sweep:
         for line in sweep.stderr:
-            if line.startswith("3 of"):
+            if int(line.split()[0]) >= 3:
                 break
         os.killpg(sweep.pid, signal.SIGKILL)
     stored = store.done()
