@@ -277,6 +277,17 @@ class Task:
         if self._overtaken is not None and checkpoint_id == self._ahead_id:
             self._note_output(sum(map(size_of, events)))
 
+    def turn_ahead(self, checkpoint_id: int) -> None:
+        """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLIP-182).
+
+        The part becomes unaligned although its inputs were aligned; `capture_overtaken` then takes what the barrier
+        passed. To be called while the acknowledgement has not been taken; nothing happens if there is none.
+        """
+        for index, report in enumerate(self.reports):
+            if type(report) is Acknowledge and report.checkpoint_id == checkpoint_id:
+                self.reports[index] = replace(report, is_unaligned=True, was_threshold_triggered=True)
+                self._ahead_id = checkpoint_id
+
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> None:
         """The part is complete already; its acknowledgement still waits to be taken."""
         for index, report in enumerate(self.reports):

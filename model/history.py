@@ -117,6 +117,7 @@ class ChannelHistory:
     """
 
     __slots__ = (
+        "ahead",
         "applied",
         "applied_controls",
         "barriers",
@@ -139,6 +140,7 @@ class ChannelHistory:
         self.ignored: list[object] = []
         self.waiting: deque[object] = deque()
         self.barriers: dict[int, object] = {}  # the first sent of each id
+        self.ahead: set[int] = set()  # barriers on their way that go ahead of all, and need no room (rule 16)
         self.end: int | None = None  # how many messages had been sent with the first end of input
         self.sent_controls = 0  # how many of `sent` are no events
         self.applied_controls = 0
@@ -335,7 +337,9 @@ class History:
                 channel = channels[name]  # type: ignore[index]
                 sent = channel.sent
                 sent.append(subject)
-                depth = len(sent) - len(channel.taken)
+                if type(subject) is not event and _goes_ahead(subject):
+                    channel.ahead.add(cast(Marked, subject).checkpoint_id)
+                depth = len(sent) - len(channel.taken) - len(channel.ahead)
                 if depth > channel.deepest:
                     channel.deepest, channel.deepest_ns = depth, at_ns
                 task = tasks[node]
@@ -351,7 +355,12 @@ class History:
                         elif kind_of(subject) == "EndOfInput" and channel.end is None:
                             channel.end = len(sent)
             elif verb == "take":
-                channels[name].taken.append(subject)  # type: ignore[index]
+                channel = channels[name]  # type: ignore[index]
+                channel.taken.append(subject)
+                if type(subject) is not event and kind_of(subject) == "CheckpointBarrier":
+                    # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
+                    channel.barriers[cast(Marked, subject).checkpoint_id] = subject
+                    channel.ahead.discard(cast(Marked, subject).checkpoint_id)
             elif verb == "deliver":
                 channel = channels[name]  # type: ignore[index]
                 channel.applied.append(subject)
@@ -365,7 +374,7 @@ class History:
                     else:
                         task.controls.append(entry)
                         channel.applied_controls += 1
-            elif verb == ">deliver" or verb == ">release" or verb == ">push":
+            elif verb == ">deliver" or verb == ">release" or verb == ">push" or verb == ">overtake":
                 pass
             elif verb == "hold":
                 _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
@@ -401,6 +410,10 @@ class History:
 
 def _sequence(event: object) -> int:
     return cast(Marked, event).sequence
+
+
+def _goes_ahead(message: object) -> bool:
+    return kind_of(message) == "CheckpointBarrier" and bool(cast(Marked, message).flags & UNALIGNED_FLAG)
 
 
 def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from impl import StreamMessage
+from impl import CheckpointBarrier, Event, StreamMessage
 
 Chunk = list[StreamMessage]
 
@@ -32,6 +32,9 @@ class Channel(Protocol):
     """What nodes ask of a channel, whatever its form."""
 
     on_arrival: Callable[[], None]
+    on_overtaking: Callable[[], None]
+    on_departure: Callable[[int], None]
+    on_announcement: Callable[[CheckpointBarrier], None]
 
     def accepts(self, message: StreamMessage) -> bool:
         """Whether `push` may be called with `message` now."""
@@ -54,9 +57,52 @@ class Channel(Protocol):
     def resume(self) -> None:
         """The receiver goes on reading behind a barrier."""
 
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """Send `barrier` past all that lies here; the events that it passed at the sender."""
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """If the barrier of this id still lies at the sender, send `barrier` past all in its place; else None."""
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """If the barrier of this id lies at the receiver, let `barrier` pass all in its place; whether it did."""
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
+
+        `unread` is what the reader has opened and not taken yet.
+        """
+
 
 def nobody() -> None:
     """Nobody listens."""
+
+
+def no_matter(what: object) -> None:
+    """Nobody waits for a barrier."""
+
+
+class Overtakers:
+    """The barriers that have overtaken at a receiver, each with the place up to which it has passed messages.
+
+    A place is a count of all messages that were put before the reader; what comes after it is behind the barrier,
+    however late the task gets to handle it.
+    """
+
+    __slots__ = ("_passed", "opened")
+
+    def __init__(self) -> None:
+        self._passed: deque[tuple[CheckpointBarrier, int]] = deque()
+        self.opened = 0  # messages handed to the reader so far
+
+    def put(self, barrier: CheckpointBarrier, queued: int) -> None:
+        """`barrier` has passed the next `queued` messages that the reader will open, and all opened before."""
+        self._passed.append((barrier, self.opened + queued))
+
+    def take(self, unread: Chunk, queued: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The oldest barrier, and the events of `unread` and `queued` that it has passed."""
+        barrier, place = self._passed.popleft()
+        passed = [*unread, *queued][: place - (self.opened - len(unread))]
+        return barrier, [message for message in passed if type(message) is Event]
 
 
 class SpscChannel:
@@ -66,20 +112,39 @@ class SpscChannel:
     F-DCKP-001 uses it).
     """
 
-    __slots__ = ("_clock", "_due_ns", "_in_transit", "_latency", "capacity", "on_arrival", "on_room", "queue")
+    __slots__ = (
+        "_clock",
+        "_due_ns",
+        "_expedited",
+        "_in_transit",
+        "_latency",
+        "_overtakers",
+        "capacity",
+        "on_announcement",
+        "on_arrival",
+        "on_departure",
+        "on_overtaking",
+        "on_room",
+        "queue",
+    )
 
     def __init__(self, capacity: int, clock: Clock, latency: Callable[[], int] | None = None) -> None:
         self.capacity = capacity
         self.queue: deque[StreamMessage] = deque()
         self.on_arrival: Callable[[], None] = nobody
+        self.on_overtaking: Callable[[], None] = nobody
+        self.on_departure: Callable[[int], None] = no_matter
+        self.on_announcement: Callable[[CheckpointBarrier], None] = no_matter
+        self._overtakers = Overtakers()
         self.on_room: Callable[[], None] = nobody
         self._clock, self._latency = clock, latency
         self._in_transit = 0
+        self._expedited: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
         """Whether `push` may be called now."""
-        return len(self.queue) + self._in_transit < self.capacity
+        return len(self.queue) + self._in_transit + len(self._expedited) < self.capacity
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` in. The caller has asked `accepts`."""
@@ -103,6 +168,9 @@ class SpscChannel:
     def open(self) -> Chunk:
         """The next buffer: one message."""
         message = self.queue.popleft()
+        self._overtakers.opened += 1
+        if type(message) is CheckpointBarrier:
+            self.on_departure(message.checkpoint_id)
         self.on_room()
         return [message]
 
@@ -118,3 +186,35 @@ class SpscChannel:
     @property
     def queued(self) -> int:
         return len(self.queue) + self._in_transit
+
+    # Overtaking: the whole queue is the receiver's side, and what is on its way is before the barrier, too.
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """The receiver sees `barrier` at once; the sender has nothing of its own that it passed."""
+        self._overtakers.put(barrier, len(self.queue) + self._in_transit)
+        self.on_overtaking()
+        return []
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """Nothing lies at the sender."""
+        return None
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """Let `barrier` pass what is before the barrier of its id in the queue."""
+        for place, message in enumerate(self.queue):
+            if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
+                del self.queue[place]
+                self._overtakers.put(barrier, place)
+                self._expedited.add(barrier.checkpoint_id)
+                self.on_departure(barrier.checkpoint_id)
+                self.on_overtaking()
+                return True
+        return False
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and what it has passed."""
+        barrier, passed = self._overtakers.take(unread, list(self.queue))
+        if barrier.checkpoint_id in self._expedited:
+            self._expedited.remove(barrier.checkpoint_id)
+            self.on_room()
+        return barrier, passed

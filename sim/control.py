@@ -9,6 +9,7 @@ from impl import (
     Aborted,
     AbortTask,
     Acknowledge,
+    CheckpointBarrier,
     CheckpointCoordinator,
     Completed,
     Decline,
@@ -40,6 +41,7 @@ class CoordinatorNode:
         self._trigger_latency, self._ack_latency, self._async = trigger_latency, ack_latency, async_part
         self._armed_ns: int | None = None
         self._arrives_ns: dict[str, int] = {}
+        self._heard_ns: dict[str, int] = {}
 
     def start(self) -> None:
         self._arm()
@@ -71,10 +73,15 @@ class CoordinatorNode:
         delay_ns = self._ack_latency[report.task]()
         if type(report) is Acknowledge:
             async_ns = self._async[report.task]()
-            state_bytes = len(repr(report.image))
-            self._engine.metrics.async_part(report.task, report.checkpoint_id, async_ns, state_bytes)
+            self._engine.metrics.async_part(report, async_ns)
             delay_ns += async_ns
-        self._engine.after(delay_ns, lambda: self._heard(report))
+        self._hear_in_order(report.task, delay_ns, lambda: self._heard(report))
+
+    def _hear_in_order(self, task: str, delay_ns: int, action: Callable[[], None]) -> None:
+        """What one task says is heard in the order in which it was said: its end behind its reports."""
+        at_ns = max(self._engine.now + delay_ns, self._heard_ns.get(task, 0))
+        self._heard_ns[task] = at_ns
+        self._engine.after(at_ns - self._engine.now, action)
 
     def _heard(self, report: Acknowledge | Decline) -> None:
         engine, now = self._engine, self._engine.now
@@ -91,7 +98,11 @@ class CoordinatorNode:
         self._carry_out(self.machine.abort(checkpoint_id, reason, self._engine.now))
 
     def finished(self, task: str) -> None:
-        """A task has ended: it counts as acknowledged from here on."""
+        """A task has ended, and has nothing more to report: it counts as acknowledged once that is heard."""
+        self._hear_in_order(task, self._ack_latency[task](), lambda: self._heard_end(task))
+
+    def _heard_end(self, task: str) -> None:
+        self._engine.task_ended()
         self._carry_out(self.machine.finished(task, self._engine.now))
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
@@ -102,6 +113,9 @@ class CoordinatorNode:
             engine.metrics.triggered(checkpoint_id, now)
             for node in engine.operator_nodes:
                 node.task.gate.aligner.note_trigger(checkpoint_id, now)
+            if engine.switch_ns is not None:
+                barrier = CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
+                engine.after(engine.switch_ns, lambda b=barrier: engine.expedite(b))
         for action in actions:
             kind = type(action)
             if kind is Inject:

@@ -17,6 +17,7 @@ from simpy.events import NORMAL
 from impl import (
     BarrierAligner,
     BarrierInjectorConfig,
+    CheckpointBarrier,
     CheckpointBarrierInjector,
     CheckpointCoordinator,
     Event,
@@ -24,6 +25,7 @@ from impl import (
     OperatorTask,
     OutputExchange,
     SourceTask,
+    UnalignedCheckpointer,
 )
 from model.history import Entry
 from model.operators import make as make_operator
@@ -33,7 +35,7 @@ from sim.inbox import Inbox
 from sim.metrics import Metrics
 from sim.network import BufferPool, NetworkChannel, ReceiverPool
 from sim.nodes import Node, OperatorNode, SourceNode
-from sim.settings import ChannelSettings, Scenario, aligner_config, coordinator_config, ns
+from sim.settings import ChannelSettings, Scenario, aligner_config, coordinator_config, ns, unaligned_config
 from sim.workload import Arrivals, KeyChooser, Law, stream
 
 MakeAligner = Callable[..., BarrierAligner]
@@ -66,7 +68,7 @@ class Engine:
     `cut_off` says after `run` that the scenario's time was up while the job still ran.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, make_aligner: MakeAligner = BarrierAligner) -> None:
+    def __init__(self, scenario: Scenario, seed: int, make_aligner: MakeAligner | None = None) -> None:
         self.scenario, self.seed = scenario, seed
         self.env = simpy.Environment(initial_time=0)
         self.now = 0
@@ -81,6 +83,8 @@ class Engine:
         self._make_aligner = make_aligner
         self._sync = self._draw_each(scenario.checkpoint.sync_s, "sync")
         self._woken_ns: dict[Hashable, int] = {}
+        protocol_switches = scenario.protocol == "unaligned" and scenario.checkpoint.aligned_timeout_s > 0
+        self.switch_ns = ns(scenario.checkpoint.aligned_timeout_s) if protocol_switches else None
         self._build()
 
     # Time.
@@ -138,16 +142,25 @@ class Engine:
         node.inject(action.command)
         node.wake()
 
-    def snapshot_taken(self, task: str, checkpoint_id: int, bytes_taken: int) -> int:
+    def snapshot_taken(self, task: str, checkpoint_id: int) -> int:
         """The duration of the synchronous part, in nanoseconds."""
         sync_ns = self._sync[task]()
-        self.metrics.snapshot(task, checkpoint_id, self.now, bytes_taken, sync_ns)
+        self.metrics.snapshot(task, checkpoint_id, self.now, sync_ns)
         return sync_ns
 
+    def expedite(self, barrier: CheckpointBarrier) -> None:
+        """The time for an aligned checkpoint is up, everywhere at once: it counts from the trigger (rule 11)."""
+        if barrier.checkpoint_id in self.coordinator.machine.pending:
+            for node in self.nodes.values():
+                node.expedite(barrier)
+
     def finished(self, node: Node) -> None:
-        """A task has ended."""
-        self._running -= 1
+        """A task has ended; the coordinator will hear of it."""
         self.coordinator.finished(node.name)
+
+    def task_ended(self) -> None:
+        """The coordinator has heard that a task has ended."""
+        self._running -= 1
 
     # Running.
 
@@ -224,6 +237,12 @@ class Engine:
         for node in self.operator_nodes:
             for index, name in enumerate(topology.inputs(node.name)):
                 channels[name].on_arrival = lambda n=node, i=index: n.arrived(i)
+                channels[name].on_overtaking = lambda n=node, i=index: n.overtaken(i)
+                channels[name].on_announcement = lambda b, n=node, i=index: n.announced(i, b)
+        for node in self.nodes.values():
+            for index, name in enumerate(topology.outputs(node.name)):
+                channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
+                node.may_overtake[index] = topology.ends(name)[1] not in topology.sinks
         self._running = len(self.nodes)
         self.channels = channels
         self.coordinator = CoordinatorNode(
@@ -304,6 +323,15 @@ class Engine:
         self.source_nodes.append(node)
         return node
 
+    def _aligner(self, task: str, inputs: int) -> BarrierAligner:
+        config = aligner_config(self.scenario.checkpoint, inputs)
+        if self._make_aligner is not None:
+            return self._make_aligner(config)
+        if self.scenario.protocol == "aligned":
+            return BarrierAligner(config)
+        is_sink = task in self.scenario.topology.sinks
+        return UnalignedCheckpointer(config, unaligned_config(self.scenario), is_sink=is_sink)
+
     def _operator(
         self, task: str, outputs: list[Channel], names: list[str], channels: dict[str, Channel]
     ) -> OperatorNode:
@@ -318,12 +346,13 @@ class Engine:
             task,
             outputs,
             names,
-            inputs,
+            [channels[c] for c in inputs],
+            list(inputs),
             Inbox(groups, [channels[c] for c in inputs], by_message),
             self._draw(settings.service_s, task, "service"),
             checkpoint.hold == "channel",
         )
-        aligner = self._make_aligner(aligner_config(checkpoint, len(inputs)))
+        aligner = self._aligner(task, len(inputs))
         node.task = OperatorTask(
             task, make_task_operator(self.scenario, task), aligner, self._exchanges(task), node.told
         )

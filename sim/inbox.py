@@ -60,6 +60,18 @@ class Reader:
             self._channels[local].close()
         return self._indices[local], message
 
+    def unread(self, local: int) -> Chunk:
+        """What of channel `local` has been opened and not been taken yet."""
+        if self._open == local:
+            return self._chunk[self._place :]
+        return self._partial.get(local, [])
+
+    def recheck(self, local: int) -> None:
+        """A barrier was taken out of channel `local`: nothing may be left to read there."""
+        if self._listed[local] and local not in self._partial and not self._channels[local].readable():
+            self._listed[local] = False
+            self._line.remove(local)
+
     def block(self, local: int) -> None:
         """Take nothing more from channel `local`; what is left of its open buffer is kept for later."""
         self.blocked[local] = True
@@ -124,6 +136,16 @@ class Inbox:
     def block(self, index: int) -> None:
         reader, local = self._where[index]
         reader.block(local)
+
+    def recheck(self, index: int) -> None:
+        """A barrier was taken out of input `index`: nothing may be left to read there."""
+        reader, local = self._where[index]
+        reader.recheck(local)
+
+    def unread(self, index: int) -> Chunk:
+        """What of input `index` has been opened and not been taken yet."""
+        reader, local = self._where[index]
+        return reader.unread(local)
 
     def unblock(self) -> None:
         """Take from every input again."""

@@ -159,6 +159,8 @@ CHECKPOINT: dict[str, Reader] = {
     "timeout_s": number(TICK_S),
     "max_concurrent": whole(),
     "alignment_timeout_s": number(TICK_S),
+    "aligned_timeout_s": number(),
+    "max_inflight_bytes": whole(),
     "max_buffer_per_input": whole(),
     "max_buffer_memory_bytes": whole(),
     "hold": one_of("aligner", "channel"),
@@ -171,7 +173,7 @@ STALL: dict[str, Reader] = {"task": text, "at_s": number(), "for_s": number(TICK
 TOP: dict[str, Reader] = {
     "title": text,
     "topology": text,
-    "protocol": one_of("aligned"),
+    "protocol": one_of("aligned", "unaligned"),
     "until_s": number(TICK_S),
     "warmup_s": number(),
     "seed": whole(0),

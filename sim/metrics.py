@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from impl import Acknowledge
+
 NS_PER_MS = 1e6
 
 
@@ -18,11 +20,14 @@ class TaskPart:
 
     first_barrier_ns: int
     bytes_before: int
+    last_barrier_ns: int
     snapshot_ns: int | None = None
     processed_bytes: int = 0
     sync_ns: int = 0
     async_ns: int = 0
     state_bytes: int = 0
+    persisted_bytes: int = 0
+    is_unaligned: bool = False
     acknowledged_ns: int | None = None
 
 
@@ -48,21 +53,26 @@ class Metrics:
     def triggered(self, checkpoint_id: int, now_ns: int) -> None:
         self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns)
 
-    def first_barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
-        """A barrier took effect at `task`; only the first of a checkpoint counts."""
+    def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
+        """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""
         parts = self.checkpoints[checkpoint_id].parts
-        if task not in parts:
-            parts[task] = TaskPart(now_ns, bytes_taken)
+        part = parts.get(task)
+        if part is None:
+            parts[task] = TaskPart(now_ns, bytes_taken, now_ns)
+        else:
+            part.last_barrier_ns, part.processed_bytes = now_ns, bytes_taken - part.bytes_before
 
-    def snapshot(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int, sync_ns: int) -> None:
+    def snapshot(self, task: str, checkpoint_id: int, now_ns: int, sync_ns: int) -> None:
+        """The task takes its image."""
         part = self.checkpoints[checkpoint_id].parts[task]
         part.snapshot_ns, part.sync_ns = now_ns, sync_ns
-        part.processed_bytes = bytes_taken - part.bytes_before
 
-    def async_part(self, task: str, checkpoint_id: int, async_ns: int, state_bytes: int) -> None:
+    def async_part(self, report: Acknowledge, async_ns: int) -> None:
         """The part that is saved while the task goes on, and how many bytes it saves."""
-        part = self.checkpoints[checkpoint_id].parts[task]
-        part.async_ns, part.state_bytes = async_ns, state_bytes
+        part = self.checkpoints[report.checkpoint_id].parts[report.task]
+        part.async_ns, part.state_bytes = async_ns, len(repr(report.image))
+        part.is_unaligned = report.is_unaligned
+        part.persisted_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
 
     def acknowledged(self, task: str, checkpoint_id: int, now_ns: int) -> None:
         self.checkpoints[checkpoint_id].parts[task].acknowledged_ns = now_ns

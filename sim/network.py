@@ -13,10 +13,10 @@ tuning guide". Departure: a record is never split over two buffers, so none may 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
-from sim.channel import Chunk, Clock, nobody
+from sim.channel import Chunk, Clock, Overtakers, no_matter, nobody
 
 # What holds a received chunk.
 NO_BUFFER, EXCLUSIVE, FLOATING = range(3)
@@ -88,6 +88,7 @@ class NetworkChannel:
         "_most_buffers",
         "_ns_per_byte",
         "_opened",
+        "_overtakers",
         "_pool",
         "_received",
         "_required",
@@ -99,7 +100,10 @@ class NetworkChannel:
         "_used",
         "credit",
         "exclusive",
+        "on_announcement",
         "on_arrival",
+        "on_departure",
+        "on_overtaking",
         "waiting_for_floating",
     )
 
@@ -129,7 +133,11 @@ class NetworkChannel:
         self._required = exclusive
         self._line_free_ns = self._arrives_ns = self._returns_ns = 0
         self.waiting_for_floating = False
+        self._overtakers = Overtakers()
         self.on_arrival: Callable[[], None] = nobody
+        self.on_overtaking: Callable[[], None] = nobody
+        self.on_departure: Callable[[int], None] = no_matter
+        self.on_announcement: Callable[[CheckpointBarrier], None] = no_matter
 
     # The sender's side.
 
@@ -239,9 +247,60 @@ class NetworkChannel:
         head.start = len(head.messages)
         if head.finished:
             self._subpartition.popleft()
-        if self._stops and type(chunk[0]) is CheckpointBarrier:
-            self._stopped = True
+        if type(chunk[0]) is CheckpointBarrier:
+            self._stopped = self._stops
+            self.on_departure(chunk[0].checkpoint_id)
         return chunk, head
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """Send `barrier` past all that lies here. It needs neither buffer nor credit.
+
+        Returns
+        -------
+        list of Event
+            What it passed at the sender; on a local channel all that is queued is the receiver's.
+        """
+        if self._gate is None:
+            self._overtakers.put(barrier, sum(len(b.messages) - b.start for b in self._subpartition))
+            self.on_overtaking()
+            return []
+        passed = _events(self._subpartition)
+        due_ns = max(self._line_free_ns, self._clock.now) + (0 if self._latency is None else self._latency())
+        self._arrives_ns = max(self._arrives_ns, due_ns)
+        if self._arrives_ns == self._clock.now:
+            self._receive_overtaking(barrier)
+        else:
+            self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive_overtaking(barrier))
+        return passed
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLIP-182, on the way out).
+
+        Returns
+        -------
+        list of Event or None
+            What it passed at the sender; None if it has left.
+        """
+        ahead = self._take_barrier(barrier.checkpoint_id)
+        if ahead is None:
+            return None
+        self.on_departure(barrier.checkpoint_id)
+        if self._gate is None:
+            self._overtakers.put(barrier, sum(len(b.messages) - b.start for b in ahead))
+            self.on_overtaking()
+            return []
+        passed = _events(ahead)
+        self.overtake(barrier)
+        return passed
+
+    def _take_barrier(self, checkpoint_id: int) -> list[Buffer] | None:
+        """Take the barrier's buffer out; the buffers ahead of it."""
+        for place, buffer in enumerate(self._subpartition):
+            message = None if buffer.needs_segment else buffer.messages[0]
+            if type(message) is CheckpointBarrier and message.checkpoint_id == checkpoint_id:
+                del self._subpartition[place]
+                return list(self._subpartition)[:place]
+        return None
 
     def resume(self) -> None:
         """The receiver goes on reading behind the barrier."""
@@ -305,6 +364,35 @@ class NetworkChannel:
             gate.floating -= 1
             self.grant_floating()
         self.on_arrival()
+        if type(chunk[0]) is CheckpointBarrier:
+            self.on_announcement(chunk[0])
+
+    def _receive_overtaking(self, barrier: CheckpointBarrier) -> None:
+        self._overtakers.put(barrier, sum(len(chunk) for chunk, _ in self._received))
+        self.on_overtaking()
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """Let `barrier` pass what was received before the barrier of its id; whether that one was there."""
+        if self._gate is None:
+            return self.expedite(barrier) is not None
+        ahead = 0
+        for place, (chunk, _) in enumerate(self._received):
+            if type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:
+                del self._received[place]
+                self._overtakers.put(barrier, ahead)
+                self.resume()
+                self.on_overtaking()
+                return True
+            ahead += len(chunk)
+        return False
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and what it has passed at the receiver."""
+        if self._gate is None:
+            queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
+        else:
+            queued = [message for chunk, _ in self._received for message in chunk]
+        return self._overtakers.take(unread, queued)
 
     def grant_floating(self) -> None:
         """One floating buffer of the gate is this channel's: a credit more for the sender."""
@@ -332,8 +420,9 @@ class NetworkChannel:
             chunk, buffer = self._slice()
             buffer.readers += 1
             self._opened = buffer
-            return chunk
-        chunk, self._opened = self._received.popleft()
+        else:
+            chunk, self._opened = self._received.popleft()
+        self._overtakers.opened += len(chunk)
         return chunk
 
     def close(self) -> None:
@@ -360,6 +449,11 @@ class NetworkChannel:
         return sum(len(b.messages) - b.start for b in self._subpartition) + sum(
             len(chunk) for chunk, _ in self._received
         )
+
+
+def _events(buffers: Iterable[Buffer]) -> list[Event]:
+    """The events in `buffers` that have not left, in order."""
+    return [message for buffer in buffers for message in buffer.messages[buffer.start :] if type(message) is Event]
 
 
 class ReceiverPool:

@@ -7,10 +7,12 @@ The effects of a message take place when its service begins; nothing else can ha
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from impl import (
+    Acknowledge,
     BarrierInjectorHandle,
     CheckpointBarrier,
     Event,
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 IDLE, BUSY, BACKPRESSURED = range(3)
 
 
+def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    """The barrier of an unaligned checkpoint of the same id."""
+    return CheckpointBarrier.new_unaligned(barrier.checkpoint_id, barrier.epoch)
+
+
 class Node:
     """What sources and operators share: the outbox, the time spent in each state, stalls."""
 
@@ -40,9 +47,13 @@ class Node:
         "_since_ns",
         "_state",
         "_timer",
+        "_unsettled",
+        "ended",
         "engine",
         "entries",
+        "input_names",
         "listed",
+        "may_overtake",
         "name",
         "output_names",
         "serving",
@@ -59,11 +70,14 @@ class Node:
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
         self._timer = engine.timer(self._served)
-        self.listed = self.serving = False
+        self.listed = self.serving = self.ended = False
         self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
         self.spent_ns = [0, 0, 0]
         self._state, self._since_ns = IDLE, 0
+        self.input_names: list[str] = []
+        self.may_overtake: list[bool] = [True] * len(outputs)
+        self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
 
     def attach_pools(self, pools: list[BufferPool]) -> None:
         """The buffer pools of the network exchanges that this node writes to."""
@@ -133,21 +147,79 @@ class Node:
         while outbox:
             index, message = outbox[0]
             channel = outputs[index]
-            if not channel.accepts(message):
+            if not channel.accepts(message) and not self._overtakes(index, message):
                 return False
             if not continues:
                 entries.append((now, ">push", name, None, None))
                 continues = True
             outbox.popleft()
             entries.append((now, "send", name, names[index], message))
-            channel.push(message)
+            if type(message) is CheckpointBarrier:
+                self._push_barrier(index, message)
+            else:
+                channel.push(message)
         return True
 
+    def _overtakes(self, index: int, message: StreamMessage) -> bool:
+        """Whether `message` passes what is in output `index`. A barrier to a sink keeps its place: sinks align."""
+        return type(message) is CheckpointBarrier and message.is_unaligned and self.may_overtake[index]
+
+    def _push_barrier(self, index: int, barrier: CheckpointBarrier) -> None:
+        channel, checkpoint_id, switch_ns = self._outputs[index], barrier.checkpoint_id, self.engine.switch_ns
+        if self._overtakes(index, barrier):
+            self.task.capture_overtaken(index, channel.overtake(barrier), checkpoint_id)
+        elif switch_ns is None or barrier.is_unaligned or not self.may_overtake[index]:
+            channel.push(barrier)
+        else:
+            self._unsettled.setdefault(checkpoint_id, set()).add(index)
+            channel.push(barrier)
+            if self.engine.now >= self.engine.metrics.checkpoints[checkpoint_id].triggered_ns + switch_ns:
+                self._expedite_output(index, flagged(barrier))
+
+    def expedite(self, barrier: CheckpointBarrier) -> None:
+        """The time for an aligned checkpoint is up: its barriers that are still on their way here overtake."""
+        for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
+            self._expedite_output(index, barrier)
+
+    def _expedite_output(self, index: int, barrier: CheckpointBarrier) -> None:
+        passed = self._outputs[index].expedite(barrier)
+        if passed is not None:
+            self.task.turn_ahead(barrier.checkpoint_id)
+            self.task.capture_overtaken(index, passed, barrier.checkpoint_id)
+
+    def departed(self, index: int, checkpoint_id: int) -> None:
+        """A barrier has left output `index`: what it could still pass there is settled."""
+        unsettled = self._unsettled.get(checkpoint_id)
+        if unsettled is not None:
+            unsettled.discard(index)
+            if not unsettled:
+                del self._unsettled[checkpoint_id]
+                self.wake()
+
     def _report(self) -> None:
-        reports = self.task.reports
-        for report in reports:
+        """Tell the coordinator, except of parts whose barrier may yet pass something in an output channel."""
+        reports, unsettled = self.task.reports, self._unsettled
+        waiting = [r for r in reports if type(r) is Acknowledge and r.checkpoint_id in unsettled]
+        for report in [r for r in reports if r not in waiting]:
+            if type(report) is Acknowledge and report.is_unaligned:
+                self._note_captured(report)
             self.engine.coordinator.report(report)
-        reports.clear()
+        reports[:] = waiting
+
+    def _end(self) -> None:
+        """Say once that the task has ended, when all it had to send and to report is on its way."""
+        task = self.task
+        if task.finished and not self.ended and not task.outbox and not task.reports:
+            self.ended = True
+            self.engine.finished(self)
+
+    def _note_captured(self, report: Acknowledge) -> None:
+        """Into the journal: the in-flight data that the acknowledgement carries."""
+        entries, now, name = self.entries, self.engine.now, self.name
+        for names, kept in ((self.input_names, report.inflight), (self.output_names, report.inflight_output)):
+            for data in kept:
+                for event in data.events:
+                    entries.append((now, "capture", name, names[data.input_id], (report.checkpoint_id, event)))
 
 
 class SourceNode(Node):
@@ -219,6 +291,7 @@ class SourceNode(Node):
                     return
                 continue
             if task.finished:
+                self._end()
                 self.enter(IDLE)
                 return
             if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
@@ -226,7 +299,6 @@ class SourceNode(Node):
             if self._left == 0:
                 self.entries.append((now, ">finish", self.name, None, None))
                 task.end()
-                engine.finished(self)
                 continue
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
@@ -287,12 +359,14 @@ class SourceNode(Node):
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the source task."""
+        if verb == "capture_output":
+            return  # noted with the acknowledgement that carries it
         now = self.engine.now
         if verb == "snapshot":
             checkpoint_id = subject[0]  # type: ignore[index]
             self.entries.append((now, ">inject", self.name, None, checkpoint_id))
-            self.engine.metrics.first_barrier(self.name, checkpoint_id, now, 0)
-            self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id, 0)
+            self.engine.metrics.barrier(self.name, checkpoint_id, now, 0)
+            self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id)
         self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
 
 
@@ -303,7 +377,9 @@ class OperatorNode(Node):
         "_holds_in_channel",
         "_in_hand",
         "_inbox",
-        "_input_names",
+        "_inputs",
+        "_overdue",
+        "_overtakers",
         "_service",
         "applied",
         "bytes_taken",
@@ -318,13 +394,16 @@ class OperatorNode(Node):
         name: str,
         outputs: list[Channel],
         output_names: list[str],
+        inputs: list[Channel],
         input_names: list[str],
         inbox: Inbox,
         service: Callable[[], int],
         holds_in_channel: bool,
     ) -> None:
         super().__init__(engine, name, outputs, output_names)
-        self._input_names, self._inbox, self._service = input_names, inbox, service
+        self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
+        self._overtakers: deque[int] = deque()  # inputs, in the order in which barriers overtook there
+        self._overdue = False
         self._holds_in_channel = holds_in_channel
         self._in_hand: tuple[int, StreamMessage] | None = None
         self.bytes_taken = 0
@@ -336,12 +415,22 @@ class OperatorNode(Node):
         task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
         engine = self.engine
         continues = False
+        if self._overdue:
+            self.deadline()
         while True:
+            if self._overtakers:  # however full the outputs are
+                self._take_overtaking(self._overtakers.popleft())
+                continues = True
             if task.outbox and not self._push(continues):
+                if task.reports:
+                    self._report()
                 self.enter(BACKPRESSURED)
                 return
             if task.reports:
                 self._report()
+            self._end()
+            if self._overtakers:
+                continue
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
                 return
@@ -359,12 +448,10 @@ class OperatorNode(Node):
                     self.enter(IDLE)
                     return
                 index, message = taken
-                channel = self._input_names[index]
+                channel = self.input_names[index]
                 entries.append((now, ">deliver", name, channel, None))
                 entries.append((now, "take", name, channel, message))
                 self._offer(index, message)
-            if task.finished:
-                engine.finished(self)
             if self.work_ns and self._serve():
                 return
 
@@ -375,6 +462,38 @@ class OperatorNode(Node):
         if not gate.can_take(index):
             self._inbox.block(index)
 
+    def _take_overtaking(self, index: int) -> None:
+        """A barrier that has overtaken in input `index` gets to the task."""
+        barrier, ahead = self._inputs[index].take_overtaking(self._inbox.unread(index))
+        now, channel = self.engine.now, self.input_names[index]
+        self.entries.append((now, ">overtake", self.name, channel, None))
+        self.entries.append((now, "take", self.name, channel, barrier))
+        took = self.task.offer_overtaking(index, barrier, ahead, now)
+        assert took, "one checkpoint at a time: no older part is incomplete when a barrier overtakes"
+        self._expedite_inputs(barrier)
+
+    def overtaken(self, index: int) -> None:
+        """A barrier has overtaken in input `index`."""
+        self._inbox.recheck(index)
+        self._overtakers.append(index)
+        self.wake()
+
+    def announced(self, index: int, barrier: CheckpointBarrier) -> None:
+        """An aligned barrier has been queued at the receiver: it may be late enough to overtake."""
+        if self.task.gate.wants_overtaking(index, barrier, self.engine.now):
+            self._inputs[index].expedite_received(flagged(barrier))
+
+    def expedite(self, barrier: CheckpointBarrier) -> None:
+        super().expedite(barrier)
+        self._expedite_inputs(barrier)
+
+    def _expedite_inputs(self, barrier: CheckpointBarrier) -> None:
+        """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
+        gate, now = self.task.gate, self.engine.now
+        for index, channel in enumerate(self._inputs):
+            if gate.wants_overtaking(index, barrier, now):
+                channel.expedite_received(flagged(barrier))
+
     def arrived(self, index: int) -> None:
         """Input `index` has data."""
         self._inbox.notify(index)
@@ -384,15 +503,17 @@ class OperatorNode(Node):
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the task: into the journal, and what it means in time."""
+        if verb == "capture" or verb == "capture_output":
+            return  # noted with the acknowledgement that carries it
         now = self.engine.now
-        self.entries.append((now, verb, self.name, self._input_names[index] if index >= 0 else None, subject))
+        self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
         if verb == "deliver":
             if type(subject) is Event:
                 self.work_ns += self._service()
                 self.bytes_taken += subject.size_bytes
                 self.applied += 1
         elif verb == "block":
-            self.engine.metrics.first_barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
             if self._holds_in_channel:
                 self._inbox.block(index)
             self.engine.watch_deadline(self)
@@ -402,7 +523,7 @@ class OperatorNode(Node):
         elif verb == "ignore" and type(subject) is CheckpointBarrier:
             self._inbox.resume(index)
         elif verb == "snapshot":
-            self.work_ns += self.engine.snapshot_taken(self.name, subject[0], self.bytes_taken)  # type: ignore[index]
+            self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the task."""
@@ -411,9 +532,15 @@ class OperatorNode(Node):
         self.wake()
 
     def deadline(self) -> None:
-        """The alignment's deadline may have passed."""
+        """The alignment's deadline may have passed. A task that could switch does so between two messages."""
+        self._overdue = self.serving and self.task.gate.unaligned is not None
+        if self._overdue:
+            return
         due_ns = self.task.gate.next_deadline_ns()
         if due_ns is not None and due_ns <= self.engine.now:
             self.entries.append((self.engine.now, ">expire", self.name, None, None))
             self.task.gate.on_time(self.engine.now)
+            barrier = self.task.gate.aligner.barrier
+            if barrier is not None:
+                self._expedite_inputs(barrier)
             self.wake()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-KIND = "CHECKPOINT"
+ALIGNED, UNALIGNED = "CHECKPOINT", "UNALIGNED_CHECKPOINT"
 
 
 class Result:
@@ -108,7 +108,7 @@ class Result:
         return {
             "checkpoint_id": record.checkpoint_id,
             "status": record.status,
-            "checkpoint_type": KIND,
+            "checkpoint_type": UNALIGNED if any(p.is_unaligned for p in parts.values()) else ALIGNED,
             "steady": self._steady(record),
             "trigger_timestamp_ms": record.triggered_ns / NS_PER_MS,
             "end_to_end_duration_ms": None
@@ -119,8 +119,8 @@ class Result:
             "sync_max_ms": _most(p.sync_ns / NS_PER_MS for p in parts.values()),
             "async_max_ms": _most(p.async_ns / NS_PER_MS for p in parts.values()),
             "processed_bytes": sum(p.processed_bytes for p in parts.values()),
-            "persisted_bytes": 0,
-            "checkpointed_bytes": sum(p.state_bytes for p in parts.values()),
+            "persisted_bytes": sum(p.persisted_bytes for p in parts.values()),
+            "checkpointed_bytes": sum(p.state_bytes + p.persisted_bytes for p in parts.values()),
             "failure_reason": record.failure,
             "critical_task": critical,
             "critical_start_delay_ms": None if worst is None else self._start_delay(record, worst),
@@ -150,8 +150,8 @@ class Result:
                         "async_ms": part.async_ns / NS_PER_MS,
                         "end_to_end_ms": None if ack is None else (ack - record.triggered_ns) / NS_PER_MS,
                         "processed_bytes": part.processed_bytes,
-                        "persisted_bytes": 0,
-                        "checkpointed_bytes": part.state_bytes,
+                        "persisted_bytes": part.persisted_bytes,
+                        "checkpointed_bytes": part.state_bytes + part.persisted_bytes,
                     }
                 )
         return rows
@@ -371,7 +371,7 @@ def _most(values: Any) -> float | None:
 
 
 def _alignment(part: TaskPart) -> float:
-    return 0.0 if part.snapshot_ns is None else (part.snapshot_ns - part.first_barrier_ns) / NS_PER_MS
+    return (part.last_barrier_ns - part.first_barrier_ns) / NS_PER_MS
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

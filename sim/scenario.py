@@ -310,6 +310,9 @@ class _Builder:
 
     def _check_whole(self, scenario: Scenario) -> None:
         """What no single key can show."""
+        if scenario.protocol == "unaligned" and scenario.checkpoint.max_concurrent > 1:
+            allowed = "1 with unaligned checkpoints, which come one at a time"
+            self.fail("[checkpoint] max_concurrent", f"is {scenario.checkpoint.max_concurrent}; allowed: {allowed}")
         for name, operator in scenario.operators.items():
             inputs = len(scenario.topology.edges_in(name))
             if operator.kind == "join" and inputs != 2:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from impl import BarrierAlignerConfig, CoordinatorConfig
+from impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
 from model.topology import Topology
 from sim.workload import NS_PER_S, Law, constant
 
@@ -72,6 +72,8 @@ class CheckpointSettings:
     timeout_s: float = 600.0
     max_concurrent: int = 1
     alignment_timeout_s: float = 60.0
+    aligned_timeout_s: float = 0.0
+    max_inflight_bytes: int = 512 * 1024 * 1024
     max_buffer_per_input: int = 100_000
     max_buffer_memory_bytes: int = 256 * 1024 * 1024
     hold: str = "aligner"
@@ -126,6 +128,16 @@ def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAligne
     )
 
 
+def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig:
+    """When a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start."""
+    checkpoint = scenario.checkpoint
+    return UnalignedCheckpointConfig(
+        enabled=scenario.protocol == "unaligned",
+        alignment_timeout_threshold_ns=ns(checkpoint.aligned_timeout_s),
+        max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
+    )
+
+
 def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
     """The coordinator's configuration. Where a source asks by its own interval, the coordinator has none."""
     checkpoint = scenario.checkpoint
@@ -136,4 +148,5 @@ def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
         timeout_ns=ns(checkpoint.timeout_s),
         max_concurrent=checkpoint.max_concurrent,
         first_trigger_ns=None if checkpoint.first_s is None else ns(checkpoint.first_s),
+        unaligned=scenario.protocol == "unaligned" and checkpoint.aligned_timeout_s == 0,
     )

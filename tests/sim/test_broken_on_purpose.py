@@ -108,7 +108,7 @@ class HoldsWithoutLimit(BarrierAligner):
     def can_take(self, input_id: int) -> bool:
         return True
 
-    def _hold(self, input_id: int, message: Any) -> AlignmentAction:
+    def _hold(self, input_id: int, message: Any, now_ns: int) -> AlignmentAction:
         self._queues[input_id].append(message)
         return AlignmentAction.BUFFERED
 

@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "source that is a number": ({"source": 3}, ["'source'", "must be a table"]),
     "source without a name": ({"source": {"rate_per_s": 3}}, ["[source]", "holds tables", "[source.rate_per_s]"]),
     "name with a line break": ({"source": {"a\nb": {}}}, ["topology:", "has no edge"]),
-    "protocol that is not there": ({"protocol": "unaligned"}, ["protocol is 'unaligned'", "'aligned'"]),
+    "protocol that is not there": ({"protocol": "unalinged"}, ["protocol is 'unalinged'", "'aligned' or 'unaligned'"]),
     "title that is no text": ({"title": 3}, ["title is 3", "a text in quotes"]),
     "local that is no flag": ({"channel": {"default": {"local": 1}}}, ["local is 1", "true or false"]),
     "parameters that are no table": ({"parameters": 3}, ["'parameters'", "must be tables"]),

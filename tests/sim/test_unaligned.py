@@ -1,0 +1,212 @@
+"""Unaligned checkpoints in time: what a barrier passes is recorded, once, and nothing else is."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from impl import Task, UnalignedCheckpointer
+from sim import Result, ScenarioError, load, run
+from sim.network import NetworkChannel
+
+MEASURED = {
+    row["run"]: row for row in csv.DictReader((files("sim") / "data" / "flink" / "runs.csv").read_text().splitlines())
+}
+QUEUES = """
+topology = "a->join b->join join->map map->sink"
+until_s = 8.0
+protocol = "unaligned"
+[source.a]
+rate_per_s = 300.0
+arrivals = "poisson"
+watermark_interval_s = 0.1
+[source.b]
+rate_per_s = 60.0
+arrivals = "poisson"
+watermark_interval_s = 0.1
+[operator.join]
+kind = "join"
+window_ms = 200
+parallelism = 2
+service_s = {{ law = "exponential", mean = 0.004 }}
+[operator.map]
+service_s = {{ law = "exponential", mean = 0.006 }}
+[operator.sink]
+kind = "sink"
+[channel.default]
+{channel}
+[channel."a->join"]
+exchange = "hash"
+[channel."b->join"]
+exchange = "hash"
+[checkpoint]
+interval_s = 0.7
+hold = "{hold}"
+aligned_timeout_s = {timeout}
+"""
+SPSC = "capacity = 32"
+NETWORK = 'form = "network"\nsegment_bytes = 400\nlatency_s = { law = "exponential", mean = 0.002 }'
+LOCAL = 'form = "network"\nsegment_bytes = 400\nlocal = true'
+
+
+def queues(folder: Path, channel: str = SPSC, hold: str = "aligner", timeout: float = 0.0) -> Path:
+    """A job with a slow end, as a scenario file."""
+    path = folder / "queues.toml"
+    path.write_text(QUEUES.format(channel=channel, hold=hold, timeout=timeout), encoding="utf-8")
+    return path
+
+
+def flink(mode: str, level: str = "sat_4ms", topology: str = "R", job: str = "flink_chain", **more: float) -> Result:
+    """A measured job, shorter than shipped."""
+    settings = {"level": level, "mode": mode, "topology": topology, "until_s": 16.0, **more}
+    return run(load(job, settings), seed=1)
+
+
+def steady(result: Result, column: str) -> list[float]:
+    """A column of the steady checkpoints, all of which must be complete."""
+    rows = [row for row in result.checkpoint_rows() if row["steady"]]
+    assert {row["status"] for row in rows} == {"COMPLETED"}
+    return [row[column] for row in rows]
+
+
+def mean(values: list[float]) -> float:
+    """The mean."""
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("timeout", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize(
+    ("channel", "hold"),
+    [(SPSC, "aligner"), (SPSC, "channel"), (NETWORK, "channel"), (NETWORK, "aligner"), (LOCAL, "channel")],
+    ids=["queue", "queue, blocked", "network", "network, held", "local"],
+)
+def test_any_channel_any_timeout_holds(tmp_path: Path, channel: str, hold: str, timeout: float) -> None:
+    """A checkpoint that goes unaligned on some form of channel would lose or double what is in flight."""
+    scenario = load(queues(tmp_path, channel, hold, timeout))
+    for seed in (1, 2, 3):
+        result = run(scenario, seed)
+        assert result.verdict == "holds", result.violations[:3]
+        assert sum(row["status"] == "COMPLETED" for row in result.checkpoint_rows()) >= 5
+        kinds = [row["checkpoint_type"] for row in result.checkpoint_rows()]
+        persisted = [row["persisted_bytes"] for row in result.checkpoint_rows()]
+        assert all(kind == "UNALIGNED_CHECKPOINT" for kind, size in zip(kinds, persisted, strict=True) if size)
+        if timeout == 0.0:
+            assert set(kinds) == {"UNALIGNED_CHECKPOINT"}
+        if timeout < 0.1:
+            assert sum(persisted) > 0
+
+
+def test_disabled_is_aligned(tmp_path: Path) -> None:
+    """Who has not asked for unaligned checkpoints would pay for them."""
+    path = queues(tmp_path)
+    result = run(load(path, {"protocol": "aligned"}), 1)
+    assert {row["checkpoint_type"] for row in result.checkpoint_rows()} == {"CHECKPOINT"}
+    assert {row["persisted_bytes"] for row in result.checkpoint_rows()} == {0}
+
+
+def test_sinks_align(tmp_path: Path) -> None:
+    """A sink would commit less than came before the barrier."""
+    result = run(load(queues(tmp_path, NETWORK, "channel")), 1)
+    at_sink = [row for row in result.task_rows() if row["operator"] == "sink"]
+    assert at_sink
+    assert {row["persisted_bytes"] for row in at_sink} == {0}
+    captured = [entry for entry in result.entries if entry[1] == "capture"]
+    assert captured
+    assert not [entry for entry in captured if entry[2] == "sink"]
+
+
+def drop_passed(self: Task, output: int, messages: object, checkpoint_id: int) -> None:
+    """Broken: what the barrier passes on its way out is recorded nowhere."""
+
+
+def record_nothing(self: UnalignedCheckpointer, input_id: int, event: object) -> bool:
+    """Broken: what comes before the last barrier is processed, and not recorded."""
+    return False
+
+
+def passed_nothing(self: NetworkChannel, unread: list[object]) -> tuple[object, list[object]]:
+    """Broken: what lies at the receiver ahead of the barrier is not told."""
+    return self._overtakers.take([], [])
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "broken"),
+    [
+        (Task, "capture_overtaken", drop_passed),
+        (UnalignedCheckpointer, "_recorded", record_nothing),
+        (NetworkChannel, "take_overtaking", passed_nothing),
+    ],
+    ids=["at the sender", "after the snapshot", "at the receiver"],
+)
+def test_in_flight_data_that_is_not_recorded_breaks_the_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: type, name: str, broken: Callable[..., object]
+) -> None:
+    """Lost in-flight data would go unseen."""
+    scenario = load(queues(tmp_path, NETWORK, "channel", 0.02 if name == "_recorded" else 0.0))
+    assert run(scenario, 1).verdict == "holds"
+    monkeypatch.setattr(where, name, broken)
+    result = run(scenario, 1)
+    assert {violation.invariant for violation in result.violations} == {"CUT"}
+    assert "is lost to checkpoint" in result.violations[0].reason
+
+
+def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
+    """Two unaligned checkpoints at a time, of which one would wait behind what the other recorded."""
+    with pytest.raises(ScenarioError, match="max_concurrent is 2; allowed: 1 with unaligned"):
+        load(queues(tmp_path), {"checkpoint.max_concurrent": 2})
+
+
+def test_saturated_and_unaligned_as_measured() -> None:
+    """The workbench would recommend unaligned checkpoints by a duration or a size that no cluster shows."""
+    result = flink("unaligned")
+    row = MEASURED["R_chain_sat_4ms_unaligned"]
+    assert result.verdict == "holds"
+    assert max(steady(result, "end_to_end_duration_ms")) < 100
+    assert mean(steady(result, "persisted_bytes")) == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
+
+
+def test_saturated_with_a_timeout_as_measured() -> None:
+    """The timeout that the workbench recommends would not be the one that pays."""
+    result = flink("aligned-timeout-300ms")
+    row = MEASURED["R_chain_sat_4ms_timeout"]
+    assert result.verdict == "holds"
+    assert mean(steady(result, "end_to_end_duration_ms")) == pytest.approx(float(row["e2e_ms_mean"]), rel=0.1)
+    assert mean(steady(result, "persisted_bytes")) == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
+
+
+def test_below_the_timeout_nothing_is_persisted() -> None:
+    """A checkpoint that aligns in time would pay for what it does not need."""
+    result = flink("aligned-timeout-300ms", level="rho090")
+    assert result.verdict == "holds"
+    assert set(steady(result, "persisted_bytes")) == {0}
+    assert {row["checkpoint_type"] for row in result.checkpoint_rows()} == {"CHECKPOINT"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in MEASURED if "sat" in n and "debloat" not in n and "_aligned" not in n])
+def test_every_saturated_run_as_measured(name: str) -> None:
+    """One job would be predicted by accident."""
+    row = MEASURED[name]
+    job = "flink_union" if row["dag"].startswith("union") else "flink_chain"
+    level = "sat" if job == "flink_union" else f"sat_{float(row['slow_service_ms']):g}ms"
+    settings = {
+        "level": level,
+        "mode": row["mode"],
+        "topology": "L" if row["topology"] == "local" else "R",
+        "parallelism": int(row["parallelism"]),
+        "record_bytes": int(row["record_bytes"]),
+        "segment_bytes": int(row["segment_bytes"]),
+    }
+    results = [run(load(job, settings), seed) for seed in (1, 2, 3)]
+    assert {result.verdict for result in results} == {"holds"}
+    persisted = mean([mean(steady(result, "persisted_bytes")) for result in results])
+    duration = mean([mean(steady(result, "end_to_end_duration_ms")) for result in results])
+    assert persisted == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
+    if row["mode"] == "unaligned":
+        assert duration < 100
+    else:
+        assert duration == pytest.approx(float(row["e2e_ms_mean"]), rel=0.1)
