@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.invariants import INVARIANTS
 from sim.sweep import measured
+from sim.sweep.plan import short_hash
+from sim.sweep.session import spark_session
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
 
@@ -30,9 +34,19 @@ STATISTICS = ("end_to_end_ms", *PIECES)
 CONFIDENCE = 0.95
 _BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
 _SHOWN_ERRORS = 50
+_FEW_RUNS = 5000
 
 Row = dict[str, Any]
 _ByValue = dict[tuple[str, str, str], Row]  # keyed by part, axis, value
+
+
+def analysed(store: Store, master: str) -> Row:
+    """The analysis of the sweep in `store`: the kept one if results and program are the same still, else a new one."""
+    basis = short_hash([version("barrierlab"), Path(__file__).read_text(encoding="utf-8"), sorted(store.files("runs"))])
+    if (kept := store.kept(basis)) is None:
+        kept = analyse(spark_session(master), store)
+        store.keep(basis, kept)
+    return kept
 
 
 def analyse(spark: SparkSession, store: Store) -> Row:
@@ -40,6 +54,8 @@ def analyse(spark: SparkSession, store: Store) -> Row:
     from pyspark.sql import functions as F
 
     manifest = store.manifest()
+    # To compile a query to byte code takes longer than to run it on a few thousand runs.
+    spark.conf.set("spark.sql.codegen.wholeStage", str(manifest["runs"] > _FEW_RUNS).lower())
     runs = read(spark, store, "runs").cache()
     steady = checkpoints(spark, store).cache()
     per_run = steady.groupBy("run_id", "part", "scenario", "parameters", "seed").agg(

@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -59,12 +60,13 @@ def execute(
     missing = [run for run in plan.runs if run.run_id not in done]
     if missing:
         work = partial(work_chunk, directory=str(store.directory.resolve()), simulate=simulate)
-        watch = partial(_watch, store, tick)
-        if processes is None:
-            spark = spark_session(master)
-            on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
-        else:
-            on_processes(processes, chunks_of(missing, processes), work, watch)
+        spark = spark_session(master) if processes is None else None
+        with _interrupts() as interrupted:
+            watch = partial(_watch, store, tick, interrupted)
+            if spark is not None:
+                on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
+            else:
+                on_processes(processes or 1, chunks_of(missing, processes or 1), work, watch)
     store.tidy()
     tick(store.count())
 
@@ -76,8 +78,24 @@ def chunks_of(runs: Iterable[Run], workers: int) -> list[Chunk]:
     return [mixed[i : i + size] for i in range(0, len(mixed), size)]
 
 
-def _watch(store: Store, tick: Callable[[int], None]) -> None:
+def _watch(store: Store, tick: Callable[[int], None], interrupted: Callable[[], bool]) -> None:
     tick(store.count())
+    if interrupted():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C only leaves a note here: an exception out of nowhere could leave a lock of the pool taken for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    pressed = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _cores(spark: SparkSession, master: str) -> int:
@@ -151,9 +169,9 @@ def on_processes(
         waiting = {pool.submit(work, chunk) for chunk in chunks}
         while waiting:
             finished, waiting = wait(waiting, _TICK_S, FIRST_COMPLETED)
+            watch()  # first, as Ctrl-C ends the workers too
             for future in finished:
                 future.result()
-            watch()
     except BrokenProcessPool:
         raise SweepError("a worker process died (killed, or out of memory): continue with --resume") from None
     finally:

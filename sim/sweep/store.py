@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
+ANALYSIS = "analysis.json"
 _VERSIONS = ("barrierlab", "simpy", "numpy", "scipy", "networkx", "pyspark", "pyarrow", "pandas")
 
 
@@ -108,6 +109,20 @@ class Store:
             sink = pa.BufferOutputStream()
             pq.write_table(table.from_rows(rows[table.name]), sink, compression="zstd")
             self._write(f"{table.name}/{name}", sink.getvalue().to_pybytes())
+
+    def kept(self, basis: str) -> dict[str, Any] | None:
+        """The analysis that was kept, if it was made on this basis."""
+        path = self._path(ANALYSIS)
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        analysis: dict[str, Any] | None = found.get("analysis") if found.get("basis") == basis else None
+        return analysis
+
+    def keep(self, basis: str, analysis: dict[str, Any]) -> None:
+        """Keep an analysis, unless the directory is read-only."""
+        try:
+            self._write(ANALYSIS, json.dumps({"basis": basis, "analysis": analysis}, allow_nan=False).encode())
+        except OSError:
+            pass
 
     def tidy(self) -> None:
         """Remove what a killed sweep left half written. Nothing reads it; this is for who looks into the folders."""

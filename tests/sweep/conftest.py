@@ -24,15 +24,6 @@ def programs_but_java(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """All tests that need Spark go to one process of pytest-xdist: a JVM is dear, one is enough."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def path_without_java(tmp_path_factory):
     return programs_but_java(tmp_path_factory.mktemp("path") / "bin")

@@ -49,6 +49,8 @@ seeds = [1]
 """
 RATE = "source.source.rate_per_s"
 
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one process, so one JVM
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):

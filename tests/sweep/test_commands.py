@@ -75,7 +75,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     """After Ctrl-C the directory can be resumed, and the command for it is on the screen."""
     out, sweep_file = tmp_path / "out", tmp_path / "many.toml"
     sweep_file.write_text(
-        '[[part]]\nscenario = "diamond"\nseeds = { first = 1, last = 2000 }\nset = { until_s = 1.0 }\n'
+        '[[part]]\nscenario = "diamond"\nseeds = { first = 1, last = 400 }\nset = { until_s = 1.0 }\n'
     )
     arguments = ["sweep", str(sweep_file), "--out", str(out), "--master", "processes[2]"]
     with subprocess.Popen(

@@ -41,6 +41,8 @@ def test_chunks_hold_every_run_once():
         assert len(chunks) >= min(len(runs), 8 * workers)
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")  # one process, so one JVM
 def test_spark_and_processes_give_the_same_files(spark, tmp_path):
     """Spark must change where runs are computed, and nothing else: the stored tables are equal byte for byte."""
     plan = load_plan("smoke")
@@ -56,6 +58,8 @@ def test_spark_and_processes_give_the_same_files(spark, tmp_path):
     assert len({row["journal_digest"] for row in runs}) == len(runs)
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")  # one process, so one JVM
 def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
     """Ctrl-C at any moment leaves a directory from which the sweep continues to the same result."""
     plan = plan_with(*range(1, 12))

