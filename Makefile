@@ -30,13 +30,13 @@ demo: $(STAMP)  ## the main job: sweep, verdict, report (at most three minutes)
 	@$(BIN)/barrierlab report $(OUT)
 
 test: lint types  ## lint, types, quick tests, doctests, notebooks
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m "not slow"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10 -m "not slow"
 
 test-full: lint types  ## the same with the slow tests
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 20
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 20
 
 check: lint types  ## lint, types, quick tests that need no Spark
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m "not slow and not spark"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q -m "not slow and not spark"
 
 bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 	@for each in $(basename $(notdir $(wildcard tests/bench/bench_*.py))); do $(BIN)/python -m tests.bench.$$each || exit; done

@@ -1,8 +1,12 @@
-"""Runs that cost nothing, for the tests of what happens around runs; imported by workers, so it stands alone."""
+"""Runs that cost nothing, for the tests of what happens around runs; imported by workers too."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+from sim.sweep.plan import plan_of
+from sim.sweep.tables import TABLES
 
 
 def compute(run):
@@ -37,3 +41,14 @@ def compute(run):
         ],
         "violations": [],
     }
+
+
+def plan_with(*rates):
+    """A plan of one run a rate; `compute` reads the rate as what to do."""
+    axis = f'"source.source.rate_per_s" = {list(map(float, rates))}'
+    return plan_of(f'[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = {{ {axis} }}', "rates", Path("rates.toml"))
+
+
+def contents(store):
+    """Every file of results, by its name."""
+    return {f"{table}/{Path(f).name}": Path(f).read_bytes() for table in TABLES for f in store.files(table)}

@@ -106,5 +106,5 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
         store.write_chunk(rows)
 
     monkeypatch.setattr(module, "execute", broken)
-    status, out, _ = barrierlab(capfd, "sweep", "smoke", "--out", str(tmp_path / "out"))
+    status, out, _ = barrierlab(capfd, "sweep", "smoke", "--out", str(tmp_path / "out"), "--master", "processes")
     assert (status, out.splitlines()[0]) == (1, "16 violations in 8 runs")

@@ -9,26 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_runs import contents, plan_with
 
 from sim.sweep.errors import SweepError
-from sim.sweep.execute import SIMULATE, chunks_of, execute
-from sim.sweep.plan import load_plan, plan_of
+from sim.sweep.execute import chunks_of, execute
+from sim.sweep.plan import load_plan
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
 
 HERE = Path(__file__).parent
 FAKE = "fake_runs:compute"
-
-
-def plan_with(*rates):
-    """A plan of one run a rate; `fake_runs` reads the rate as what to do."""
-    axis = f'"source.source.rate_per_s" = {list(map(float, rates))}'
-    return plan_of(f'[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = {{ {axis} }}', "rates", Path("rates.toml"))
-
-
-def contents(store):
-    """Every file of results, by its name."""
-    return {f"{table}/{Path(f).name}": Path(f).read_bytes() for table in TABLES for f in store.files(table)}
 
 
 def test_chunks_hold_every_run_once():
@@ -41,45 +31,6 @@ def test_chunks_hold_every_run_once():
         assert len(chunks) >= min(len(runs), 8 * workers)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")  # one process, so one JVM
-def test_spark_and_processes_give_the_same_files(spark, tmp_path):
-    """Spark must change where runs are computed, and nothing else: the stored tables are equal byte for byte."""
-    plan = load_plan("smoke")
-    stores = {}
-    for master in ("local[2]", "processes[2]"):
-        stores[master] = Store.create(tmp_path / master, plan)
-        execute(plan, stores[master], master, simulate=SIMULATE)
-    on_spark, on_processes = map(contents, stores.values())
-    assert on_spark == on_processes
-    assert len(on_spark) == 4 * len(plan.runs)
-    runs = stores["local[2]"].read("runs").to_pylist()
-    assert {row["status"] for row in runs} == {"OK"}
-    assert len({row["journal_digest"] for row in runs}) == len(runs)
-
-
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")  # one process, so one JVM
-def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
-    """Ctrl-C at any moment leaves a directory from which the sweep continues to the same result."""
-    plan = plan_with(*range(1, 12))
-    store = Store.create(tmp_path / "stopped", plan)
-
-    def stop(done):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        execute(plan, store, "local[2]", stop, FAKE)
-    before = contents(store)
-    store.continue_with(plan)
-    execute(plan, store, "local[2]", simulate=FAKE)
-    whole = Store.create(tmp_path / "whole", plan)
-    execute(plan, whole, "processes[1]", simulate=FAKE)
-    assert before.items() <= contents(store).items()
-    for table in TABLES:
-        assert store.read(table).equals(whole.read(table))
-
-
 def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
     """After a kill -9 only the runs that were not stored are computed; none is lost and none is there twice."""
     log, pipe = tmp_path / "computed", tmp_path / "pipe"
@@ -90,7 +41,7 @@ def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
 from sim.sweep.execute import execute
 from sim.sweep.progress import Watch
 from sim.sweep.store import Store
-from test_execute import plan_with
+from fake_runs import plan_with
 if __name__ == "__main__":
     plan = plan_with(*range(1, 9), 99)
     with Watch(len(plan.runs)) as watch:

