@@ -24,9 +24,7 @@ UNKNOWN_SINCE_24 = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"  # a 
 
 
 class JavaError(ValueError):
-    """No Java that can run Spark. Its text is one line, which the command prints: what was found, what to do."""
-
-    one_line = True
+    """No Java that can run Spark. Its text is one line: what was found, what is allowed, what to do."""
 
 
 @dataclass(frozen=True)

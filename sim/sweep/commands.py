@@ -34,11 +34,13 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
     """
     from sim.sweep.plan import load_plan
-    from sim.sweep.session import check_master, process_count
+    from sim.sweep.session import check_master, process_count, usable_java
     from sim.sweep.store import Store
 
     check_master(master)
     plan = load_plan(sweep)
+    if process_count(master) is None:
+        usable_java()  # before there is a directory that would have to be resumed
     if resume and directory.is_dir() and any(directory.iterdir()):
         store = Store.open(directory)
         store.continue_with(plan)

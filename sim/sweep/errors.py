@@ -9,8 +9,6 @@ from collections.abc import Iterable
 class SweepError(ValueError):
     """A sweep that cannot be planned, run, continued or read. Its text is one line, which the command prints."""
 
-    one_line = True
-
 
 def suggestion(word: object, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the known name nearest to `word`, or nothing.

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.java import find_java
+from sim.java import Java, JavaError, find_java
 from sim.sweep.errors import SweepError, suggestion
 
 if TYPE_CHECKING:
@@ -44,16 +44,24 @@ def process_count(master: str) -> int | None:
     return (int(found[1]) if found[1] else os.cpu_count() or 1) if found else None
 
 
+def usable_java() -> Java:
+    """The Java that Spark will run on; SweepError if there is none."""
+    try:
+        return find_java()
+    except JavaError as error:
+        raise SweepError(str(error)) from None
+
+
 def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSession:
     """The running session, or a new one on `master`; says on stderr, in one line, which Java it is.
 
-    JavaError if there is no usable Java.
+    SweepError if there is no usable Java.
     """
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
         return running
-    java = find_java()
+    java = usable_java()
     if say_java:
         print(f"Spark on {java}, master {master}", file=sys.stderr)
     os.environ["JAVA_HOME"] = str(java.home)

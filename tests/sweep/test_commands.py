@@ -108,3 +108,18 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "execute", broken)
     status, out, _ = barrierlab(capfd, "sweep", "smoke", "--out", str(tmp_path / "out"), "--master", "processes")
     assert (status, out.splitlines()[0]) == (1, "16 violations in 8 runs")
+
+
+@pytest.mark.parametrize("command", [["sweep", "smoke", "--out", "{}/out"], ["analyse", "{}/begun"]])
+def test_an_unusable_java_is_one_line_and_leaves_nothing_behind(capfd, tmp_path, monkeypatch, command):
+    """Whoever repairs JAVA_HOME and tries again must not be told to resume."""
+    from sim.sweep.plan import load_plan
+    from sim.sweep.store import Store
+
+    Store.create(tmp_path / "begun", load_plan("smoke"))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # other tests may have one
+    status, out, err = barrierlab(capfd, *[argument.format(tmp_path) for argument in command])
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "no program bin/java in it: set JAVA_HOME to a Java 17 or newer" in err
+    assert not (tmp_path / "out").exists()
