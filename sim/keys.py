@@ -14,7 +14,11 @@ UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing."""
+    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing.
+
+    >>> suggest("sed", ["seeds", "grid"])
+    "; did you mean 'seeds'?"
+    """
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 

@@ -133,7 +133,7 @@ class Node:
 
     def _outputs_available(self) -> bool:
         for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator
-            if pool.free <= 0 or pool.at_most:
+            if not pool.available():
                 return False
         return True
 

@@ -33,7 +33,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sim.sweep.errors import SweepError, suggestion
+from sim.keys import suggest
+from sim.sweep.errors import SweepError
 
 Scalar = str | int | float | bool
 Settings = dict[str, Scalar]
@@ -120,7 +121,7 @@ def load_plan(sweep: str | Path) -> Plan:
         if str(sweep) not in shipped_sweeps():
             raise SweepError(
                 f"there is no sweep {str(sweep)!r}: give the path of a .toml file, or one of "
-                f"{', '.join(shipped_sweeps())}{suggestion(sweep, shipped_sweeps())}"
+                f"{', '.join(shipped_sweeps())}{suggest(str(sweep), shipped_sweeps())}"
             )
         path = Path(str(SHIPPED / f"{sweep}.toml"))
     try:
@@ -282,9 +283,7 @@ class _Range:
             return _Range(choices=tuple(_values(f"{at}.choices", table["choices"])))
         low, high, scale = table.get("low"), table.get("high"), table.get("scale", "linear")
         if scale not in ("linear", "log"):
-            raise _Wrong(
-                f"{at}.scale: {scale!r} is given; linear or log is allowed{suggestion(scale, ['linear', 'log'])}"
-            )
+            raise _Wrong(f"{at}.scale: {scale!r} is given; linear or log is allowed{suggest(scale, ['linear', 'log'])}")
         numbers = [isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in (low, high)]
         if low is None or high is None or not all(numbers) or not low < high or (scale == "log" and low <= 0):
             raise _Wrong(
@@ -307,7 +306,7 @@ class _Range:
 def _keys(at: str, table: Mapping[str, Any], allowed: set[str], needed: set[str]) -> None:
     for key in table:
         if key not in allowed:
-            raise _Wrong(f"{at}unknown key {key!r}; allowed: {', '.join(sorted(allowed))}{suggestion(key, allowed)}")
+            raise _Wrong(f"{at}unknown key {key!r}; allowed: {', '.join(sorted(allowed))}{suggest(key, allowed)}")
     for key in sorted(needed - table.keys()):
         raise _Wrong(f"{at}key {key!r} is missing")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim.java import Java, JavaError, find_java
-from sim.sweep.errors import SweepError, suggestion
+from sim.keys import suggest
+from sim.sweep.errors import SweepError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ SETTINGS = {
 def check_master(master: str) -> str:
     """`master` if it is one that can be run on, else SweepError in one line."""
     if not re.fullmatch(r"local(-cluster)?(\[[^\]]+\])?|(spark|k8s|mesos)://.+|yarn|processes(\[[1-9]\d*\])?", master):
-        raise SweepError(f"--master is {master!r}; allowed: {', '.join(_KNOWN)}{suggestion(master, _KNOWN)}")
+        raise SweepError(f"--master is {master!r}; allowed: {', '.join(_KNOWN)}{suggest(master, _KNOWN)}")
     return master
 
 
