@@ -6,9 +6,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.current
 OUT    ?= out/demo
 JOBS   ?= 2
+FUZZ_RUNS ?= 500000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-full bench check lint types clean
+.PHONY: help venv demo test test-full fuzz bench check lint types clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,11 +33,16 @@ demo: $(STAMP)  ## the main job: sweep, verdict, report (at most three minutes)
 test: lint types  ## lint, types, quick tests, doctests, notebooks
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10 -m "not slow"
 
-test-full: lint types  ## the same with the slow tests
+test-full: lint types fuzz  ## the same with the slow tests, and fuzzing
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 20
 
 check: lint types  ## lint, types, quick tests that need no Spark
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q -m "not slow and not spark"
+
+fuzz: $(STAMP)  ## the readers of stored data under coverage guidance, where Atheris has a wheel
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt atheris || { \
+	  echo "make: no wheel of Atheris for this machine; the same inputs run under Hypothesis in make test" >&2; exit 0; } \
+	  && $(BIN)/python -m tests.fuzz.readers -runs=$(FUZZ_RUNS) -verbosity=0
 
 bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 	@for each in $(basename $(notdir $(wildcard tests/bench/bench_*.py))); do $(BIN)/python -m tests.bench.$$each || exit; done
