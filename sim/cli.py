@@ -17,6 +17,7 @@ from rich.table import Table
 
 from sim.result import Result, run
 from sim.scenario import ScenarioError, load, shipped
+from sim.show import ShowError, show_command
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
 
@@ -166,7 +167,7 @@ def scenarios_command(as_json: bool) -> None:
             console.print(f"  --set {parameter}=...  {text}", highlight=False, markup=False)
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, show_command):
     cli.add_command(command)
 
 
@@ -183,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("barrierlab: interrupted", err=True)
         sys.exit(130)
-    except (ScenarioError, SweepError) as error:
+    except (ScenarioError, SweepError, ShowError) as error:
         click.echo(f"barrierlab: {error}", err=True)
         sys.exit(2)
 

@@ -1,0 +1,133 @@
+"""The command `show`: a trace for the eye, or for another tool."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from model.exports import itf, mermaid, perfetto, shiviz
+from model.history import Entry, HistoryError
+from model.pictures import MOST_STEPS, TooLongError, svg
+from model.spacetime import SpaceTime, lay_out
+from model.topology import Topology, TopologyError
+from model.trace import COMMENT, TraceError, judged, read, topology_of, write
+
+EXIT = {"holds": 0, "broken": 1, "undecided": 3}
+
+
+class ShowError(ValueError):
+    """What cannot be shown: one line, with what to do."""
+
+
+class Shown:
+    """A trace that has been read, judged and laid out."""
+
+    def __init__(self, path: Path, checkpoint_id: int | None) -> None:
+        try:
+            self.text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ShowError(
+                f"{path}: cannot be read: {reason}; give a trace: barrierlab run diamond --trace FILE writes one"
+            ) from error
+        self.path = path
+        self.head, self.entries = self._read()
+        self.topology: Topology = topology_of(self.head, path.name)
+        self.drawn: SpaceTime = lay_out(self.entries, self.topology, checkpoint_id)
+        if checkpoint_id is not None and not self.drawn.cut:
+            cuts = sorted(
+                {str(e[4][0]) for e in self.entries if e[1] == "snapshot" and isinstance(e[4], tuple)}, key=int
+            )
+            raise ShowError(
+                f"--checkpoint {checkpoint_id}: no task took its snapshot in {path.name}; "
+                f"allowed: {', '.join(cuts[:20]) or 'none, the trace has no snapshot'}"
+            )
+        verdict = judged(self.text, path.name)
+        self.verdict = verdict.verdict
+        self.verdicts = [str(violation) for violation in verdict.violations]
+
+    def _read(self) -> tuple[dict[str, str], list[Entry]]:
+        head, entries = read(self.text, self.path.name)
+        if not entries:
+            raise ShowError(f"{self.path}: the trace has no moves; give one with a run in it")
+        return head, entries
+
+    @property
+    def title(self) -> str:
+        """The first sentence on top of the trace, or the file's name."""
+        comment = " ".join(self.head.get(COMMENT, "").split())
+        return comment.split(". ")[0].rstrip(".") if comment else self.path.stem.replace("_", " ")
+
+    def as_text(self) -> str:
+        """The trace as it is written: read again and put in order."""
+        return write(self.entries, self.head, self.verdicts)
+
+    def as_svg(self) -> str:
+        """The diagram; of a long trace the part around the checkpoint, and if need be its barrier alone."""
+        drawn, title = self.drawn, self.title
+        if len(drawn.times_ns) > MOST_STEPS:
+            drawn = drawn.around_cut()
+        if len(drawn.times_ns) > MOST_STEPS:
+            drawn, title = drawn.without_events(), f"{title} (without the events that the cut does not cross)"
+        return svg(drawn, title, self.verdicts)
+
+    def as_mermaid(self) -> str:
+        """`model.exports.mermaid`."""
+        return mermaid(self.drawn, self.verdicts)
+
+    def as_shiviz(self) -> str:
+        """`model.exports.shiviz`."""
+        return shiviz(self.drawn)
+
+    def as_perfetto(self) -> str:
+        """`model.exports.perfetto`; with the times of the trace if they differ by more than a step each."""
+        return perfetto(self.drawn, timed=self.drawn.times_ns[-1] > self.drawn.times_ns[0])
+
+    def as_itf(self) -> str:
+        """`model.exports.itf`."""
+        return itf(self.entries, self.topology, self.path.name)
+
+
+FORMATS: dict[str, Callable[[Shown], str]] = {
+    "text": Shown.as_text,
+    "svg": Shown.as_svg,
+    "mermaid": Shown.as_mermaid,
+    "shiviz": Shown.as_shiviz,
+    "perfetto": Shown.as_perfetto,
+    "itf": Shown.as_itf,
+}
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option("--checkpoint", "checkpoint_id", type=click.IntRange(min=1), help="Whose cut; the last complete one.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
+def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | None) -> None:
+    """Show a trace or counterexample: as text, as a space-time diagram (svg), or for another tool.
+
+    mermaid: mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev; itf: Apalache's viewer.
+    The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided.
+
+    Example: barrierlab show counterexample.trace --format svg --out counterexample.svg
+    """
+    try:
+        shown = Shown(file, checkpoint_id)
+        text = FORMATS[form](shown)
+    except (TraceError, TopologyError, HistoryError, TooLongError) as error:
+        message = str(error)
+        raise ShowError(message if message.startswith(file.name) else f"{file.name}: {message}") from error
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ShowError(
+                f"--out {out}: cannot be written: {error.strerror}; give a file in a folder that exists"
+            ) from error
+        click.echo(f"{out}: {form}, {len(shown.drawn.times_ns)} steps, verdict {shown.verdict}")
+    sys.exit(EXIT[shown.verdict])

@@ -1,0 +1,107 @@
+"""The command `show`: every format of a trace, and one line for what cannot be shown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from sim.cli import main
+
+KEPT = Path(__file__).parents[1] / "traces"
+SOUND = KEPT / "an_input_waits_behind_its_barrier.trace"
+BROKEN = KEPT / "broken" / "fwd_held_events_leave_before_the_barrier.trace"
+
+
+def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of the command."""
+    with pytest.raises(SystemExit) as done:
+        main(["show", *arguments])
+    printed = capsys.readouterr()
+    assert isinstance(done.value.code, int)
+    return done.value.code, printed.out, printed.err
+
+
+@pytest.mark.parametrize(
+    ("form", "sign"),
+    [
+        ("text", "> deliver"),
+        ("svg", "<svg"),
+        ("mermaid", "sequenceDiagram"),
+        ("shiviz", '{"coordinator":1}'),
+        ("perfetto", '"traceEvents"'),
+        ("itf", '"format": "ITF"'),
+    ],
+)
+@pytest.mark.parametrize(("path", "status"), [(SOUND, 0), (BROKEN, 1)], ids=["sound", "broken"])
+def test_every_format_is_printed_and_the_status_is_the_verdict(
+    form: str, sign: str, path: Path, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A script could not tell a counterexample from a sound run."""
+    code, out, err = show(capsys, str(path), "--format", form)
+    assert (code, err) == (status, "")
+    assert sign in out
+
+
+def test_the_text_of_a_trace_is_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """Showing would change what is shown."""
+    _, out, _ = show(capsys, str(SOUND))
+    assert [line for line in out.splitlines() if line] == [
+        line for line in SOUND.read_text().splitlines() if line and not (line[0] == "#" and line not in out)
+    ]
+
+
+def test_a_simulated_run_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trace that `run` writes could not be looked at."""
+    trace, picture = tmp_path / "run.trace", tmp_path / "run.svg"
+    with pytest.raises(SystemExit):
+        main(["run", "diamond", "--set", "until_s=3.0", "--trace", str(trace)])
+    capsys.readouterr()
+    code, out, _ = show(capsys, str(trace), "--format", "svg", "--out", str(picture), "--checkpoint", "1")
+    assert code == 0
+    assert str(picture) in out
+    assert "the cut of checkpoint 1" in picture.read_text()
+    assert ET.parse(picture).getroot().tag.endswith("svg")
+    code, out, _ = show(capsys, str(trace), "--format", "perfetto")
+    assert code == 0
+    assert len(json.loads(out)["traceEvents"]) > 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (None, (), "cannot be read: No such file or directory; give a trace"),
+        ("", (), "has no moves"),
+        ("topology: a->b\n\n> emit a a1 @ 1.000000000\n> emit c c1 @ 1.000000000\n", (), "has no place in it"),
+        ("topology: a->b\n\nnonsense\n", (), "bad.trace:3: 'nonsense' is no line of a trace"),
+        ("a: b\n\n> emit a a1 @ 1.000000000\n", (), "the head has no line 'topology"),
+        ("topology: a->a\n\n> emit a a1 @ 1.000000000\n", (), "bad.trace: "),
+        ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--checkpoint", "7"), "the trace has no snapshot"),
+        ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--out", "/"), "'/' is a directory"),
+        ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--format", "png"), "'png' is not one of 'text', 'svg'"),
+    ],
+    ids=["no file", "empty", "no such task", "no line", "no topology", "cycle", "no checkpoint", "folder", "format"],
+)
+def test_what_cannot_be_shown_is_one_line(
+    text: str | None, arguments: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A person would get a traceback, or no word on what to do."""
+    path = tmp_path / "bad.trace"
+    if text is not None:
+        path.write_text(text)
+    code, out, err = show(capsys, str(path), *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_pipe_that_closes_is_no_error() -> None:
+    """`barrierlab show ... | head` would end in a traceback."""
+    command = f"{sys.executable} -m sim.cli show {SOUND} --format svg | head -c 10"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=KEPT.parents[1])
+    assert done.stdout == "<svg xmlns"
+    assert "Traceback" not in done.stderr
