@@ -5,6 +5,18 @@ No clock, no thread, no chance, and no I/O but in `impl.store`. Standard library
 
 from __future__ import annotations
 
+from impl.actions import (
+    Aborted,
+    AbortTask,
+    Completed,
+    FailJob,
+    Ignored,
+    Inject,
+    Notify,
+    Publish,
+    Refused,
+    Triggered,
+)
 from impl.alignment import (
     Action,
     AlignmentAction,
@@ -13,17 +25,8 @@ from impl.alignment import (
     BarrierAlignerMetrics,
     UnalignedAction,
 )
-from impl.coordinator import (
-    Aborted,
-    AbortTask,
-    CheckpointCoordinator,
-    Completed,
-    CoordinatorConfig,
-    Ignored,
-    Inject,
-    PendingCheckpoint,
-    Refused,
-)
+from impl.commit import Ledger, SinkWriter
+from impl.coordinator import CheckpointCoordinator, CoordinatorConfig, PendingCheckpoint
 from impl.encoding import decode, encode
 from impl.errors import (
     AttemptError,
@@ -38,17 +41,22 @@ from impl.errors import (
     InputIndexError,
     LimitError,
     NotCompleteError,
+    NotFinishedError,
+    NotPublishingError,
     NotRecordingError,
     NotTriggeredError,
     NoUsableCheckpointError,
     PlainValueError,
     RegressingIdError,
+    RestoreError,
     SequenceError,
     SnapshotFailedError,
     StoreError,
     StoreFailedError,
+    TransactionError,
     UnknownMessageError,
     UnknownTaskError,
+    UnsettledError,
 )
 from impl.gate import Gate, GatePort
 from impl.injector import (
@@ -76,6 +84,7 @@ from impl.messages import (
     size_of,
 )
 from impl.reasons import REASONS, Reason
+from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
 from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
 from impl.store import DirectoryStore, Files, MemoryStore, RealFiles, SnapshotStore, Unusable, Usable
 from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
@@ -118,6 +127,7 @@ __all__ = [
     "EndOfInput",
     "EpochError",
     "Event",
+    "FailJob",
     "Files",
     "Gate",
     "GatePort",
@@ -131,13 +141,17 @@ __all__ = [
     "InjectStatus",
     "InputCountError",
     "InputIndexError",
+    "Ledger",
     "LimitError",
     "NotRecordingError",
     "Manifest",
     "MemoryStore",
     "NoUsableCheckpointError",
     "NotCompleteError",
+    "NotFinishedError",
+    "NotPublishingError",
     "NotTriggeredError",
+    "Notify",
     "Operator",
     "OperatorTask",
     "OutputExchange",
@@ -145,12 +159,16 @@ __all__ = [
     "Part",
     "PendingCheckpoint",
     "PlainValueError",
+    "Publish",
     "REASONS",
     "RealFiles",
     "Reason",
     "Refused",
     "RegressingIdError",
+    "Restore",
+    "RestoreError",
     "SequenceError",
+    "SinkWriter",
     "SinkTask",
     "SnapshotFailedError",
     "SnapshotStore",
@@ -166,18 +184,26 @@ __all__ = [
     "UnalignedCheckpointer",
     "UnalignedSnapshot",
     "TaskSnapshot",
+    "TaskRestore",
+    "TransactionError",
+    "Triggered",
     "UnknownMessageError",
     "UnknownTaskError",
+    "UnsettledError",
     "Unusable",
     "Usable",
     "Watermark",
+    "Wiring",
     "as_barrier",
     "decode",
     "digest",
     "encode",
+    "from_the_beginning",
     "is_barrier",
     "is_event",
     "is_watermark",
     "map_event",
+    "plan",
     "size_of",
+    "snapshot_of",
 ]

@@ -15,7 +15,7 @@ before offering anything new; look at `aborts` after each call and empty it. `im
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -366,6 +366,22 @@ class BarrierAligner:
         self._open -= 1
         self.free.discard(input_id)
         self._takes.pop(input_id, None)
+
+    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+        """Go on, as a new aligner, from a cut: barriers up to `last_done` are stale, and these inputs have ended.
+
+        Raises
+        ------
+        InputIndexError
+            If an input is none. Nothing changes.
+        """
+        closed = tuple(ended)
+        for input_id in closed:
+            if input_id not in self._takes:
+                raise InputIndexError(input_id, self.config.num_inputs)
+        for input_id in closed:
+            self._close(input_id)
+        self.last_done = last_done
 
     def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
         """Protocol rule 10."""

@@ -1,19 +1,39 @@
 """The coordinator: triggers checkpoints, gathers what the tasks report, and decides how each one ends.
 
-Ids and epochs come from here alone, increase strictly from 1, and a failed attempt burns its id (protocol rule 2).
-A checkpoint completes when every task has acknowledged or finished; that drops every older one (rule 20). Giving one up
-gives up all that is older too (rule 10). Flink: `CheckpointCoordinator`, for the names and the pacing.
+Ids and epochs come from here alone, increase strictly, also over failures of the job and of the coordinator, and a
+failed attempt burns its id (protocol rule 2). When every task has acknowledged or finished, the manifest is written;
+the checkpoint is complete once that has ended, which drops every older one, and is then announced (rule 20). Manifests
+are written one at a time, the oldest first. Giving a checkpoint up gives up all that is older too (rule 10), except
+what is being published: nobody can tell any more what will have become of that.
+
+When every task has finished, one checkpoint more is taken, of their final parts, so that sinks commit the last they
+have (FLIP-147, simplified: no barrier is needed). Flink: `CheckpointCoordinator`, for the names and the pacing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from impl.errors import LimitError, UnknownTaskError
+from impl.actions import (
+    Aborted,
+    AbortTask,
+    Actions,
+    Completed,
+    FailJob,
+    Ignored,
+    Inject,
+    Notify,
+    Publish,
+    Refused,
+    Triggered,
+)
+from impl.errors import CheckpointIdError, LimitError, NotPublishingError, UnknownTaskError, UnsettledError
 from impl.injector import InjectBarrierCommand
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
+
+RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where there is no interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +51,9 @@ class CoordinatorConfig:
     max_concurrent : int
         How many may be under way at once.
     tolerable_failures : int or None
-        How many may fail in a row before no more are triggered; None tolerates any number.
+        How many may fail in a row; one more, and the job is to fail. None tolerates any number.
     first_trigger_ns : int or None
-        When the first is due; None is one interval after 0.
+        When the first is due; None is one interval after 0. After a recovery it is one interval after that.
     unaligned : bool
         Whether barriers are flagged from the start. (A task may switch by itself, flagged or not.)
 
@@ -65,58 +85,6 @@ class CoordinatorConfig:
                 raise LimitError(name, value, f"{least} or more")
 
 
-@dataclass(frozen=True, slots=True)
-class Inject:
-    """Leave this command at the injector of this source."""
-
-    source: str
-    command: InjectBarrierCommand
-
-
-@dataclass(frozen=True, slots=True)
-class AbortTask:
-    """Tell this task that the checkpoint, and every older one, is given up."""
-
-    task: str
-    checkpoint_id: int
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """The checkpoint is complete; its parts, by task name."""
-
-    checkpoint_id: int
-    parts: tuple[Acknowledge, ...] = field(default=(), compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Aborted:
-    """The checkpoint is given up."""
-
-    checkpoint_id: int
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """No checkpoint was triggered."""
-
-    reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """A report that is late, a duplicate, or about an unknown checkpoint."""
-
-    task: str
-    checkpoint_id: int
-
-
-Action = Inject | AbortTask | Completed | Aborted | Refused | Ignored
-Actions = tuple[Action, ...]
-
-
 class PendingCheckpoint:
     """A checkpoint under way.
 
@@ -127,14 +95,27 @@ class PendingCheckpoint:
         The tasks that have neither acknowledged nor finished.
     parts : dict
         The acknowledgements, by task.
+    publishing : bool
+        Whether its manifest is being written: from `Publish` until the driver says how that ended.
     """
 
-    __slots__ = ("outstanding", "parts", "triggered_ns")
+    __slots__ = ("outstanding", "parts", "publishing", "triggered_ns")
 
-    def __init__(self, triggered_ns: int, outstanding: Iterable[str], parts: Iterable[Acknowledge] = ()) -> None:
+    def __init__(
+        self,
+        triggered_ns: int,
+        outstanding: Iterable[str],
+        parts: Iterable[Acknowledge] = (),
+        publishing: bool = False,
+    ) -> None:
         self.triggered_ns = triggered_ns
         self.outstanding = set(outstanding)
         self.parts = {part.task: part for part in parts}
+        self.publishing = publishing
+
+    def sorted_parts(self) -> tuple[Acknowledge, ...]:
+        """By task name."""
+        return tuple(self.parts[task] for task in sorted(self.parts))
 
 
 class CheckpointCoordinator:
@@ -147,74 +128,113 @@ class CheckpointCoordinator:
         Every task, sources and sinks among them.
     sources : iterable of str
         Those that get the commands.
+    first_id : int
+        The id of the first checkpoint. The coordinator that takes over from a lost one begins above every id that was
+        ever begun: `SnapshotStore.highest_id` + 1 (protocol rule 2).
 
     Attributes
     ----------
     pending : dict of int to PendingCheckpoint
-        By id, oldest first.
+        By id, oldest first; what is being published is among them.
+    finished_tasks : set of str
+    final_parts : dict of str to Acknowledge
+        Of those tasks that gave one.
     last_completed : int
-        The newest complete id; 0 at first.
+        The newest complete id, or the restored one; 0 at first.
     failures_in_row : int
-        Checkpoints given up since the last completion.
+        Checkpoints given up since the last completion or recovery.
     scheduling : bool
         Whether triggers come by the interval; false once `stop_scheduler` was called.
+    suspended : bool
+        Whether the job has failed and is not resumed yet.
+    ended : bool
+        Whether every task has finished and the final checkpoint is complete: the job is over.
+
+    Raises
+    ------
+    CheckpointIdError, UnknownTaskError
+        If the first id is less than 1, or a source is no task.
 
     Examples
     --------
     >>> from impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig
     >>> coordinator = CheckpointCoordinator(CoordinatorConfig(interval_ns=None), ["a", "sink"], ["a"])
-    >>> coordinator.trigger(0)
-    (Inject(source='a', command=InjectBarrierCommand(checkpoint_id=1, epoch=1, is_unaligned=False)),)
+    >>> triggered, inject = coordinator.trigger(0)
+    >>> inject
+    Inject(source='a', command=InjectBarrierCommand(checkpoint_id=1, epoch=1, is_unaligned=False))
     >>> coordinator.acknowledge(Acknowledge("a", 1), 5)
     ()
     >>> coordinator.acknowledge(Acknowledge("sink", 1), 9)
-    (Completed(checkpoint_id=1),)
+    (Publish(checkpoint_id=1),)
+    >>> coordinator.published(1, 12)
+    (Completed(checkpoint_id=1), Notify(task='a', checkpoint_id=1), Notify(task='sink', checkpoint_id=1))
     """
 
     __slots__ = (
         "_completed_ns",
         "_next_id",
+        "_resumed_ns",
+        "_retry_ns",
         "_triggered_ns",
         "config",
+        "ended",
         "failures_in_row",
+        "final_parts",
         "finished_tasks",
         "last_completed",
         "pending",
         "scheduling",
         "sources",
+        "suspended",
         "tasks",
     )
 
-    def __init__(self, config: CoordinatorConfig, tasks: Iterable[str], sources: Iterable[str]) -> None:
+    def __init__(
+        self, config: CoordinatorConfig, tasks: Iterable[str], sources: Iterable[str], first_id: int = 1
+    ) -> None:
         self.config = config
         self.tasks = tuple(tasks)
         self.sources = tuple(sources)
         for source in self.sources:
             self._known(source)
+        if first_id < 1:
+            raise CheckpointIdError(first_id)
         self.pending: dict[int, PendingCheckpoint] = {}
         self.finished_tasks: set[str] = set()
+        self.final_parts: dict[str, Acknowledge] = {}
         self.last_completed = 0
         self.failures_in_row = 0
         self.scheduling = True
-        self._next_id = 1
+        self.suspended = False
+        self.ended = False
+        self._next_id = first_id
         self._triggered_ns: int | None = None
         self._completed_ns: int | None = None
+        self._resumed_ns: int | None = None
+        self._retry_ns: int | None = None  # the final checkpoint waits until then
 
     # Triggers.
 
     def trigger(self, now_ns: int) -> Actions:
-        """Begin a checkpoint: a command for every source that has not ended, or Refused."""
+        """Begin a checkpoint: Triggered, and a command for every source that has not ended; or Refused."""
         reason = self._refusal(now_ns)
         if reason is not None:
             return (Refused(reason),)
+        checkpoint_id = self._begin(now_ns)
+        # Epochs come from the same allocator as ids.
+        command = InjectBarrierCommand(checkpoint_id, checkpoint_id, self.config.unaligned)
+        injects = (Inject(source, command) for source in self.sources if source not in self.finished_tasks)
+        return (Triggered(checkpoint_id), *injects)
+
+    def _begin(self, now_ns: int) -> int:
+        """A new checkpoint; the final part of a task that has finished is its part of it."""
         checkpoint_id = self._next_id
         self._next_id += 1
         self._triggered_ns = now_ns
         open_tasks = [task for task in self.tasks if task not in self.finished_tasks]
-        self.pending[checkpoint_id] = PendingCheckpoint(now_ns, open_tasks)
-        # Epochs come from the same allocator as ids.
-        command = InjectBarrierCommand(checkpoint_id, checkpoint_id, self.config.unaligned)
-        return tuple(Inject(source, command) for source in self.sources if source not in self.finished_tasks)
+        parts = [replace(part, checkpoint_id=checkpoint_id) for part in self.final_parts.values()]
+        self.pending[checkpoint_id] = PendingCheckpoint(now_ns, open_tasks, parts)
+        return checkpoint_id
 
     def request(self, now_ns: int) -> Actions:
         """A periodic injector asks (protocol rule 2): the same as `trigger`, so it may be refused."""
@@ -225,8 +245,9 @@ class CheckpointCoordinator:
         self.scheduling = False
 
     def _refusal(self, now_ns: int) -> Reason | None:
-        tolerable = self.config.tolerable_failures
-        if tolerable is not None and self.failures_in_row > tolerable:
+        if self.suspended:
+            return Reason.JOB_FAILED
+        if self._is_failing():
             return Reason.TOO_MANY_FAILURES
         if self.finished_tasks.issuperset(self.sources):
             return Reason.SOURCES_FINISHED
@@ -236,6 +257,10 @@ class CheckpointCoordinator:
             return Reason.MIN_PAUSE
         return None
 
+    def _is_failing(self) -> bool:
+        tolerable = self.config.tolerable_failures
+        return tolerable is not None and self.failures_in_row > tolerable
+
     def _next_trigger_ns(self) -> int | None:
         """max(previous trigger + interval, previous completion + pause); None if none is to come as things are."""
         interval_ns = self.config.interval_ns
@@ -243,6 +268,8 @@ class CheckpointCoordinator:
             return None
         if self._triggered_ns is not None:
             due_ns = self._triggered_ns + interval_ns
+        elif self._resumed_ns is not None:
+            due_ns = self._resumed_ns + interval_ns
         else:
             due_ns = interval_ns if self.config.first_trigger_ns is None else self.config.first_trigger_ns
         if self._completed_ns is not None:
@@ -253,27 +280,33 @@ class CheckpointCoordinator:
 
     def next_deadline_ns(self) -> int | None:
         """When `on_time` will next have something to do; may be in the past; None if never as things are."""
-        deadlines = [pending.triggered_ns + self.config.timeout_ns for pending in self.pending.values()]
+        timeout_ns = self.config.timeout_ns
+        deadlines = [each.triggered_ns + timeout_ns for each in self.pending.values() if not each.publishing]
         trigger_ns = self._next_trigger_ns()
         if trigger_ns is not None:
             deadlines.append(trigger_ns)
+        if self._retry_ns is not None and self._wants_final():
+            deadlines.append(self._retry_ns)
         return min(deadlines, default=None)
 
     def on_time(self, now_ns: int) -> Actions:
         """Give up what is too late by now, then begin what is due."""
         actions: Actions = ()
         for checkpoint_id, pending in list(self.pending.items()):
-            if now_ns >= pending.triggered_ns + self.config.timeout_ns:
+            if now_ns >= pending.triggered_ns + self.config.timeout_ns and not pending.publishing:
                 actions += self.abort(checkpoint_id, Reason.EXPIRED, now_ns)
         trigger_ns = self._next_trigger_ns()
         if trigger_ns is not None and now_ns >= trigger_ns:
             actions += self.trigger(now_ns)
-        return actions
+        return actions + self._final(now_ns)
 
     # Reports.
 
     def acknowledge(self, report: Acknowledge, now_ns: int) -> Actions:
         """A task's part is whole; Ignored if that is late, a duplicate, or about nothing under way.
+
+        That it is acknowledged means that the part is durable and, of a sink, prepared: the driver stores it before it
+        tells the coordinator (protocol rule 20).
 
         Raises
         ------
@@ -286,10 +319,10 @@ class CheckpointCoordinator:
             return (Ignored(report.task, report.checkpoint_id),)
         pending.outstanding.discard(report.task)
         pending.parts[report.task] = report
-        return () if pending.outstanding else self._complete(report.checkpoint_id, now_ns)
+        return self._publish_next()
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
-        """A task gives its part up, so the whole is given up; Ignored if it is not under way.
+        """A task gives its part up, so the whole is given up; Ignored if it is not under way, or being published.
 
         Raises
         ------
@@ -297,12 +330,21 @@ class CheckpointCoordinator:
             If the job has no such task.
         """
         self._known(report.task)
-        if report.checkpoint_id not in self.pending:
+        pending = self.pending.get(report.checkpoint_id)
+        if pending is None or pending.publishing:
             return (Ignored(report.task, report.checkpoint_id),)
         return self.abort(report.checkpoint_id, report.reason, now_ns)
 
-    def finished(self, task: str, now_ns: int) -> Actions:
+    def finished(self, task: str, now_ns: int, part: Acknowledge | None = None) -> Actions:
         """A task has ended: that counts as its acknowledgement, now and later (protocol rule 13).
+
+        Parameters
+        ----------
+        task : str
+        now_ns : int
+        part : Acknowledge, optional
+            Its `Task.final_part`. It stands as its part of every checkpoint that it has not acknowledged. Without it
+            there is no final checkpoint, and none after this can be restored.
 
         Raises
         ------
@@ -310,36 +352,182 @@ class CheckpointCoordinator:
             If the job has no such task.
         """
         self._known(task)
+        if self.suspended:
+            return (Ignored(task, 0),)
         self.finished_tasks.add(task)
-        actions: Actions = ()
-        for checkpoint_id, pending in list(self.pending.items()):
-            pending.outstanding.discard(task)
-            if not pending.outstanding:
-                actions += self._complete(checkpoint_id, now_ns)
-        return actions
+        if part is not None:
+            self.final_parts[task] = part
+        for checkpoint_id, pending in self.pending.items():
+            if task in pending.outstanding:
+                pending.outstanding.discard(task)
+                if part is not None:
+                    pending.parts[task] = replace(part, checkpoint_id=checkpoint_id)
+        return self._publish_next() + self._final(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
-        """Give a checkpoint up, and all that is older; every task that has not ended is told once."""
-        if checkpoint_id not in self.pending:
-            return ()
-        given_up = [older for older in self.pending if older <= checkpoint_id]
-        for older in given_up:
-            del self.pending[older]
-        self.failures_in_row += len(given_up)
-        told = tuple(AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
-        return (*(Aborted(older, reason) for older in given_up), *told)
+        """Give a checkpoint up, and all that is older; every task that has not ended is told once.
 
-    def _complete(self, checkpoint_id: int, now_ns: int) -> Actions:
-        """Protocol rule 20: every older one is dropped; the tasks know, for theirs has been overtaken."""
-        parts = self.pending.pop(checkpoint_id).parts
-        older = [each for each in self.pending if each < checkpoint_id]
-        for each in older:
+        Nothing happens if it is not under way, or is being published.
+        """
+        pending = self.pending.get(checkpoint_id)
+        if pending is None or pending.publishing:
+            return ()
+        return self._give_up(checkpoint_id, reason) + self._final(now_ns)
+
+    def _give_up(self, checkpoint_id: int, reason: Reason) -> Actions:
+        tolerated = not self._is_failing()
+        given_up = self._drop(checkpoint_id)
+        self.failures_in_row += len(given_up)
+        told = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
+        actions: Actions = (*(Aborted(each, reason) for each in given_up), *told)
+        if tolerated and self._is_failing():
+            actions += (FailJob(Reason.TOO_MANY_FAILURES),)
+        return actions
+
+    def _drop(self, checkpoint_id: int) -> list[int]:
+        """Up to this one nothing is pending any more, but for what is being published; what was."""
+        dropped = [each for each, its in self.pending.items() if each <= checkpoint_id and not its.publishing]
+        for each in dropped:
             del self.pending[each]
+        return dropped
+
+    # The manifest.
+
+    @property
+    def settled(self) -> bool:
+        """Whether no manifest is being written.
+
+        A job that failed reads the store only then. A manifest that landed later would bring a checkpoint back whose
+        transactions have been rolled back.
+        """
+        return not self._publishing()
+
+    def _publishing(self) -> tuple[int, ...]:
+        return tuple(checkpoint_id for checkpoint_id, its in self.pending.items() if its.publishing)
+
+    def _publish_next(self) -> Actions:
+        """The oldest that is whole, unless another one is being published."""
+        if self.settled and not self.suspended:
+            for checkpoint_id, pending in self.pending.items():
+                if not pending.outstanding:
+                    pending.publishing = True
+                    return (Publish(checkpoint_id, pending.sorted_parts()),)
+        return ()
+
+    def published(self, checkpoint_id: int, now_ns: int) -> Actions:
+        """The manifest is durable: the checkpoint is complete, and every task is told, also those that have ended.
+
+        Every older one is dropped (protocol rule 20); the tasks know, for theirs has been overtaken. While the job is
+        suspended nobody is told: its tasks are no more.
+
+        Raises
+        ------
+        NotPublishingError
+            If it is not being published. Nothing changes.
+        """
+        parts = self._written(f"published({checkpoint_id})", checkpoint_id).sorted_parts()
+        del self.pending[checkpoint_id]
+        older = self._drop(checkpoint_id)
         self.last_completed = checkpoint_id
         self._completed_ns = now_ns
+        self._retry_ns = None
         self.failures_in_row = 0
-        completed = Completed(checkpoint_id, tuple(parts[task] for task in sorted(parts)))
-        return (completed, *(Aborted(each, Reason.SUBSUMED) for each in older))
+        actions: Actions = (Completed(checkpoint_id, parts),)
+        if not self.suspended:
+            actions += tuple(Notify(task, checkpoint_id) for task in self.tasks)
+            self.ended = len(parts) == len(self.tasks) and all(part.finished for part in parts)
+        actions += tuple(Aborted(each, Reason.SUBSUMED) for each in older)
+        return actions + self._publish_next() + self._final(now_ns)
+
+    def publish_failed(self, checkpoint_id: int, now_ns: int, definite: bool) -> Actions:
+        """The manifest could not be written; if that is not `definite`, it may be there all the same.
+
+        The checkpoint is given up either way. That is sound: sinks roll nothing back at that, but only at a recovery,
+        which reads what is there.
+
+        Raises
+        ------
+        NotPublishingError
+            If it is not being published. Nothing changes.
+        """
+        self._written(f"publish_failed({checkpoint_id})", checkpoint_id)
+        reason = Reason.STORE_FAILED if definite else Reason.STORE_IN_DOUBT
+        if self.suspended:
+            del self.pending[checkpoint_id]
+            return (Aborted(checkpoint_id, reason),)
+        self._retry_ns = now_ns + max(self.config.min_pause_ns, self.config.interval_ns or RETRY_NS)
+        actions = self._give_up(checkpoint_id, reason)
+        return actions + self._publish_next() + self._final(now_ns)
+
+    def _written(self, call: str, checkpoint_id: int) -> PendingCheckpoint:
+        """The checkpoint, whose manifest is not being written any more."""
+        pending = self.pending.get(checkpoint_id)
+        if pending is None or not pending.publishing:
+            raise NotPublishingError(call, self._publishing())
+        pending.publishing = False
+        return pending
+
+    # The end of the job.
+
+    def _wants_final(self) -> bool:
+        """Whether the job is over but for its final checkpoint."""
+        over = len(self.finished_tasks) == len(self.tasks) and not self.pending
+        return over and not (self.suspended or self.ended or self._is_failing())
+
+    def _final(self, now_ns: int) -> Actions:
+        """The final checkpoint, once nothing else is under way. It needs no barrier: every part of it is there."""
+        if not self._wants_final():
+            return ()
+        if len(self.final_parts) < len(self.tasks):
+            self.ended = True
+            return ()
+        if self._retry_ns is not None and now_ns < self._retry_ns:
+            return ()
+        checkpoint_id = self._begin(now_ns)
+        return (Triggered(checkpoint_id), *self._publish_next())
+
+    # Failover.
+
+    def suspend(self, now_ns: int, reason: Reason) -> Actions:
+        """The job has failed: what is pending is given up, and nothing is triggered until `resume`.
+
+        What is being published is not: nobody knows yet. `published` or `publish_failed` says it; until then the
+        coordinator is not `settled`. None of this counts as a failure in a row.
+        """
+        self.suspended = True
+        return tuple(Aborted(each, reason) for each in self._drop(self._next_id))
+
+    def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> None:
+        """The job has been put back and goes on.
+
+        Parameters
+        ----------
+        checkpoint_id : int
+            What it was restored from; 0 is the beginning.
+        now_ns : int
+            The interval counts from here.
+        finished : mapping of str to Acknowledge
+            The tasks that were restored as finished, with their final parts.
+
+        Raises
+        ------
+        UnknownTaskError
+            If one of them is no task. Nothing changes.
+        UnsettledError
+            If checkpoints are under way. Nothing changes.
+        """
+        for task in finished:
+            self._known(task)
+        if self.pending:
+            raise UnsettledError(tuple(self.pending))
+        self.suspended = False
+        self.finished_tasks = set(finished)
+        self.final_parts = dict(finished)
+        self.ended = len(finished) == len(self.tasks)  # then that was the final checkpoint
+        self.last_completed = checkpoint_id
+        self.failures_in_row = 0
+        self._triggered_ns = self._completed_ns = self._retry_ns = None
+        self._resumed_ns = now_ns
 
     def _known(self, task: str) -> None:
         if task not in self.tasks:
@@ -350,17 +538,23 @@ class CheckpointCoordinator:
     def capture(self) -> Hashable:
         """All that `restore` needs."""
         pending = tuple(
-            (i, p.triggered_ns, tuple(sorted(p.outstanding)), tuple(p.parts.values())) for i, p in self.pending.items()
+            (i, p.triggered_ns, tuple(sorted(p.outstanding)), tuple(p.parts.values()), p.publishing)
+            for i, p in self.pending.items()
         )
         return (
             pending,
             tuple(sorted(self.finished_tasks)),
+            tuple(self.final_parts.values()),
             self.last_completed,
             self.failures_in_row,
             self.scheduling,
+            self.suspended,
+            self.ended,
             self._next_id,
             self._triggered_ns,
             self._completed_ns,
+            self._resumed_ns,
+            self._retry_ns,
         )
 
     def restore(self, value: Hashable) -> None:
@@ -368,12 +562,18 @@ class CheckpointCoordinator:
         (
             pending,
             finished_tasks,
+            final_parts,
             self.last_completed,
             self.failures_in_row,
             self.scheduling,
+            self.suspended,
+            self.ended,
             self._next_id,
             self._triggered_ns,
             self._completed_ns,
+            self._resumed_ns,
+            self._retry_ns,
         ) = value  # type: ignore[misc]
-        self.pending = {i: PendingCheckpoint(ns, tasks, parts) for i, ns, tasks, parts in pending}  # type: ignore[has-type]
+        self.pending = {each[0]: PendingCheckpoint(*each[1:]) for each in pending}  # type: ignore[has-type]
         self.finished_tasks = set(finished_tasks)  # type: ignore[has-type]
+        self.final_parts = {part.task: part for part in final_parts}  # type: ignore[has-type]

@@ -155,6 +155,60 @@ class UnknownTaskError(ContractError):
         super().__init__(f"task {task!r}", ", ".join(tasks), "name a task of this job")
 
 
+class NotPublishingError(ContractError):
+    """The end of a manifest's write that was not asked for, or has ended (protocol rule 20)."""
+
+    def __init__(self, call: str, publishing: tuple[int, ...]) -> None:
+        super().__init__(
+            call,
+            ", ".join(map(str, publishing)) or "none: no manifest is being written",
+            "call it once for each Publish, when the write has ended",
+        )
+
+
+class UnsettledError(ContractError):
+    """A job is resumed while checkpoints are under way: one that lands later would be newer than what was restored."""
+
+    def __init__(self, pending: tuple[int, ...]) -> None:
+        super().__init__(
+            f"resume() with checkpoint {', '.join(map(str, pending))} under way",
+            "none under way",
+            "suspend, and read the store and resume once `settled` is true",
+        )
+
+
+class NotFinishedError(ContractError):
+    """The final part of a task that goes on."""
+
+    def __init__(self, task: str) -> None:
+        super().__init__(f"the final part of {task}, which goes on", "a task that has finished", "ask when it has")
+
+
+class TransactionError(ContractError):
+    """Something asked of a transaction that its state forbids."""
+
+    def __init__(self, call: str, transaction: str, state: str, allowed: str) -> None:
+        super().__init__(
+            f"{call} of transaction {transaction}, which {state}",
+            allowed,
+            "give each transaction a name of its own, and roll back at recovery only, once the store is settled",
+        )
+
+
+class RestoreError(ContractError):
+    """A checkpoint that is not one of this job: it cannot be put back (no rescaling).
+
+    The message names the first tasks or channels that do not fit.
+    """
+
+    def __init__(self, checkpoint_id: int, came: str, allowed: str) -> None:
+        super().__init__(
+            f"checkpoint {checkpoint_id} with {came}",
+            allowed,
+            "restore it into the job that it was taken of, with the same operators and parallelism",
+        )
+
+
 class SnapshotFailedError(BarrierError):
     """The image of a task's state could not be taken: the checkpoint is declined (protocol rule 9)."""
 

@@ -23,6 +23,9 @@ class Reason(StrEnum):
     TOO_MANY_PENDING = "too many pending"
     TOO_MANY_FAILURES = "too many failures"
     SOURCES_FINISHED = "sources finished"
+    STORE_FAILED = "store failed"
+    STORE_IN_DOUBT = "store in doubt"
+    JOB_FAILED = "job failed"
 
     @property
     def prose(self) -> str:
@@ -57,4 +60,7 @@ REASONS: dict[Reason, About] = {
     Reason.TOO_MANY_PENDING: About("As many as allowed are under way; it was not begun.", True),
     Reason.TOO_MANY_FAILURES: About("More failed in a row than tolerated; no more are begun.", True),
     Reason.SOURCES_FINISHED: About("Every source has ended, so nothing can carry a barrier; it was not begun.", True),
+    Reason.STORE_FAILED: About("The store refused its manifest.", True),
+    Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False),
+    Reason.JOB_FAILED: About("The job failed before it was whole; until it is put back, none is begun.", True),
 }

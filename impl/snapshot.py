@@ -272,7 +272,7 @@ def files_of(snapshot: TaskSnapshot) -> tuple[Part, dict[str, bytes]]:
     return Part(*here, snapshot.position, state, tuple(entries)), files
 
 
-def snapshot_of(part: Part, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
+def snapshot_from(part: Part, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
     """The snapshot that `files_of` took apart.
 
     Parameters

@@ -34,7 +34,7 @@ from impl.errors import (
 )
 from impl.manifest import MAX_MANIFEST_BYTES, decode_manifest, encode_manifest
 from impl.messages import MAX_U64
-from impl.snapshot import Checkpoint, Manifest, Part, StoredFile, TaskSnapshot, files_of, snapshot_of
+from impl.snapshot import Checkpoint, Manifest, Part, StoredFile, TaskSnapshot, files_of, snapshot_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -308,7 +308,7 @@ class SnapshotStore:
         for part in manifest.parts:
             files: tuple[StoredFile, ...] = (part.state, *(entry.file for entry in part.in_flight))
             read = {file.path: self._read_whole(checkpoint_id, file.path, file.size_bytes) for file in files}
-            snapshots.append(snapshot_of(part, read, self._name(checkpoint_id, "")))
+            snapshots.append(snapshot_from(part, read, self._name(checkpoint_id, "")))
         return Checkpoint(manifest, tuple(snapshots))
 
     def _read_whole(self, checkpoint_id: int, path: str, most: int) -> bytes:

@@ -4,6 +4,10 @@ The outbox is first in, first out: what an operator gave for earlier messages le
 and the driver offers nothing while something is in it, which is backpressure. Barrier, watermark, cancel and end go to
 every output; events where the exchange of each out-edge says. Protocol rules 4, 5, 8 and 9.
 
+A task that has finished has a final part: it stands for its part of every later checkpoint (FLIP-147). A new task that
+is put back (rule 22) goes on behind its cut. Its watermark is where it was, and is a lower bound: its inputs begin
+anew, for watermarks are no state of a channel (defect U-10).
+
 Unaligned, the barrier leaves ahead of the outbox, and of what the driver lets it pass in the output channels; all of
 that is recorded by the sender, as the state of those channels (rule 16). Neither waits for room, so a driver may offer
 a barrier ahead of its place while something is in the outbox.
@@ -15,16 +19,20 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 from impl.alignment import BarrierAligner
-from impl.errors import LimitError, NotRecordingError, SequenceError, SnapshotFailedError
+from impl.commit import SinkWriter
+from impl.errors import LimitError, NotFinishedError, NotRecordingError, SequenceError, SnapshotFailedError
 from impl.gate import Gate
 from impl.injector import CheckpointBarrierInjector
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.reasons import Reason
 from impl.unaligned import InFlightChannelData, channel_data
+
+if TYPE_CHECKING:
+    from impl.recovery import TaskRestore
 
 Tell = Callable[[str, int, object], None]
 _DIGEST_BYTES = 8
@@ -59,6 +67,10 @@ class Acknowledge:
 
     Attributes
     ----------
+    checkpoint_id : int
+        0 for a final part, until it stands for one.
+    digest : str
+        Of the image.
     position : int or None
         A source's: the sequence of the first event behind the barrier (protocol rule 4).
     is_unaligned, was_threshold_triggered : bool
@@ -66,6 +78,14 @@ class Acknowledge:
     inflight, inflight_output : tuple of InFlightChannelData
         What was in flight on the inputs, as recorded here, and what the barrier overtook on the outputs. Of a channel,
         what its receiver recorded comes before what its sender did.
+    watermark_ms : int or None
+        The task's watermark at the cut; of a source, the last one it sent.
+    ended : tuple of int
+        The inputs whose end took effect before the cut.
+    finished : bool
+        Whether the task had finished: this is its final part.
+    prepared : tuple of str
+        A sink's: the transactions that are prepared and not known to be committed.
     """
 
     task: str
@@ -77,6 +97,10 @@ class Acknowledge:
     was_threshold_triggered: bool = field(default=False, repr=False)
     inflight: tuple[InFlightChannelData, ...] = field(default=(), repr=False)
     inflight_output: tuple[InFlightChannelData, ...] = field(default=(), repr=False)
+    watermark_ms: int | None = field(default=None, repr=False)
+    ended: tuple[int, ...] = field(default=(), repr=False)
+    finished: bool = field(default=False, repr=False)
+    prepared: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +197,8 @@ class Task:
         Called for each effect at its moment with a verb, an input index (else -1) and a subject.
     finished : bool
         Whether the end of input went to every output.
+    watermark_ms : int or None
+        The highest watermark that it has reached.
     """
 
     __slots__ = (
@@ -187,6 +213,7 @@ class Task:
         "outbox",
         "reports",
         "tell",
+        "watermark_ms",
     )
 
     def __init__(self, name: str, exchanges: Iterable[OutputExchange] = (), tell: Tell = silent) -> None:
@@ -196,6 +223,7 @@ class Task:
         self.reports: list[Acknowledge | Decline] = []
         self.tell = tell
         self.finished = False
+        self.watermark_ms: int | None = None
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
         self._given_up = 0  # the highest id
@@ -301,6 +329,24 @@ class Task:
     def _note_output(self, size_bytes: int) -> None:
         """What the barrier overtook has a size."""
 
+    def notify(self, checkpoint_id: int, now_ns: int) -> None:
+        """The coordinator says that a checkpoint is complete. A sink that writes to the outside commits."""
+
+    def final_part(self) -> Acknowledge:
+        """What stands for this task's part of every later checkpoint.
+
+        Raises
+        ------
+        NotFinishedError
+            If the task goes on.
+        """
+        if not self.finished:
+            raise NotFinishedError(self.name)
+        return self._last_part()
+
+    def _last_part(self) -> Acknowledge:
+        raise NotImplementedError
+
     def _take_overtaken(self) -> tuple[InFlightChannelData, ...]:
         overtaken, self._overtaken = self._overtaken, None
         return channel_data(overtaken or {}, size_of)
@@ -323,6 +369,7 @@ class Task:
             tuple(self.outbox),
             tuple(self.reports),
             self.finished,
+            self.watermark_ms,
             tuple(sorted(self._closed)),
             tuple(exchange.capture() for exchange in self.exchanges),
             self._given_up,
@@ -333,8 +380,17 @@ class Task:
         )
 
     def _restore_outputs(self, value: Hashable) -> None:
-        outbox, reports, self.finished, closed, exchanges, given_up, self._ahead_id, overtaken = value  # type: ignore[misc]
-        self._given_up = given_up  # type: ignore[has-type]
+        (
+            outbox,
+            reports,
+            self.finished,
+            self.watermark_ms,
+            closed,
+            exchanges,
+            self._given_up,
+            self._ahead_id,
+            overtaken,
+        ) = value  # type: ignore[misc]
         self._overtaken = None if overtaken is None else {i: list(events) for i, events in overtaken}  # type: ignore[has-type]
         self.outbox = deque(outbox)  # type: ignore[has-type]
         self.reports = list(reports)  # type: ignore[has-type]
@@ -359,7 +415,16 @@ class OperatorTask(Task):
         unaligned parts capture, with an input, and capture_output, with an output: id and event.
     """
 
-    __slots__ = ("_image", "_image_digest", "_input_watermarks", "gate", "operator", "watermark_ms")
+    __slots__ = (
+        "_announced",
+        "_image",
+        "_image_digest",
+        "_image_ended",
+        "_image_watermark_ms",
+        "_input_watermarks",
+        "gate",
+        "operator",
+    )
 
     def __init__(
         self,
@@ -371,10 +436,12 @@ class OperatorTask(Task):
     ) -> None:
         super().__init__(name, exchanges, tell)
         self.operator = operator
-        self.watermark_ms: int | None = None
+        self._announced = True  # whether the outputs have been told of the watermark; not so after a recovery
         self._input_watermarks: dict[int, int | None] = dict.fromkeys(range(aligner.config.num_inputs))  # open ones
         self._image: object = None
         self._image_digest = ""
+        self._image_watermark_ms: int | None = None
+        self._image_ended: tuple[int, ...] = ()
         self.gate = Gate(aligner, self)
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
@@ -435,18 +502,26 @@ class OperatorTask(Task):
             self.finished = True
 
     def _advance(self) -> None:
-        """The task's watermark is the least of its open inputs, and never goes back."""
+        """The task's watermark is the least of its open inputs, and never goes back.
+
+        After a recovery it is passed on once more when the inputs have reached it again: it may have been in flight.
+        """
         least: int | None = None
         for timestamp_ms in self._input_watermarks.values():
             if timestamp_ms is None:
                 return
             if least is None or timestamp_ms < least:
                 least = timestamp_ms
-        if least is None or (self.watermark_ms is not None and least <= self.watermark_ms):
+        if least is None:
             return
-        self.watermark_ms = least
-        for output in self.operator.on_watermark(least):
-            self._send(output)
+        reached = self.watermark_ms
+        if reached is None or least > reached:
+            self.watermark_ms = least
+            for output in self.operator.on_watermark(least):
+                self._send(output)
+        elif self._announced or least < reached:
+            return
+        self._announced = True
         self._send_to_all(Watermark(least))
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
@@ -461,7 +536,12 @@ class OperatorTask(Task):
             raise SnapshotFailedError(f"output {min(self._closed)} of {self.name} is closed", Reason.OUTPUT_CLOSED)
         self._image = self.operator.checkpoint()
         self._image_digest = digest(self._image)
+        self._image_watermark_ms = self.watermark_ms
+        self._image_ended = self._ended()
         self.tell("snapshot", -1, (barrier.checkpoint_id, self._image_digest))
+
+    def _ended(self) -> tuple[int, ...]:
+        return tuple(i for i in range(self.gate.aligner.config.num_inputs) if i not in self._input_watermarks)
 
     def forward(self, barrier: CheckpointBarrier) -> None:
         """Send the barrier to every output; an unaligned part's ahead of everything."""
@@ -478,7 +558,15 @@ class OperatorTask(Task):
         """Acknowledge, with the image, and what was in flight."""
         checkpoint_id = barrier.checkpoint_id
         self.tell("complete", -1, checkpoint_id)
-        report = Acknowledge(self.name, checkpoint_id, self._image_digest, image=self._image)
+        report = Acknowledge(
+            self.name,
+            checkpoint_id,
+            self._image_digest,
+            image=self._image,
+            watermark_ms=self._image_watermark_ms,
+            ended=self._image_ended,
+            prepared=self._prepared(),
+        )
         machine = self.gate.unaligned
         if machine is not None and machine.is_unaligned:
             report = replace(
@@ -511,6 +599,55 @@ class OperatorTask(Task):
         """Told, and no more."""
         self.tell("ignore", input_id, message)
 
+    def _prepared(self) -> tuple[str, ...]:
+        """The transactions that a part speaks of."""
+        return ()
+
+    # The end, and a new beginning.
+
+    def _last_part(self) -> Acknowledge:
+        image = self.operator.checkpoint()
+        return Acknowledge(
+            self.name,
+            0,
+            digest(image),
+            image=image,
+            watermark_ms=self.watermark_ms,
+            ended=self._ended(),
+            finished=True,
+            prepared=self._prepared(),
+        )
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        """Put a new task back to its cut. What was in flight is for the driver to put into the channels.
+
+        Parameters
+        ----------
+        part : TaskRestore
+        checkpoint_id : int
+            Of the checkpoint; barriers up to it are stale. 0 is the beginning: the operator's state is that of a new
+            one, and stays so.
+
+        Returns
+        -------
+        str
+            The digest of the operator's state as it is now.
+
+        Raises
+        ------
+        InputIndexError
+            If an input that ended is none.
+        """
+        self.gate.aligner.recover(checkpoint_id, part.ended)
+        if checkpoint_id:
+            self.operator.restore(part.image)
+        for input_id in part.ended:
+            del self._input_watermarks[input_id]
+        self.watermark_ms = part.watermark_ms
+        self._announced = part.watermark_ms is None
+        self.finished = part.finished
+        return digest(self.operator.checkpoint())
+
     # Capture and restore.
 
     def capture(self) -> Hashable:
@@ -519,15 +656,27 @@ class OperatorTask(Task):
             self._capture_outputs(),
             self.gate.capture(),
             self.operator.checkpoint(),
-            self.watermark_ms,
+            self._announced,
             tuple(self._input_watermarks.items()),
             self._image,
             self._image_digest,
+            self._image_watermark_ms,
+            self._image_ended,
         )
 
     def restore(self, value: Hashable) -> None:
         """Be as the task was that gave `value`."""
-        outputs, gate, image, self.watermark_ms, watermarks, self._image, self._image_digest = value  # type: ignore[misc]
+        (
+            outputs,
+            gate,
+            image,
+            self._announced,
+            watermarks,
+            self._image,
+            self._image_digest,
+            self._image_watermark_ms,
+            self._image_ended,
+        ) = value  # type: ignore[misc]
         self._restore_outputs(outputs)  # type: ignore[has-type]
         self.gate.restore(gate)  # type: ignore[has-type]
         self.operator.restore(image)  # type: ignore[has-type]
@@ -535,12 +684,83 @@ class OperatorTask(Task):
 
 
 class SinkTask(OperatorTask):
-    """An operator task without outputs."""
+    """An operator task without outputs, which may write what it takes to the outside.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    name : str
+    operator : Operator
+    aligner : BarrierAligner
+        One that always aligns: what is prepared at a barrier is all that came before it (protocol rule 14).
+    tell : callable, optional
+    writer : SinkWriter, optional
+        Gets each event after the operator; prepares at the snapshot, and at the end; commits when it is notified.
+    """
 
-    def __init__(self, name: str, operator: Operator, aligner: BarrierAligner, tell: Tell = silent) -> None:
+    __slots__ = ("writer",)
+
+    def __init__(
+        self,
+        name: str,
+        operator: Operator,
+        aligner: BarrierAligner,
+        tell: Tell = silent,
+        writer: SinkWriter | None = None,
+    ) -> None:
         super().__init__(name, operator, aligner, (), tell)
+        self.writer = writer
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        """As for every task; and an event is written."""
+        super().deliver(input_id, message)
+        if self.writer is not None and type(message) is Event:
+            self.writer.write(message)
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        """As for every task; and what was written since the last one is prepared."""
+        super().snapshot(barrier)
+        if self.writer is not None:
+            self.writer.prepare(barrier.checkpoint_id)
+
+    def end_input(self, input_id: int) -> None:
+        """As for every task; and at the end of the last input, what was written since the last snapshot is prepared."""
+        super().end_input(input_id)
+        if self.finished and self.writer is not None:
+            self.writer.prepare_last()
+
+    def notify(self, checkpoint_id: int, now_ns: int) -> None:
+        """Commit what the checkpoint covers."""
+        if self.writer is not None:
+            self.writer.on_complete(checkpoint_id)
+
+    def _prepared(self) -> tuple[str, ...]:
+        return () if self.writer is None else self.writer.prepared
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        """As for every task; and the transactions are settled: committed if the part speaks of them, else rolled back.
+
+        Raises
+        ------
+        InputIndexError
+            As before.
+        TransactionError
+            If one that the part speaks of was rolled back: a recovery read the store before it was settled.
+        """
+        state = super().recover(part, checkpoint_id)
+        if self.writer is not None:
+            self.writer.recover(part.prepared, checkpoint_id)
+        return state
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs."""
+        return super().capture(), None if self.writer is None else self.writer.capture()
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the sink was that gave `value`."""
+        task, writer = value  # type: ignore[misc]
+        super().restore(task)  # type: ignore[has-type]
+        if self.writer is not None:
+            self.writer.restore(writer)  # type: ignore[has-type]
 
 
 class SourceTask(Task):
@@ -583,6 +803,8 @@ class SourceTask(Task):
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Send a watermark to every output."""
+        if self.watermark_ms is None or timestamp_ms > self.watermark_ms:
+            self.watermark_ms = timestamp_ms
         self._send_to_all(Watermark(timestamp_ms))
 
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
@@ -607,7 +829,9 @@ class SourceTask(Task):
             return None
         image_digest = digest(self.position)
         self.tell("snapshot", -1, (checkpoint_id, image_digest))
-        report = Acknowledge(self.name, checkpoint_id, image_digest, self.position, self.position)
+        report = Acknowledge(
+            self.name, checkpoint_id, image_digest, self.position, self.position, watermark_ms=self.watermark_ms
+        )
         if barrier.is_unaligned:
             self._forward_ahead(barrier)
             report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
@@ -630,6 +854,25 @@ class SourceTask(Task):
         if not self.finished:
             self._send_to_all(EndOfInput())
             self.finished = True
+
+    def _last_part(self) -> Acknowledge:
+        position, watermark_ms = self.position, self.watermark_ms
+        return Acknowledge(self.name, 0, digest(position), position, position, watermark_ms=watermark_ms, finished=True)
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        """Put a new source back to its cut: the driver goes on with the event at `position`, unless it has finished.
+
+        Returns
+        -------
+        str
+            The digest of its state, which is its position.
+        """
+        assert part.position is not None, "a source's part has a position: `impl.recovery.plan` sees to that"
+        self.position = part.position
+        self.watermark_ms = part.watermark_ms
+        self.finished = part.finished
+        self.last_done = checkpoint_id
+        return digest(self.position)
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""

@@ -95,7 +95,7 @@ class InFlightChannelData:
     input_id : int
         The input; in what a sender records, the output.
     events : tuple of Event
-        In the order of the channel. (Bytes in the document; `impl.inflight` makes them.)
+        In the order of the channel. (Bytes in the document; `impl.recovery` makes them.)
     size_bytes : int
         What they count.
     """

@@ -14,10 +14,13 @@ from impl import (
     Completed,
     Decline,
     Inject,
+    Notify,
+    Publish,
     Reason,
     Refused,
+    Triggered,
 )
-from impl.coordinator import Action
+from impl.actions import Action
 
 if TYPE_CHECKING:
     from sim.engine import Engine
@@ -107,21 +110,18 @@ class CoordinatorNode:
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         engine, now = self._engine, self._engine.now
-        triggered = {a.command.checkpoint_id for a in actions if type(a) is Inject}
-        for checkpoint_id in sorted(triggered):
-            engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
-            engine.metrics.triggered(checkpoint_id, now)
-            for node in engine.operator_nodes:
-                node.task.gate.aligner.note_trigger(checkpoint_id, now)
-            if engine.switch_ns is not None:
-                barrier = CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
-                engine.after(engine.switch_ns, lambda b=barrier: engine.expedite(b))
         for action in actions:
             kind = type(action)
-            if kind is Inject:
+            if kind is Triggered:
+                self._triggered(action.checkpoint_id)
+            elif kind is Inject:
                 self._later(action.source, lambda a=action: engine.inject(a))
             elif kind is AbortTask:
                 self._later(action.task, lambda a=action: self._abort(a.task, a.checkpoint_id, a.reason))
+            elif kind is Publish:
+                self._carry_out(self.machine.published(action.checkpoint_id, now))
+            elif kind is Notify:
+                engine.nodes[action.task].task.notify(action.checkpoint_id, now)
             elif kind is Completed:
                 engine.entries.append((now, "completed", NAME, None, action.checkpoint_id))
                 engine.metrics.completed(action.checkpoint_id, now)
@@ -133,6 +133,16 @@ class CoordinatorNode:
             elif kind is Refused:
                 engine.metrics.refused(str(action.reason))
         self._arm()
+
+    def _triggered(self, checkpoint_id: int) -> None:
+        engine, now = self._engine, self._engine.now
+        engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
+        engine.metrics.triggered(checkpoint_id, now)
+        for node in engine.operator_nodes:
+            node.task.gate.aligner.note_trigger(checkpoint_id, now)
+        if engine.switch_ns is not None:
+            barrier = CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
+            engine.after(engine.switch_ns, lambda: engine.expedite(barrier))
 
     def _later(self, task: str, action: Callable[[], None]) -> None:
         at_ns = max(self._engine.now + self._trigger_latency[task](), self._arrives_ns.get(task, 0))

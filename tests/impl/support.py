@@ -22,8 +22,10 @@ from impl import (
     Event,
     Gate,
     Inject,
+    Notify,
     OperatorTask,
     OutputExchange,
+    Publish,
     SinkTask,
     SnapshotFailedError,
     SourceTask,
@@ -258,6 +260,10 @@ class Dataflow:
                 self.handles[action.source].inject(action.command)
             elif type(action) is AbortTask:
                 self.tasks[action.task].abort(action.checkpoint_id, action.reason, self.now_ns)
+            elif type(action) is Publish:
+                self.act(self.coordinator.published(action.checkpoint_id, self.now_ns))
+            elif type(action) is Notify:
+                self.tasks[action.task].notify(action.checkpoint_id, self.now_ns)
             elif type(action) is Completed:
                 self.completed.append(action.checkpoint_id)
                 self.parts[action.checkpoint_id] = {part.task: part for part in action.parts}

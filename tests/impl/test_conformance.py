@@ -264,10 +264,11 @@ def test_coordinator_resumes_epoch_after_recovery():
     for n in (1, 2):
         first.trigger(n)
         first.acknowledge(Acknowledge("a", n), n)
+        first.published(n, n)
     second = coordinator("a")
     second.restore(first.capture())
     for machine in (first, second):
-        (inject,) = machine.trigger(3)
+        (_, inject) = machine.trigger(3)
         assert (inject.command.checkpoint_id, inject.command.epoch) == (3, 3)
 
 
@@ -277,6 +278,7 @@ def test_recover_latest_of_multiple_checkpoints():
     for n in (1, 2, 3):
         machine.trigger(n)
         machine.acknowledge(Acknowledge("a", n), n)
+        machine.published(n, n)
     assert machine.last_completed == 3
 
 
@@ -370,7 +372,7 @@ def test_barrier_aligner_cleanup():
 def test_coordinator_trigger():
     """If it fails, ids do not begin at 1."""
     machine = coordinator("a")
-    (inject,) = machine.trigger(0)
+    (_, inject) = machine.trigger(0)
     assert inject.command == InjectBarrierCommand(1, 1)
     assert list(machine.pending) == [1]
 
@@ -396,8 +398,10 @@ def test_coordinator_finalize():
     machine = coordinator("a", "b")
     machine.trigger(0)
     machine.acknowledge(Acknowledge("a", 1), 1)
-    (done,) = machine.acknowledge(Acknowledge("b", 1), 2)
-    assert (done.checkpoint_id, len(done.parts)) == (1, 2)
+    (whole,) = machine.acknowledge(Acknowledge("b", 1), 2)
+    (done, *_) = machine.published(1, 2)
+    assert (done.checkpoint_id, done.parts) == (1, whole.parts)
+    assert len(done.parts) == 2
     assert not machine.pending
 
 
@@ -406,9 +410,10 @@ def test_coordinator_multiple_checkpoints():
     machine = coordinator("a")
     commands = []
     for n in (1, 2):
-        (inject,) = machine.trigger(n)
+        (_, inject) = machine.trigger(n)
         commands.append((inject.command.checkpoint_id, inject.command.epoch))
         machine.acknowledge(Acknowledge("a", n), n)
+        machine.published(n, n)
     assert commands == [(1, 1), (2, 2)]
 
 

@@ -10,10 +10,14 @@ from impl import (
     Completed,
     CoordinatorConfig,
     Decline,
+    FailJob,
     Ignored,
     Inject,
+    Notify,
+    Publish,
     Reason,
     Refused,
+    Triggered,
 )
 from tests.impl.support import Dataflow
 
@@ -33,9 +37,21 @@ def acknowledge(machine, checkpoint_id, now_ns=0, tasks=TASKS):
     return actions
 
 
+def complete(machine, checkpoint_id, now_ns=0, tasks=TASKS):
+    """Every task acknowledges, and the manifest is written at once; the last answer."""
+    assert acknowledge(machine, checkpoint_id, now_ns, tasks) == (Publish(checkpoint_id),)
+    return machine.published(checkpoint_id, now_ns)
+
+
+def notify(checkpoint_id):
+    """The announcements of a completion."""
+    return tuple(Notify(task, checkpoint_id) for task in TASKS)
+
+
 def test_every_source_gets_the_same_command():
     """If it fails, sources cut under different ids (rule 2, P-07)."""
-    actions = coordinator().trigger(0)
+    triggered, *actions = coordinator().trigger(0)
+    assert triggered == Triggered(1)
     assert [(type(a), a.source, a.command.checkpoint_id, a.command.epoch) for a in actions] == [
         (Inject, "a", 1, 1),
         (Inject, "b", 1, 1),
@@ -47,11 +63,11 @@ def test_interval_runs_from_trigger_to_trigger():
     machine = coordinator(interval_ns=10)
     assert machine.next_deadline_ns() == 10
     assert machine.on_time(9) == ()
-    assert len(machine.on_time(10)) == 2
-    acknowledge(machine, 1, 13)
+    assert machine.on_time(10)[0] == Triggered(1)
+    complete(machine, 1, 13)
     assert machine.next_deadline_ns() == 20
     machine.on_time(21)
-    acknowledge(machine, 2, 22)
+    complete(machine, 2, 22)
     assert machine.next_deadline_ns() == 31
 
 
@@ -65,10 +81,10 @@ def test_pause_runs_from_completion():
     """If it fails, a job does nothing but checkpoints."""
     machine = coordinator(interval_ns=10, min_pause_ns=8)
     machine.on_time(10)
-    acknowledge(machine, 1, 17)
+    complete(machine, 1, 17)
     assert machine.next_deadline_ns() == 25
     assert machine.trigger(24) == (Refused(Reason.MIN_PAUSE),)
-    assert len(machine.on_time(25)) == 2
+    assert machine.on_time(25)[0] == Triggered(2)
 
 
 def test_trigger_that_waits_for_a_slot_comes_at_once_when_there_is_one():
@@ -76,9 +92,9 @@ def test_trigger_that_waits_for_a_slot_comes_at_once_when_there_is_one():
     machine = coordinator(interval_ns=10)
     machine.on_time(10)
     assert machine.next_deadline_ns() == 10 + machine.config.timeout_ns  # only the timeout: the slot is taken
-    acknowledge(machine, 1, 27)
+    complete(machine, 1, 27)
     assert machine.next_deadline_ns() == 27
-    assert len(machine.on_time(27)) == 2
+    assert machine.on_time(27)[0] == Triggered(2)
     machine.abort(2, Reason.DECLINED, 60)
     assert machine.next_deadline_ns() == 37  # in the past: now
 
@@ -95,7 +111,7 @@ def test_max_concurrent():
 def test_request_of_a_periodic_injector():
     """If it fails, each source's request makes its own checkpoint (rule 2, P-08)."""
     machine = coordinator()
-    assert len(machine.request(10)) == 2
+    assert machine.request(10)[0] == Triggered(1)
     assert machine.request(10) == (Refused(Reason.TOO_MANY_PENDING),)
 
 
@@ -111,8 +127,7 @@ def test_timeout_tells_every_task():
         *(AbortTask(task, 1, Reason.EXPIRED) for task in TASKS),
     )
     assert machine.acknowledge(Acknowledge("b", 1), 56) == (Ignored("b", 1),)
-    (inject, _) = machine.trigger(60)
-    assert inject.command.checkpoint_id == 2  # a failed attempt burns its id
+    assert machine.trigger(60)[0] == Triggered(2)  # a failed attempt burns its id
 
 
 def test_decline_gives_up_all_that_is_older_too():
@@ -142,7 +157,7 @@ def test_completion_drops_older_checkpoints():
     machine = coordinator(max_concurrent=2)
     machine.trigger(0)
     machine.trigger(1)
-    assert acknowledge(machine, 2, 5) == (Completed(2), Aborted(1, Reason.SUBSUMED))
+    assert complete(machine, 2, 5) == (Completed(2), *notify(2), Aborted(1, Reason.SUBSUMED))
     assert (machine.last_completed, machine.pending) == (2, {})
 
 
@@ -153,12 +168,14 @@ def test_finished_task_counts_as_acknowledged():
     machine.trigger(0)
     for n in (1, 2):
         acknowledge(machine, n, 1, ("a", "join", "sink"))
-    assert machine.finished("b", 2) == (Completed(1), Completed(2))
-    (inject,) = machine.trigger(3)
+    assert machine.finished("b", 2) == (Publish(1),)
+    assert machine.published(1, 2) == (Completed(1), *notify(1), Publish(2))
+    machine.published(2, 2)
+    (_, inject) = machine.trigger(3)
     assert inject.source == "a"
     assert machine.pending[3].outstanding == {"a", "join", "sink"}
     machine.finished("a", 4)
-    assert acknowledge(machine, 3, 5, ("join", "sink")) == (Completed(3),)
+    assert complete(machine, 3, 5, ("join", "sink")) == (Completed(3), *notify(3))
     assert machine.trigger(6) == (Refused(Reason.SOURCES_FINISHED),)
     assert machine.next_deadline_ns() is None
 
@@ -179,11 +196,13 @@ def test_too_many_failures_in_a_row():
     machine.on_time(10)
     machine.decline(Decline("join", 1, Reason.SNAPSHOT_FAILED), 11)
     machine.on_time(20)
-    acknowledge(machine, 2, 21)
+    complete(machine, 2, 21)
     assert machine.failures_in_row == 0
+    answers = []
     for n in (3, 4):
         machine.trigger(n * 10)
-        machine.decline(Decline("join", n, Reason.SNAPSHOT_FAILED), n * 10 + 1)
+        answers.append(machine.decline(Decline("join", n, Reason.SNAPSHOT_FAILED), n * 10 + 1)[-1])
+    assert answers == [AbortTask("sink", 3, Reason.SNAPSHOT_FAILED), FailJob(Reason.TOO_MANY_FAILURES)]
     assert machine.trigger(60) == (Refused(Reason.TOO_MANY_FAILURES),)
     assert machine.next_deadline_ns() is None
 
@@ -212,7 +231,7 @@ def test_replaced_command_is_aborted():
     flow.trigger()
     flow.run(stalled=("b",))
     replaced: list[int] = []
-    for action in flow.coordinator.trigger(0):
+    for action in flow.coordinator.trigger(0)[1:]:
         replaced += flow.handles[action.source].inject(action.command).replaced
     assert replaced == [1]
     flow.act(flow.coordinator.abort(1, Reason.REPLACED, 0))

@@ -22,7 +22,7 @@ from impl.snapshot import (
     encode_state,
     files_of,
     in_flight_path,
-    snapshot_of,
+    snapshot_from,
     state_path,
 )
 from tests.impl.stored import JOIN, QUIET, SOURCE
@@ -161,7 +161,7 @@ def test_a_whole_checkpoint_comes_back_as_it_was(snapshots: list[TaskSnapshot], 
     assert read == written
     assert read.size_bytes == sum(map(len, files.values()))
     assert read.event_count == sum(len(r.events) for each in snapshots for r in (*each.inputs, *each.outputs))
-    back = [snapshot_of(part, files) for part in read.parts]
+    back = [snapshot_from(part, files) for part in read.parts]
     assert back == sorted(snapshots, key=lambda each: (each.operator_id, each.subtask))
 
 
@@ -250,7 +250,7 @@ def test_a_whole_file_from_elsewhere_is_found_out() -> None:
         (encode_state(1, JOIN.state + b"x"), f"{len(files[path]) + 1} or more bytes"),
     ):
         with pytest.raises(DamagedError) as caught:
-            snapshot_of(part, {**files, path: other})
+            snapshot_from(part, {**files, path: other})
         assert caught.value.came.startswith(f"{path}: {found}")
 
 
@@ -261,7 +261,7 @@ def test_a_record_of_another_channel_is_found_out() -> None:
     part, files = files_of(replace(JOIN, inputs=(), outputs=()))
     file = replace(entry.file, size_bytes=len(other), checksum=other[-16:].hex())
     with pytest.raises(DamagedError, match="channel 7 with 2 events; allowed: channel 0 with 2 events"):
-        snapshot_of(replace(part, in_flight=(replace(entry, file=file),)), {**files, file.path: other})
+        snapshot_from(replace(part, in_flight=(replace(entry, file=file),)), {**files, file.path: other})
 
 
 # Fuzz: bytes that nobody wrote, some with a sound checksum.

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
+from impl.actions import Aborted, AbortTask, Completed, Inject, Notify, Publish, Triggered
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.coordinator import Aborted, AbortTask, CheckpointCoordinator, Completed, CoordinatorConfig, Inject
+from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.messages import CheckpointBarrier, Event, Watermark
 from impl.reasons import Reason
 from impl.task import Acknowledge, OperatorTask, OutputExchange, SourceTask
@@ -252,14 +253,17 @@ class World:
 
     def carry_out(self, actions: tuple) -> None:
         """What the coordinator wants."""
-        injected = [action for action in actions if type(action) is Inject]
-        if injected:
-            self.note(">trigger", COORDINATOR, None, injected[0].command.checkpoint_id)
         for action in actions:
-            if type(action) is Inject:
+            if type(action) is Triggered:
+                self.note(">trigger", COORDINATOR, None, action.checkpoint_id)
+            elif type(action) is Inject:
                 self.orders[action.source].append(action)
             elif type(action) is AbortTask:
                 self.orders[action.task].append(action)
+            elif type(action) is Publish:
+                self.carry_out(self.coordinator.published(action.checkpoint_id, self.now))
+            elif type(action) is Notify:
+                self.tasks[action.task].notify(action.checkpoint_id, self.now)
             elif type(action) is Completed:
                 self.note("completed", COORDINATOR, None, action.checkpoint_id)
             elif type(action) is Aborted:
@@ -380,10 +384,10 @@ class UnalignedWorld(World):
 
     def carry_out(self, actions: tuple) -> None:
         for action in actions:
-            if type(action) is Inject:
+            if type(action) is Triggered:
                 for name, task in self.tasks.items():
                     if name not in self.left:
-                        task.gate.note_trigger(action.command.checkpoint_id, self.now)
+                        task.gate.note_trigger(action.checkpoint_id, self.now)
         super().carry_out(actions)
 
     def has_room(self, name: str) -> bool:
