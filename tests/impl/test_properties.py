@@ -9,12 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from impl import (
-    Acknowledge,
     BarrierInjectorConfig,
     CheckpointBarrierInjector,
-    CheckpointCoordinator,
-    CoordinatorConfig,
-    Decline,
     EndOfInput,
     Event,
     InjectBarrierCommand,
@@ -395,75 +391,3 @@ def test_source_task_is_what_it_captured(moves, at):
     assert second.capture() == value
     assert hash(value) == hash(first.capture())
     assert play(second, moves[at:]) == play(first, moves[at:])
-
-
-COORDINATOR_MOVES = st.lists(
-    st.tuples(
-        st.sampled_from(["trigger", "ack", "ack", "ack", "decline", "finished", "time", "time"]),
-        st.sampled_from(["a", "b", "sink"]),
-        st.integers(1, 5),
-    ),
-    max_size=40,
-)
-
-
-@given(COORDINATOR_MOVES, st.integers(0, 40))
-@settings(max_examples=200, deadline=None)
-def test_coordinator_is_what_it_captured(moves, at):
-    """If it fails, a coordinator that is put back reuses an id, or waits for what it had."""
-
-    def play(machine, part, now_ns):
-        answers: list[object] = []
-        for kind, task, n in part:
-            now_ns += n
-            if kind == "trigger":
-                answers.append(machine.trigger(now_ns))
-            elif kind == "ack":
-                answers.append(machine.acknowledge(Acknowledge(task, n, position=n), now_ns))
-            elif kind == "decline":
-                answers.append(machine.decline(Decline(task, n, Reason.SNAPSHOT_FAILED), now_ns))
-            elif kind == "finished" and n == 1:
-                answers.append(machine.finished(task, now_ns))
-            else:
-                answers.append((machine.next_deadline_ns(), machine.on_time(now_ns)))
-        return answers, machine.capture()
-
-    config = CoordinatorConfig(7, min_pause_ns=2, timeout_ns=20, max_concurrent=2, tolerable_failures=2)
-    first = CheckpointCoordinator(config, ["a", "b", "sink"], ["a", "b"])
-    second = CheckpointCoordinator(config, ["a", "b", "sink"], ["a", "b"])
-    play(first, moves[:at], 0)
-    value = first.capture()
-    second.restore(value)
-    assert second.capture() == value
-    assert hash(value) == hash(first.capture())
-    assert play(second, moves[at:], 100) == play(first, moves[at:], 100)
-
-
-@given(COORDINATOR_MOVES)
-@settings(max_examples=200, deadline=None)
-def test_coordinator_never_uses_an_id_twice_and_ends_each_once(moves):
-    """If it fails, two attempts share an id, or a checkpoint is both complete and given up (ID, ONCE)."""
-    config = CoordinatorConfig(7, timeout_ns=20, max_concurrent=3)
-    machine = CheckpointCoordinator(config, ["a", "b", "sink"], ["a", "b"])
-    now_ns, begun, over = 0, [], []
-    for kind, task, n in moves:
-        now_ns += n
-        if kind == "trigger":
-            actions = machine.trigger(now_ns)
-        elif kind == "ack":
-            actions = machine.acknowledge(Acknowledge(task, n), now_ns)
-        elif kind == "decline":
-            actions = machine.decline(Decline(task, n, Reason.SNAPSHOT_FAILED), now_ns)
-        elif kind == "finished" and n == 1:
-            actions = machine.finished(task, now_ns)
-        else:
-            actions = machine.on_time(now_ns)
-        for action in actions:
-            name = type(action).__name__
-            if name == "Inject" and action.command.checkpoint_id not in begun[-1:]:
-                begun.append(action.command.checkpoint_id)
-            elif name in ("Completed", "Aborted"):
-                over.append(action.checkpoint_id)
-    assert begun == list(range(1, len(begun) + 1))
-    assert len(over) == len(set(over))
-    assert set(over) | set(machine.pending) == set(begun)
