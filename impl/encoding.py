@@ -13,6 +13,7 @@ input). Lengths and counts are u32; all numbers are little-endian, as in F-DCKP-
 
 from __future__ import annotations
 
+import struct
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,10 @@ MAX_U32 = 2**32 - 1
 _I64 = Struct("<q")
 _F64 = Struct("<d")
 _U32 = Struct("<I")
+# The usual event, for whose reading there is a short way: a tuple of seven that begins with a text; tags and numbers.
+_USUAL_EVENT = b"(\x07\0\0\0s"
+_TWO_NUMBERS = Struct("<cqcq")
+_THREE_NUMBERS = Struct("<cqcqcq")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _EVENT_TYPES = {(str, int, int, key, int, int) for key in (int, str)}  # of all fields but the value
 
@@ -216,7 +221,7 @@ class _Reader:
         # What follows is looked at first: a message within a message within a message would be endless recursion.
         following = self.data[self.at : self.at + 1]
         if tag == b"E" and following == b"(":
-            return self._event(depth)
+            return self._usual_event(depth) or self._event(depth)
         if tag == b"Z":
             return EndOfInput()
         try:
@@ -230,6 +235,29 @@ class _Reader:
         except ContractError as error:
             raise self.damaged(error.came, error.allowed) from error
         raise self.damaged(f"tag {tag!r} before {following!r}", "a value or a message")
+
+    def _usual_event(self, depth: int) -> Event | None:
+        """An event whose key and numbers fit 64 bits, at half the cost; None for another, or for what is none."""
+        data, begin = self.data, self.at
+        if depth == MAX_DEPTH or not data.startswith(_USUAL_EVENT, begin):
+            return None
+        at = begin + len(_USUAL_EVENT) + 4
+        try:
+            end = at + _U32.unpack_from(data, at - 4)[0]
+            i, sequence, j, part, k, key = _THREE_NUMBERS.unpack_from(data, end)
+            source = str(data[at:end], "utf-8", "surrogatepass")
+            if not i == j == k == b"i":
+                return None
+            self.at = end + _THREE_NUMBERS.size
+            value = self.value(depth + 1)
+            i, timestamp_ms, j, size_bytes = _TWO_NUMBERS.unpack_from(data, self.at)
+        except (struct.error, UnicodeDecodeError):
+            i = j = b""
+        if not i == j == b"i":
+            self.at = begin  # the long way says what is wrong
+            return None
+        self.at += _TWO_NUMBERS.size
+        return Event(source, sequence, part, key, value, timestamp_ms, size_bytes)
 
     def _event(self, depth: int) -> Event:
         fields = self.value(depth)

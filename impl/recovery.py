@@ -210,7 +210,8 @@ def _put(
         if record.channel >= len(names):
             came = f"something in flight on {record.channel}, as {whose}"
             raise RestoreError(checkpoint_id, came, f"the {len(names)} that there are, from 0")
-        messages = [decode(data, f"what was in flight on {names[record.channel]}") for data in record.events]
+        name = f"what was in flight on {names[record.channel]}"
+        messages = [decode(data, name) for data in record.events]
         if any(type(message) is not Event for message in messages):
             came = f"something else than events in flight on {names[record.channel]}"
             raise RestoreError(checkpoint_id, came, "events: no barrier is put back")

@@ -22,7 +22,7 @@ from impl import (
     decode,
     encode,
 )
-from impl.encoding import MAX_DEPTH
+from impl.encoding import MAX_DEPTH, _Reader
 
 TEXT = st.text() | st.text(st.characters(categories=["Cs", "Lu"]))  # lone surrogates too
 LEAVES = (
@@ -187,3 +187,25 @@ def test_a_length_in_damaged_bytes_makes_no_room(tag: bytes) -> None:
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+
+
+@given(
+    st.builds(Event, TEXT, st.integers(), st.integers(), st.integers(-2, 2) | TEXT, VALUES, st.integers()),
+    st.integers(0, 200),
+    st.integers(0, 255),
+    st.integers(0, 200),
+)
+def test_the_short_way_to_an_event_is_the_long_way(message: Event, at: int, byte: int, length: int) -> None:
+    """Damaged bytes would pass for an event, or be told as something else, where most events are read."""
+    data = encode(message)
+    damaged = data[:at] + bytes([byte]) + data[at + 1 :]
+    for each in (data, damaged, damaged[:length], damaged + b"N"):
+        answers = []
+        for usual in (_Reader._usual_event, lambda reader, depth: None):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(_Reader, "_usual_event", usual)
+                try:
+                    answers.append(told(decode(each)))
+                except DamagedError as error:
+                    answers.append(str(error))
+        assert answers[0] == answers[1]
