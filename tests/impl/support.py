@@ -183,6 +183,10 @@ class Join(Union):
     def checkpoint(self):
         return tuple(map(tuple, self.sides))
 
+    def restore(self, image):
+        self.sides = (list(image[0]), list(image[1]))
+        self.seen = [*self.sides[0], *self.sides[1]]
+
 
 @dataclass
 class Channel:
@@ -232,12 +236,15 @@ class Dataflow:
                 self.tasks[name] = OperatorTask(name, operator, machine, exchanges, self._teller(name))
             else:
                 machine = self._machine(BarrierAlignerConfig(**limits), is_sink=True)
-                self.tasks[name] = SinkTask(name, operator, machine, self._teller(name))
+                self.tasks[name] = self._sink(name, operator, machine)
         self.coordinator = CheckpointCoordinator(config or CoordinatorConfig(None), names, self.sources)
         self.handles = {name: self.tasks[name].injector.coordinator_handle() for name in self.sources}
 
     def _machine(self, limits: BarrierAlignerConfig, is_sink: bool) -> BarrierAligner:
         return BarrierAligner(limits)
+
+    def _sink(self, name, operator, machine) -> SinkTask:
+        return SinkTask(name, operator, machine, self._teller(name))
 
     def _teller(self, name):
         return lambda verb, index, subject: self.journal.append((name, verb, index, subject))
@@ -261,12 +268,16 @@ class Dataflow:
             elif type(action) is AbortTask:
                 self.tasks[action.task].abort(action.checkpoint_id, action.reason, self.now_ns)
             elif type(action) is Publish:
-                self.act(self.coordinator.published(action.checkpoint_id, self.now_ns))
+                self.publish(action)
             elif type(action) is Notify:
                 self.tasks[action.task].notify(action.checkpoint_id, self.now_ns)
             elif type(action) is Completed:
                 self.completed.append(action.checkpoint_id)
                 self.parts[action.checkpoint_id] = {part.task: part for part in action.parts}
+
+    def publish(self, action) -> None:
+        """Write the manifest, and tell the coordinator."""
+        self.act(self.coordinator.published(action.checkpoint_id, self.now_ns))
 
     def push(self) -> bool:
         """Outboxes into channels, as far as there is room."""
@@ -314,14 +325,21 @@ class Dataflow:
         moved = False
         for task in self.tasks.values():
             while task.reports:
-                report = task.reports.pop(0)
-                tell = self.coordinator.acknowledge if type(report) is Acknowledge else self.coordinator.decline
-                self.act(tell(report, self.now_ns))
+                self.hear(task.reports.pop(0))
                 moved = True
             if task.finished and task.name not in self.coordinator.finished_tasks:
-                self.act(self.coordinator.finished(task.name, self.now_ns))
+                self.hear_end(task)
                 moved = True
         return moved
+
+    def hear(self, report) -> None:
+        """The coordinator is told of a part."""
+        tell = self.coordinator.acknowledge if type(report) is Acknowledge else self.coordinator.decline
+        self.act(tell(report, self.now_ns))
+
+    def hear_end(self, task) -> None:
+        """The coordinator is told of a task's end."""
+        self.act(self.coordinator.finished(task.name, self.now_ns))
 
     def run(self, stalled=()) -> None:
         """Until nothing moves any more."""
