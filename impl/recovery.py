@@ -193,6 +193,7 @@ def _is_state(state: object) -> bool:
         and type(finished) is bool
         and type(ended) is tuple
         and all(type(index) is int for index in ended)
+        and len(set(ended)) == len(ended)
         and type(prepared) is tuple
         and all(type(transaction) is str for transaction in prepared)
     )

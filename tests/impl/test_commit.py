@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from impl import Ledger, LimitError, SinkTask, SinkWriter, TransactionError
+from impl import Event, Ledger, LimitError, SinkTask, SinkWriter, TransactionError
 from impl.recovery import TaskRestore
 from tests.impl.support import END, Union, aligner, barrier, event
 
@@ -126,3 +128,127 @@ def test_there_are_three_guarantees():
     """If it fails, a sink writes in a way that nobody has defined."""
     with pytest.raises(LimitError, match="exactly_once, at_least_once, idempotent"):
         SinkWriter("s", Ledger(), "twice", lambda verb, index, subject: None)
+
+
+KINDS = ["event"] * 6 + ["part"] * 3 + ["complete"] * 3 + ["doubt", "fail", "fail", "end"]
+MOVES = st.lists(st.tuples(st.sampled_from(KINDS), st.booleans()), max_size=40)
+
+
+class Reader:
+    """A sink, what it does with a source that can send again, and what a reader may see of that.
+
+    The coordinator completes or gives up the newest part; the store may be in doubt. After the end there is one part
+    more for it to complete, without a barrier.
+    """
+
+    def __init__(self) -> None:
+        self.task, self.ledger, _ = sink()
+        self.sent = 0  # events sent so far, of those that survive
+        self.cuts: dict[int, tuple] = {0: (0, None)}  # by id: events ahead, part
+        self.newest = 0
+        self.complete = 0  # the newest complete checkpoint that was announced or restored
+
+    def move(self, kind: str, yes: bool) -> None:
+        """Something happens."""
+        over = self.task.finished
+        if kind == "event" and not over:
+            self.sent += 1
+            self.task.offer(0, Event("a", self.sent), 0)
+        elif kind == "part":
+            self.newest += 1
+            if not over:
+                self.task.offer(0, barrier(self.newest), 0)
+            part = self.task.final_part() if over else self.task.reports.pop()
+            self.cuts[self.newest] = (self.sent, part)
+        elif kind == "complete" and self.newest in self.cuts and self.newest > self.complete:
+            self.complete = self.newest
+            self.task.notify(self.newest, 0)
+        elif kind == "doubt" and self.newest > self.complete and yes:
+            self.cuts.pop(self.newest, None)  # it was not there
+        elif kind == "fail":
+            self.fail(yes)
+        elif kind == "end" and not over:
+            self.task.offer(0, END, 0)
+
+    def fail(self, newest: bool) -> None:
+        """Go on from the newest checkpoint that is complete, be it only in the store, or from the announced one."""
+        at = max(self.cuts) if newest else self.complete
+        self.cuts = {n: cut for n, cut in self.cuts.items() if n <= at}
+        self.task, _, _ = sink(ledger=self.ledger)
+        self.sent, part = self.cuts[at]
+        self.complete = at
+        restore = TaskRestore("s", None)
+        if part is not None:
+            ended = (0,) if part.finished else ()
+            restore = TaskRestore("s", part.image, ended=ended, finished=part.finished, prepared=part.prepared)
+        self.task.recover(restore, at)
+
+    def may_see(self) -> list[str]:
+        """What was ahead of the cut of the newest complete checkpoint."""
+        return [f"a{n}" for n in range(1, self.cuts[self.complete][0] + 1)]
+
+
+@given(MOVES)
+@settings(max_examples=300, deadline=None)
+def test_a_reader_sees_what_was_ahead_of_the_newest_complete_cut(moves):
+    """If it fails, some chain of aborts, doubts, failures and ends makes an event be seen twice, or never (rule 20)."""
+    reader = Reader()
+    for kind, yes in moves:
+        reader.move(kind, yes)
+        assert names(reader.ledger.visible("s")) == reader.may_see()
+
+
+@given(MOVES, st.integers(0, 40))
+@settings(max_examples=200, deadline=None)
+def test_a_sink_with_its_writer_and_the_ledger_are_what_they_captured(moves, at):
+    """If it fails, a run that is put back commits something else."""
+
+    def play(reader, part):
+        for kind, yes in part:
+            reader.move(kind, yes)
+        return reader.task.capture(), reader.ledger.capture()
+
+    first, second = Reader(), Reader()
+    values = play(first, moves[:at])
+    play(second, [("event", True), ("part", True), ("end", True)])
+    second.ledger.restore(values[1])
+    second.task.restore(values[0])
+    second.sent, second.newest, second.complete, second.cuts = (
+        first.sent,
+        first.newest,
+        first.complete,
+        dict(first.cuts),
+    )
+    assert (second.task.capture(), second.ledger.capture()) == values
+    assert hash(values) == hash((first.task.capture(), first.ledger.capture()))
+    assert play(second, moves[at:]) == play(first, moves[at:])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["write", "upsert", "prepare", "commit", "roll back"]), st.integers(1, 4))))
+def test_the_outside_is_what_it_captured(moves):
+    """If it fails, what a reader sees changes when a run is put back."""
+
+    def play(ledger, part):
+        for kind, n in part:
+            try:
+                if kind == "write":
+                    ledger.write("s", Event("a", n))
+                elif kind == "upsert":
+                    ledger.upsert("t", Event("a", n, value=n))
+                elif kind == "prepare":
+                    ledger.prepare("s", f"s-{n}", [Event("a", n)])
+                elif kind == "commit":
+                    ledger.commit(f"s-{n}")
+                else:
+                    ledger.roll_back_others("s", [f"s-{n}"])
+            except TransactionError:
+                pass
+        return ledger.capture(), ledger.visible("s"), ledger.visible("t"), ledger.count("s")
+
+    first, second = Ledger(), Ledger()
+    play(first, moves[: len(moves) // 2])
+    value = first.capture()
+    second.write("s", Event("b", 1))
+    second.restore(value)
+    assert (second.capture(), hash(second.capture())) == (value, hash(value))
+    assert play(second, moves[len(moves) // 2 :]) == play(first, moves[len(moves) // 2 :])

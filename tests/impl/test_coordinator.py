@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from impl import (
     Aborted,
     AbortTask,
     Acknowledge,
     CheckpointCoordinator,
+    CheckpointIdError,
     Completed,
     CoordinatorConfig,
     Decline,
@@ -14,10 +17,13 @@ from impl import (
     Ignored,
     Inject,
     Notify,
+    NotPublishingError,
     Publish,
     Reason,
     Refused,
     Triggered,
+    UnknownTaskError,
+    UnsettledError,
 )
 from tests.impl.support import Dataflow
 
@@ -238,3 +244,171 @@ def test_replaced_command_is_aborted():
     flow.run()
     assert flow.completed == [2]
     assert flow.aborted() == [(1, "replaced")]
+
+
+def final(task):
+    """The final part of a task."""
+    return Acknowledge(task, 0, image=task, finished=True)
+
+
+def finish(machine, now_ns, tasks=TASKS):
+    """Tasks end; the last answer."""
+    actions = ()
+    for task in tasks:
+        actions = machine.finished(task, now_ns, final(task))
+    return actions
+
+
+def test_a_checkpoint_is_complete_when_its_manifest_is_written():
+    """If it fails, sinks commit what no recovery would find (rule 20)."""
+    machine = coordinator()
+    machine.trigger(0)
+    (publish,) = acknowledge(machine, 1, 5)
+    assert [part.task for part in publish.parts] == ["a", "b", "join", "sink"]
+    assert (machine.last_completed, machine.settled, list(machine.pending)) == (0, False, [1])
+    completed, *told = machine.published(1, 8)
+    assert completed.parts == publish.parts
+    assert tuple(told) == notify(1)
+    with pytest.raises(NotPublishingError, match=r"published\(1\); allowed: none: no manifest is being written"):
+        machine.published(1, 9)
+
+
+def test_what_is_being_published_is_not_given_up():
+    """If it fails, a checkpoint is called given up, and a recovery finds it complete."""
+    machine = coordinator(timeout_ns=50)
+    machine.trigger(0)
+    acknowledge(machine, 1, 5)
+    assert machine.next_deadline_ns() is None
+    assert machine.on_time(60) == ()
+    assert machine.abort(1, Reason.REPLACED, 60) == ()
+    assert machine.decline(Decline("join", 1, Reason.EXPIRED), 60) == (Ignored("join", 1),)
+    assert machine.trigger(60) == (Refused(Reason.TOO_MANY_PENDING),)
+    assert machine.published(1, 61)[0] == Completed(1)
+
+
+def test_manifests_are_written_one_at_a_time_the_oldest_first():
+    """If it fails, an older checkpoint lands after a newer one that dropped it."""
+    machine = coordinator(max_concurrent=3)
+    for n in range(3):
+        machine.trigger(n)
+    assert acknowledge(machine, 2, 5) == (Publish(2),)
+    assert acknowledge(machine, 1, 6) == ()
+    assert acknowledge(machine, 3, 7) == ()
+    assert machine.published(2, 8) == (Completed(2), *notify(2), Aborted(1, Reason.SUBSUMED), Publish(3))
+
+
+@pytest.mark.parametrize(("definite", "reason"), [(True, Reason.STORE_FAILED), (False, Reason.STORE_IN_DOUBT)])
+def test_a_manifest_that_was_not_written_gives_the_checkpoint_up(definite, reason):
+    """If it fails, a checkpoint that may be there is called surely given up, or the job waits for it for ever."""
+    machine = coordinator(tolerable_failures=0)
+    machine.trigger(0)
+    acknowledge(machine, 1, 5)
+    told = (AbortTask(task, 1, reason) for task in TASKS)
+    fail = FailJob(Reason.TOO_MANY_FAILURES)
+    assert machine.publish_failed(1, 6, definite) == (Aborted(1, reason), *told, fail)
+    assert reason.definite is definite
+    assert machine.settled
+
+
+def test_the_final_part_of_a_task_stands_for_its_part():
+    """If it fails, a checkpoint is complete without a part of a task that has ended, and cannot be restored."""
+    machine = coordinator()
+    machine.trigger(0)
+    acknowledge(machine, 1, 1, ("a", "join", "sink"))
+    (publish,) = machine.finished("b", 2, final("b"))
+    machine.published(1, 2)
+    machine.trigger(3)
+    assert machine.pending[2].outstanding == {"a", "join", "sink"}
+    (later,) = acknowledge(machine, 2, 4, ("a", "join", "sink"))
+    for n, action in ((1, publish), (2, later)):
+        assert [(part.task, part.checkpoint_id, part.finished) for part in action.parts] == [
+            ("a", n, False),
+            ("b", n, True),
+            ("join", n, False),
+            ("sink", n, False),
+        ]
+
+
+def test_a_job_that_ends_takes_a_final_checkpoint():
+    """If it fails, sinks never commit the last of a job that ends (FLIP-147)."""
+    machine = coordinator(interval_ns=100)
+    machine.on_time(100)
+    acknowledge(machine, 1, 110)
+    machine.stop_scheduler()
+    assert finish(machine, 120) == ()  # another one is still being published
+    completed, *told, triggered, publish = machine.published(1, 130)
+    assert (completed, tuple(told)) == (Completed(1), notify(1))
+    assert (triggered, publish) == (Triggered(2), Publish(2))
+    assert all(part.finished and part.checkpoint_id == 2 for part in publish.parts)
+    assert machine.publish_failed(2, 140, definite=True) == (Aborted(2, Reason.STORE_FAILED),)
+    assert machine.next_deadline_ns() == 240  # again, an interval later
+    assert machine.on_time(239) == ()
+    assert machine.on_time(240) == (Triggered(3), Publish(3))
+    assert not machine.ended
+    assert machine.published(3, 250) == (Completed(3), *notify(3))
+    assert machine.ended
+    assert machine.next_deadline_ns() is None
+
+
+def test_no_second_final_checkpoint():
+    """If it fails, a job that has ended goes on with checkpoints."""
+    machine = coordinator()
+    machine.trigger(0)
+    assert finish(machine, 1) == (Publish(1),)  # before a barrier was sent anywhere
+    assert machine.published(1, 2) == (Completed(1), *notify(1))
+    assert machine.ended
+
+
+def test_tasks_without_final_parts_end_the_job_without_a_final_checkpoint():
+    """If it fails, something is published that lacks parts, or a job without them never ends."""
+    machine = coordinator()
+    for task in TASKS[1:]:
+        machine.finished(task, 0, final(task))
+    assert machine.finished("a", 1) == ()
+    assert machine.ended
+
+
+def test_a_job_that_fails_gives_up_what_is_pending_and_waits_for_the_store():
+    """If it fails, a recovery reads the store while a manifest lands, or an old report completes something."""
+    machine = coordinator(max_concurrent=3, interval_ns=10, tolerable_failures=0)
+    for n in range(3):
+        machine.trigger(n)
+    acknowledge(machine, 2, 5)
+    assert machine.suspend(6, Reason.JOB_FAILED) == (Aborted(1, Reason.JOB_FAILED), Aborted(3, Reason.JOB_FAILED))
+    assert not machine.settled
+    with pytest.raises(UnsettledError, match=r"resume\(\) with checkpoint 2 under way; allowed: none under way"):
+        machine.resume(2, 7, {})
+    assert machine.acknowledge(Acknowledge("a", 3), 7) == (Ignored("a", 3),)
+    assert machine.finished("a", 7, final("a")) == (Ignored("a", 0),)
+    assert machine.trigger(7) == (Refused(Reason.JOB_FAILED),)
+    assert machine.next_deadline_ns() is None
+    assert machine.published(2, 8) == (Completed(2),)  # nobody is there to be told
+    assert machine.settled
+    machine.resume(2, 20, {"b": final("b")})
+    assert machine.next_deadline_ns() == 30
+    triggered, *injects = machine.on_time(30)
+    assert triggered == Triggered(4)
+    assert [each.source for each in injects] == ["a"]
+    assert machine.pending[4].outstanding == {"a", "join", "sink"}
+
+
+def test_what_was_in_doubt_when_the_job_failed():
+    """If it fails, the coordinator is never settled, and the job never recovered."""
+    machine = coordinator()
+    machine.trigger(0)
+    acknowledge(machine, 1, 5)
+    machine.suspend(6, Reason.JOB_FAILED)
+    assert machine.publish_failed(1, 7, definite=False) == (Aborted(1, Reason.STORE_IN_DOUBT),)
+    machine.resume(1, 8, {task: final(task) for task in TASKS})
+    assert machine.ended  # it was the final one
+
+
+def test_a_new_coordinator_goes_on_above_every_id():
+    """If it fails, an id is used twice, and a late barrier counts for another checkpoint (rule 2)."""
+    machine = CheckpointCoordinator(CoordinatorConfig(None), TASKS, ("a", "b"), first_id=8)
+    triggered, inject, _ = machine.trigger(0)
+    assert (triggered, inject.command.checkpoint_id, inject.command.epoch) == (Triggered(8), 8, 8)
+    with pytest.raises(CheckpointIdError):
+        CheckpointCoordinator(CoordinatorConfig(None), TASKS, ("a", "b"), first_id=0)
+    with pytest.raises(UnknownTaskError):
+        machine.resume(3, 0, {"nobody": final("nobody")})

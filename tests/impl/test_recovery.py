@@ -8,9 +8,18 @@ from impl import (
     Acknowledge,
     CheckpointBarrier,
     InFlightChannelData,
+    InjectBarrierCommand,
+    InputIndexError,
+    LimitError,
     Manifest,
     MemoryStore,
+    NotFinishedError,
+    OperatorTask,
+    OutputExchange,
     RestoreError,
+    SourceTask,
+    TaskRestore,
+    Watermark,
     Wiring,
     encode,
     from_the_beginning,
@@ -19,7 +28,7 @@ from impl import (
 )
 from impl.snapshot import Checkpoint, InFlight, TaskSnapshot
 from impl.task import digest
-from tests.impl.support import event
+from tests.impl.support import END, Union, aligner, barrier, event, flagged, unaligned
 
 # a, b -> join -> sink
 WIRING = Wiring(
@@ -106,7 +115,10 @@ def test_a_checkpoint_of_another_job_is_refused(parts, message):
         plan(stored(parts), WIRING)
 
 
-@pytest.mark.parametrize("state", [(), (1, 2), (1, "w", (), False, ()), (1, 2, (), 0, ()), (1, 2, (), False, (3,))])
+@pytest.mark.parametrize(
+    "state",
+    [(), (1, 2), (1, "w", (), False, ()), (1, 2, (), 0, ()), (1, 2, (0, 0), False, ()), (1, 2, (), False, (3,))],
+)
 def test_a_state_in_another_form_is_refused(state):
     """If it fails, what another program stored is taken for a state."""
     snapshots = tuple(
@@ -125,3 +137,151 @@ def test_no_barrier_is_put_back():
     )
     with pytest.raises(RestoreError, match="no barrier is put back"):
         plan(Checkpoint(Manifest(3, 3, False, ()), snapshots), WIRING)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "odd"),
+    [
+        ({"a": (), "t": ("a->t",)}, {"a": ("a->t", "a->u"), "t": ()}, "a->u"),
+        ({"a": (), "t": ("a->t", "a->t")}, {"a": ("a->t",), "t": ()}, "a->t"),
+        ({"a": (), "t": ("x->t",)}, {"a": (), "t": ()}, "x->t"),
+    ],
+)
+def test_a_wiring_has_two_ends_for_each_channel(inputs, outputs, odd):
+    """If it fails, what was in flight is put into a channel that nobody reads, or into one twice."""
+    with pytest.raises(LimitError, match=f"channel = '{odd}'; allowed: one output of a task and one input of a task"):
+        Wiring({"a": ("a", 0), "t": ("t", 0)}, inputs, outputs)
+
+
+# Tasks.
+
+
+class Timed(Union):
+    """Remembers the watermarks too."""
+
+    def on_watermark(self, timestamp_ms):
+        self.seen.append(timestamp_ms)
+        return ()
+
+
+def task(num_inputs=2, machine=None, operator=None) -> tuple[OperatorTask, list[str]]:
+    """A task with one output, and what it tells."""
+    told: list[str] = []
+    made = OperatorTask(
+        "t",
+        operator or Timed(),
+        machine or aligner(num_inputs),
+        [OutputExchange("forward", [0])],
+        lambda verb, i, what: told.append(f"{verb} {i} {what}"),
+    )
+    return made, told
+
+
+def sent(made) -> list[str]:
+    """The outbox, readable."""
+    return [str(message) for _, message in made.outbox]
+
+
+def test_a_task_goes_on_behind_its_cut():
+    """If it fails, a task begins with another state, aligns for a checkpoint that is complete, or waits for an end."""
+    made, told = task()
+    assert made.recover(TaskRestore("t", (event("a1"),), watermark_ms=5, ended=(1,)), 4) == digest((event("a1"),))
+    assert (told, sent(made), made.reports) == ([], [], [])
+    assert not made.can_take(1)
+    assert not made.abort(4, "expired", 0)
+    made.offer(0, barrier(4), 0)
+    assert told == ["ignore 0 barrier 4"]
+    made.offer(0, event("a2"), 0)
+    made.offer(0, barrier(5), 0)
+    (report,) = made.reports
+    assert (report.checkpoint_id, report.image) == (5, (event("a1"), event("a2")))
+    assert (report.watermark_ms, report.ended) == (5, (1,))
+    made.offer(0, END, 0)
+    assert made.finished
+    assert sent(made) == ["a2", "barrier 5", "end"]
+
+
+def test_a_watermark_is_a_lower_bound_and_is_passed_on_once_more():
+    """If it fails, a window fires twice or an event is late that was not, or those behind wait for what was in flight.
+
+    Watermarks are no state of a channel (U-10): what was on its way at the cut is sent again by who had reached it.
+    """
+    made, _ = task()
+    made.recover(TaskRestore("t", (), watermark_ms=10), 1)
+    for input_id, ms in ((0, 10), (1, 7), (1, 10), (0, 12), (1, 10), (1, 11)):
+        made.offer(input_id, Watermark(ms), 0)
+    assert sent(made) == ["watermark 10", "watermark 11"]
+    assert made.operator.seen == [11]
+    straight, _ = task()
+    for input_id, ms in ((0, 10), (1, 10), (1, 11)):
+        straight.offer(input_id, Watermark(ms), 0)
+    assert sent(straight) == ["watermark 10"]
+    fresh, _ = task(1)
+    fresh.recover(TaskRestore("t", None), 0)
+    fresh.offer(0, Watermark(3), 0)
+    fresh.offer(0, Watermark(3), 0)
+    assert sent(fresh) == ["watermark 3"]
+
+
+def test_a_part_says_what_was_so_at_the_cut():
+    """If it fails, an unaligned part says of watermark and ends what came after its image."""
+    made, _ = task(3, unaligned(3))
+    for input_id, message in ((2, END), (0, Watermark(4)), (1, Watermark(4)), (0, flagged(1))):
+        made.offer(input_id, message, 0)
+    for message in (Watermark(9), event("b1"), END):
+        made.offer(1, message, 0)
+    (report,) = made.reports
+    assert (report.image, report.watermark_ms, report.ended, report.finished) == ((4,), 4, (2,), False)
+    assert made.operator.seen == [4, event("b1")]
+
+
+def test_a_finished_task_has_a_final_part_and_is_restored_finished():
+    """If it fails, a checkpoint after an end cannot be restored, or the task runs again (FLIP-147)."""
+    made, _ = task()
+    with pytest.raises(NotFinishedError, match="the final part of t, which goes on; allowed: a task that has finished"):
+        made.final_part()
+    for input_id, message in ((0, event("a1")), (1, Watermark(2)), (0, END), (1, END)):
+        made.offer(input_id, message, 0)
+    part = made.final_part()
+    assert part == Acknowledge("t", 0, digest((event("a1"), 2)), watermark_ms=2, ended=(0, 1), finished=True)
+    assert made.final_part() == part
+    again, told = task()
+    fields = (part.task, part.image, part.position, part.watermark_ms, part.ended, part.finished)
+    again.recover(TaskRestore(*fields), 6)
+    assert again.finished
+    assert (again.final_part(), again.final_part().image) == (part, part.image)
+    assert (sent(again), told, again.can_take(0), again.abort(7, "expired", 0)) == ([], [], False, False)
+
+
+def test_a_source_goes_on_where_it_was():
+    """If it fails, events are made twice or never, or a barrier of a checkpoint that is over is sent (rule 4)."""
+    first = SourceTask("a", None, [OutputExchange("forward", [0])])
+    first.emit(event("a1"))
+    first.emit_watermark(7)
+    first.emit_watermark(6)
+    first.injector.coordinator_handle().inject(InjectBarrierCommand(2, 2))
+    first.poll(0)
+    (report,) = first.reports
+    assert (report.position, report.watermark_ms) == (2, 7)
+    again = SourceTask("a", None, [OutputExchange("forward", [0])])
+    assert again.recover(TaskRestore("a", 2, 2, 7), 2) == digest(2)
+    assert (again.position, again.watermark_ms, again.finished) == (2, 7, False)
+    again.injector.coordinator_handle().inject(InjectBarrierCommand(2, 2))
+    assert again.poll(0) is None
+    again.emit(event("a2"))
+    again.end()
+    over = SourceTask("a", None, [OutputExchange("forward", [0])])
+    part = again.final_part()
+    assert part == Acknowledge("a", 0, digest(3), 3, watermark_ms=7, finished=True)
+    over.recover(TaskRestore("a", 3, 3, 7, finished=True), 4)
+    assert (over.final_part(), list(over.outbox)) == (part, [])
+
+
+def test_an_input_that_ended_must_be_one():
+    """If it fails, an aligner waits for one input less than it has."""
+    machine = aligner(2)
+    before = machine.capture()
+    for ended in ((0, 2), (-1,)):
+        with pytest.raises(InputIndexError):
+            machine.recover(3, ended)
+        assert machine.capture() == before
