@@ -512,7 +512,7 @@ class History:
                     else:
                         task.controls.append(entry)
                         channel.applied_controls += 1
-            elif verb == ">deliver" or verb == ">release" or verb == ">push" or verb == ">overtake":
+            elif verb == ">deliver" or verb == ">release" or verb == ">push":
                 pass
             elif verb == "hold":
                 _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]

@@ -195,7 +195,7 @@ def fifo(case: Case) -> Iterator[Violation]:
     for source in case.topology.sources:
         for channel in case.topology.outputs(source):
             last: Marked | None = None
-            for event in cast(list[Marked], case.events(channel, "sent")):
+            for event in cast(list[Marked], _made_here(case, channel)):
                 if last is not None and event.sequence <= last.sequence:
                     yield Violation("FIFO", f"{source} sent {event} on {channel} after {last}", case.history.end_ns)
                 last = event

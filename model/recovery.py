@@ -108,7 +108,7 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
     assert start is not None
     for name, task in attempt.history.tasks.items():
         if len(task.restored) != 1:
-            yield f"{name} was restored {_times(len(task.restored))} when the job went back to {attempt.origin}", at_ns
+            yield f"{name} was {_times(len(task.restored))} restored when the job went back to {attempt.origin}", at_ns
         due = digest_at_start(attempt, name)
         for checkpoint_id, digest in task.restored[:1]:
             if checkpoint_id != start.checkpoint_id:
