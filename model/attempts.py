@@ -14,6 +14,7 @@ Like `model.history`, this is the specification: it imports nothing of the code 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 from model.history import COORDINATOR, Cut, Entry, History, HistoryError, Start, kind_of
 from model.topology import Topology
 

@@ -17,6 +17,7 @@ comparison of lists; the words are found only when something is wrong.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -100,7 +101,7 @@ class Verdict:
 class Case:
     """One attempt before its judge, with what is asked more than once."""
 
-    __slots__ = ("_order", "attempt", "cut_off", "history", "limits", "states", "topology")
+    __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
 
     def __init__(self, attempt: Attempt, limits: Limits, states: States | None, cut_off: bool) -> None:
         self.attempt = attempt
@@ -110,6 +111,7 @@ class Case:
         self.states = states
         self.cut_off = cut_off or attempt.crashed
         self._order: dict[str, tuple[object, object] | None] = {}
+        self._first: dict[str, dict[tuple[str | None, object], int]] = {}
 
     def events(self, channel: str, which: str) -> list[object]:
         """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
@@ -142,10 +144,14 @@ class Case:
 
     def when(self, channel: str, message: object) -> int:
         """When `message` first took effect on `channel`."""
-        for at_ns, verb, _, name, subject in self.history.tasks[self.topology.ends(channel)[1]].steps:
-            if name == channel and verb != "send" and subject == message:
-                return at_ns
-        return self.history.end_ns
+        receiver = self.topology.ends(channel)[1]
+        first = self._first.get(receiver)
+        if first is None:
+            first = self._first[receiver] = {}
+            for at_ns, verb, _, name, subject in self.history.tasks[receiver].steps:
+                if verb != "send" and name is not None:
+                    first.setdefault((name, subject), at_ns)
+        return first.get((channel, message), self.history.end_ns)
 
 
 Invariant = Callable[[Case], Iterator[Violation]]
@@ -158,6 +164,7 @@ def cut(case: Case) -> Iterator[Violation]:
         sender, receiver = case.topology.ends(channel)
         sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
         in_step = applied == sent[: len(applied)]
+        open_ = _Open(sent, applied)
         for checkpoint_id, at_ns in case.attempt.complete.items():
             sent_count = _before(history, sender, checkpoint_id, channel, len(sent))
             applied_count = _before(history, receiver, checkpoint_id, channel, len(applied))
@@ -168,7 +175,7 @@ def cut(case: Case) -> Iterator[Violation]:
                 continue
             left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
             if left != right:
-                for reason in _unbalanced(left, right):
+                for reason in _unbalanced(left, right, open_.less(sent_count, applied_count, recorded)):
                     yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
     if case.states is not None:
         for task in case.topology.tasks:
@@ -228,6 +235,7 @@ def fwd(case: Case) -> Iterator[Violation]:
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
     """
     completed = sorted(case.history.completed)
+    every = range(len(completed))
     for name in case.topology.tasks:
         if name in case.topology.sources:
             continue  # a source is its own cause; CUT asks whether its barrier overtook an event
@@ -243,7 +251,8 @@ def fwd(case: Case) -> Iterator[Violation]:
                     if side != cause_side and cause is not None:
                         low, high = sorted((side, cause_side))
                         passes = unaligned if cause_side < side else ()
-                        between = next((n for n in completed if low < n <= high and n not in passes), None)
+                        among = every[bisect_right(completed, low) : bisect_right(completed, high)]
+                        between = next((completed[n] for n in among if completed[n] not in passes), None)
                         if between is not None:
                             out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
                             reason = (
@@ -544,14 +553,48 @@ def _before(history: History, task: str, checkpoint_id: int, channel: str, every
     return everything if history.tasks[task].finished_ns is not None else None
 
 
-def _unbalanced(left: list[object], right: list[object]) -> Iterator[str]:
+class _Open:
+    """The events of a channel that were sent, less those that took effect: kept from one cut to the next."""
+
+    __slots__ = ("_applied", "_counts", "_done", "_sent")
+
+    def __init__(self, sent: list[object], applied: list[object]) -> None:
+        self._sent, self._applied = sent, applied
+        self._done = (0, 0)
+        self._counts: dict[object, int] = {}  # no zeros
+
+    def less(self, sent_count: int, applied_count: int, recorded: list[object]) -> dict[object, int]:
+        """Those before the cuts that so many events are before, less those that are `recorded`."""
+        sent_done, applied_done = self._done
+        self._done = sent_count, applied_count
+        counts = self._counts
+        _add(counts, self._sent[sent_done:sent_count], 1)
+        _add(counts, self._sent[sent_count:sent_done], -1)
+        _add(counts, self._applied[applied_done:applied_count], -1)
+        _add(counts, self._applied[applied_count:applied_done], 1)
+        if recorded:
+            counts = counts.copy()
+            _add(counts, recorded, -1)
+        return counts
+
+
+def _add(counts: dict[object, int], events: list[object], number: int) -> None:
+    for event in events:
+        count = counts.get(event, 0) + number
+        if count:
+            counts[event] = count
+        else:
+            del counts[event]
+
+
+def _unbalanced(left: list[object], right: list[object], less: Mapping[object, int]) -> Iterator[str]:
     """Reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
-    sent, recorded = Counter(left), Counter(right)
-    for event in recorded - sent:
-        yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
-    for event in sent - recorded:
-        yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
-    if sent == recorded:
+    for event, count in less.items():
+        if count < 0:
+            yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
+        else:
+            yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
+    if not less:
         event = next(one for one, other in zip(left, right, strict=True) if one != other)
         yield f"{event} is out of order in checkpoint {{}} of {{}}: it was sent in another place than taken"
 
@@ -635,19 +678,22 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
 
 
 def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:
-    """Watermarks of a channel out of order that took effect while an event ahead of them had not."""
-    ahead: Counter[object] = Counter()  # events sent so far, less those that took effect before the watermark
-    turn, seen = iter(kept.sent), Counter[object]()
+    """Events of a channel out of order that had not taken effect when a watermark did that was sent behind them."""
+    ahead: dict[object, int] = {}  # events sent so far, less those that took effect
+    turn = iter(kept.sent)
     for mark in kept.applied:
+        if kind_of(mark) == "Event":
+            _add(ahead, [mark], -1)
         if kind_of(mark) != "Watermark":
-            seen[mark] += 1
             continue
         for message in turn:
             if message == mark:
                 break
             if kind_of(message) == "Event":
-                ahead[message] += 1
-        for event in ahead - seen:
+                _add(ahead, [message], 1)
+        overtaken = [event for event, count in ahead.items() if count > 0]
+        for event in overtaken:
+            del ahead[event]  # it is enough to say so once
             reason = f"{mark} took effect on {channel} before {event}, which was sent ahead of it"
             yield Violation("WM", reason, case.when(channel, mark))
 

@@ -445,8 +445,8 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
                 elif type(message) is Event:
                     _run(process(index[channel], message))
                 elif type(message) is Watermark:
-                    before = promised[channel]
-                    promised[channel] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+                    if channel in promised:  # a broken journal may promise behind an end
+                        promised[channel] = _later(promised[channel], message.timestamp_ms)
                     advance()
                 else:
                     promised.pop(channel, None)  # a broken journal may end a channel twice
