@@ -68,6 +68,12 @@ class Attempt:
         return not self.is_last or bool(self.history.crashes)
 
     @property
+    def interrupted(self) -> bool:
+        """Whether the restore itself was ended by a crash: nothing had run yet, so nothing need have been put back."""
+        history = self.history
+        return bool(history.crashes) and not any(task.steps for task in history.tasks.values())
+
+    @property
     def finished(self) -> bool:
         """Whether every task had nothing more to do."""
         return all(task.finished_ns is not None for task in self.history.tasks.values())

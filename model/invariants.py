@@ -361,6 +361,9 @@ def live(case: Case) -> Iterator[Violation]:
                     yield Violation("LIVE", f"{message} is left behind in {channel}", history.end_ns)
                 for message in list(kept.waiting)[:1]:
                     yield Violation("LIVE", f"{message} of {channel} is held for ever", history.end_ns)
+            for name, task in history.tasks.items():
+                if task.finished_ns is None:
+                    yield Violation("LIVE", f"{name} never ends, though every source has", history.end_ns)
 
 
 def bound(case: Case) -> Iterator[Violation]:

@@ -57,7 +57,7 @@ def reasons(
         if attempt.number > 1:
             yield from _not_complete(attempt)
             yield from _states(attempt, digest_at_start)
-            for channel in run.topology.channels:
+            for channel in () if attempt.interrupted else run.topology.channels:
                 for reason in _channel(attempt, channel):
                     astray.add(channel)
                     yield reason
@@ -107,7 +107,7 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
     at_ns, start = attempt.start_ns, attempt.history.start
     assert start is not None
     for name, task in attempt.history.tasks.items():
-        if len(task.restored) != 1:
+        if len(task.restored) != 1 and not (attempt.interrupted and not task.restored):
             yield f"{name} was {_times(len(task.restored))} restored when the job went back to {attempt.origin}", at_ns
         due = digest_at_start(attempt, name)
         for checkpoint_id, digest in task.restored[:1]:
@@ -354,7 +354,7 @@ def _too_little(
         elif checkpoint_id > attempt.restored_id:
             due = before + len(attempt.applied(sink, checkpoint_id))
             why, at_ns = f"checkpoint {checkpoint_id} was announced to it", notified_ns
-    if visible[:due] == line[:due]:
+    if visible[:due] == line[:due] or attempt.interrupted:
         return
     shown = set(visible)
     gone = {effect.subject for effect in task.outside if effect.verb == "rollback"}
