@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
 from impl.actions import Notify, Publish
 from impl.commit import Ledger, SinkWriter
-from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage
+from impl.messages import CheckpointBarrier, EndOfInput, Event
 from impl.recovery import Restore, TaskRestore
 from impl.snapshot import TaskSnapshot
 from impl.task import Acknowledge
-from model.history import COORDINATOR
+from model.attempts import Run
+from model.history import COORDINATOR, Entry
 from model.topology import Topology
 from model.trace import head_of, read, write
 from tests.model.test_any_schedule import GRAPHS, JOIN, topologies
@@ -105,6 +106,46 @@ def test_crashes_see_everything_happen() -> None:
     assert gone == {True, False}
     reasons = {entry[4][1] for run in runs for entry in run.entries if entry[1] == "aborted"}
     assert {"store in doubt", "store failed", "job failed"} <= reasons
+
+
+# Changed journals.
+
+ALWAYS = {">restore", "restored", "put_back", "write", "commit"}
+SURVIVING = {">emit", "send", "take", "deliver"}  # of events
+
+
+def survives(run: Run, entry: Entry) -> bool:
+    """Whether what an entry says of its task has happened after all."""
+    at_ns, _, node, _, _ = entry
+    for attempt, checkpoint_id in run.surviving:
+        cut = attempt.cut(node, checkpoint_id)
+        until = cut.at_ns if cut is not None else attempt.history.end_ns + 1
+        if attempt.start_ns <= at_ns < until:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_changed_journal_of_a_recovery_is_seen(seed: int) -> None:
+    """A restore could lose or double what it puts back, or a sink what it shows, and the verdict would hold."""
+    guarantee = GUARANTEES[seed % 2]
+    world = fallen(seed, flagged=bool(seed % 3), guarantees={"s": guarantee})
+    assert world.verdict().verdict == "holds"
+    run = Run.of(world.entries, world.topology)
+    interrupted = {attempt.start_ns for attempt in run.attempts if attempt.interrupted}
+    changed = 0
+    for at, entry in enumerate(world.entries):
+        is_mute = entry[1] == "commit" and not entry[4][1]  # shows nothing
+        if (entry[1] in ALWAYS and not is_mute and entry[0] not in interrupted) or (
+            entry[1] in SURVIVING and type(entry[4]) is Event and survives(run, entry)
+        ):
+            changed += 1
+            for copies in (0, 2):
+                world.entries[at : at + 1] = [entry] * copies
+                verdict = world.verdict().verdict
+                world.entries[at : at + copies] = [entry]
+                assert verdict == "broken", (copies, entry)
+    assert changed > 20
 
 
 # Bent recoveries: each with the invariants that must see it, sooner or later.
@@ -259,40 +300,60 @@ class FallsBack(FallibleWorld):
         return super().read()
 
 
+class CommitsAtOnce(SinkWriter):
+    """Commits with its own part."""
+
+    def prepare(self, checkpoint_id: int) -> None:
+        super().prepare(checkpoint_id)
+        self.on_complete(checkpoint_id)
+
+
 class CommitsWhatItPrepares(FallibleWorld):
     """A sink does not wait for the checkpoint to be complete (P-13)."""
 
-    class writer_class(SinkWriter):
-        def prepare(self, checkpoint_id: int) -> None:
-            super().prepare(checkpoint_id)
-            self.on_complete(checkpoint_id)
+    writer_class = CommitsAtOnce
+
+
+class KeepsNothing(SinkWriter):
+    """Has no transaction to keep."""
+
+    def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
+        super().recover((), checkpoint_id)
 
 
 class RollsEverythingBack(FallibleWorld):
     """Whatever was open at the crash is rolled back."""
 
-    class writer_class(SinkWriter):
-        def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
-            super().recover((), checkpoint_id)
+    writer_class = KeepsNothing
+
+
+class KeepsEverything(SinkWriter):
+    """Keeps what the outside still has."""
+
+    def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
+        opened = [name for name, known in self.ledger._transactions.items() if known[1] == "is prepared"]
+        super().recover([name for name in opened if name.startswith(f"{self.sink}-")], checkpoint_id)
 
 
 class CommitsEverything(FallibleWorld):
     """Whatever was open at the crash is committed."""
 
-    class writer_class(SinkWriter):
-        def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
-            opened = [name for name, known in self.ledger._transactions.items() if known[1] == "is prepared"]
-            super().recover([name for name in opened if name.startswith(f"{self.sink}-")], checkpoint_id)
+    writer_class = KeepsEverything
+
+
+class Forgetful(Ledger):
+    """Shows a transaction as often as it is committed."""
+
+    def commit(self, transaction: str) -> tuple[Event, ...]:
+        self.seen = getattr(self, "seen", {})
+        self.seen[transaction] = super().commit(transaction) or self.seen.get(transaction, ())
+        return self.seen[transaction]
 
 
 class CommitsTwice(FallibleWorld):
     """The outside does not know a transaction that it has seen."""
 
-    class ledger_class(Ledger):
-        def commit(self, transaction: str) -> tuple[Event, ...]:
-            self.seen = getattr(self, "seen", {})
-            self.seen[transaction] = super().commit(transaction) or self.seen.get(transaction, ())
-            return self.seen[transaction]
+    ledger_class = Forgetful
 
 
 class AnnouncesTooEarly(FallibleWorld):
@@ -316,15 +377,20 @@ class TakesNoLastCheckpoint(FallibleWorld):
             super().hear(name)
 
 
+class Remembers(SinkWriter):
+    """Writes what is not there yet."""
+
+    def write(self, event: Event) -> None:
+        if event not in self.ledger.visible(self.sink):
+            super().write(event)
+
+
 class WritesNothingAgain(FallibleWorld):
     """A sink that writes at least once remembers what it wrote, also of what never happened."""
 
     options = {"guarantees": {"s": "at_least_once"}}
 
-    class writer_class(SinkWriter):
-        def write(self, event: Event) -> None:
-            if event not in self.ledger.visible(self.sink):
-                super().write(event)
+    writer_class = Remembers
 
 
 BENT = [
@@ -365,3 +431,26 @@ def test_a_bent_recovery_is_seen(bent: type[FallibleWorld], invariants: set[str]
         if invariants <= broken.keys():
             return
     raise AssertionError(broken)
+
+
+@pytest.mark.slow
+def test_a_counterexample_can_be_read() -> None:
+    """What is found would be a journal of hundreds of entries, in which nobody sees what went wrong."""
+    lengths = []
+
+    def is_broken(drawn: tuple[random.Random, list[int], int]) -> bool:
+        chance, falls, events = drawn
+        topology, sinks = topology_named("a->s"), {"s": "exactly_once"}
+        world = RollsEverythingBack(topology, chance.randrange, events, 2, falls=falls, guarantees=sinks).run(1000)
+        if world.verdict().verdict == "holds":
+            return False
+        lengths.append(len(world.entries))
+        return True
+
+    falls = st.lists(st.integers(1, 40), min_size=1, max_size=2)
+    find(
+        st.tuples(st.randoms(use_true_random=False), falls, st.integers(1, 3)),
+        is_broken,
+        settings=settings(max_examples=2000, derandomize=True, suppress_health_check=[HealthCheck.too_slow]),
+    )
+    assert lengths[-1] <= 30

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from impl.actions import Aborted, Completed, Notify, Publish, Triggered
+from impl.actions import Aborted, Notify, Publish, Triggered
 from impl.commit import Ledger, SinkWriter
 from impl.coordinator import CheckpointCoordinator
 from impl.errors import NoUsableCheckpointError
