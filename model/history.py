@@ -11,13 +11,16 @@ apart by the name of their class, and all that is asked of one is a barrier's ``
 Sent, for a cut, means *caused*: what a task had given off when it took its snapshot belongs before the cut even if it
 entered its channel a little later, from the outbox, and before the task took anything new (protocol rules 4 and 8).
 An unaligned barrier may be sent ahead of that, and taken ahead of what was sent before it (rule 16).
+
+A ``>restore`` begins a new *attempt* of the job. A `History` is of one attempt; `model.attempts` takes a whole run
+apart. What is put back in a channel counts as sent there.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, cast
 
 from model.topology import Topology
@@ -43,6 +46,10 @@ MOVES = {
     ">finish": "task, -, -: the task has nothing more to do; the coordinator knows",
     ">stall": "task, -, -: the task stands still",
     ">resume": "task, -, -: the task goes on",
+    ">publish": "coordinator, -, id: the writing of a checkpoint's manifest has ended",
+    ">notify": "task, -, id: the announcement that a checkpoint is complete reaches the task",
+    ">crash": "task or coordinator, -, -: it is gone, and all that it had not stored",
+    ">restore": "coordinator, -, id: every task begins again from a checkpoint; from the beginning if the id is 0",
 }
 EFFECTS = {
     "take": "task, channel, message: it leaves the channel",
@@ -61,6 +68,13 @@ EFFECTS = {
     "cancel": "task, -, id: every output is told that a checkpoint is given up",
     "completed": "coordinator, -, id: the checkpoint is complete",
     "aborted": "coordinator, -, (id, reason): the checkpoint is given up",
+    "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
+    "put_back": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
+    "write": "sink, -, event: it becomes visible outside, at once",
+    "upsert": "sink, -, event: it becomes visible outside under its name, in the place of an earlier one",
+    "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",
+    "commit": "sink, -, (transaction, events): they become visible; none if they have been already",
+    "rollback": "sink, -, transaction: its events never become visible",
 }
 
 # What a held message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
@@ -107,6 +121,8 @@ class ChannelHistory:
     applied : list of message
         What took effect at the receiver, in order: events, watermarks, barriers, the end. (For the barrier of an id
         that was never sent here: the id.)
+    put_back : list of message
+        Those of `sent` that a restore put there.
     ignored : list of message
         What was taken and had no effect, in order.
     waiting : deque of message
@@ -127,6 +143,7 @@ class ChannelHistory:
         "ignored",
         "most_held",
         "most_held_ns",
+        "put_back",
         "sent",
         "sent_controls",
         "taken",
@@ -138,6 +155,7 @@ class ChannelHistory:
         self.taken: list[object] = []
         self.applied: list[object] = []
         self.ignored: list[object] = []
+        self.put_back: list[object] = []
         self.waiting: deque[object] = deque()
         self.barriers: dict[int, object] = {}  # the first sent of each id
         self.ahead: set[int] = set()  # barriers on their way that go ahead of all, and need no room (rule 16)
@@ -159,11 +177,13 @@ class Cut:
         Where the snapshot stands in the task's `TaskHistory.steps`.
     digest : str
         Of the state that was kept.
+    ended : frozenset of str
+        The channels whose end had taken effect.
     at_ns : int
         When.
     """
 
-    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "sent", "step", "task")
+    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "ended", "sent", "step", "task")
 
     def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, at_ns: int) -> None:
         self.task = task
@@ -171,8 +191,21 @@ class Cut:
         self.digest = digest
         self.step = step
         self.at_ns = at_ns
+        self.ended: frozenset[str] = frozenset()
         self.sent: dict[str, int] = {}
         self.applied: dict[str, int] = {}
+
+
+class Outside(NamedTuple):
+    """A sink's effect on the outside: a ``write``, ``upsert``, ``prepare``, ``commit`` or ``rollback``.
+
+    `newest_complete` is the newest checkpoint that was complete by then; the restored one, if none was since.
+    """
+
+    at_ns: int
+    verb: str
+    subject: object
+    newest_complete: int
 
 
 class TaskHistory:
@@ -198,6 +231,12 @@ class TaskHistory:
         When it had nothing more to do: a source when it says so, another task with the end of its last input.
     unaligned : set of int
         The checkpoints whose barrier it forwarded flagged: those may have gone ahead of their place.
+    restored : list of (id, digest)
+        What it was restored to; once, where the history begins with a restore.
+    outside : list of Outside
+        A sink's effects on the outside, in order.
+    notified : list of (id, time, newest complete id by then)
+        The announcements that reached it.
     """
 
     __slots__ = (
@@ -210,6 +249,9 @@ class TaskHistory:
         "held_bytes",
         "most_held_bytes",
         "most_held_bytes_ns",
+        "notified",
+        "outside",
+        "restored",
         "steps",
         "unaligned",
     )
@@ -224,6 +266,33 @@ class TaskHistory:
         self.ended: set[str] = set()
         self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
         self.finished_ns: int | None = None
+        self.restored: list[tuple[int, str]] = []
+        self.outside: list[Outside] = []
+        self.notified: list[tuple[int, int, int]] = []
+
+
+class Start(NamedTuple):
+    """What a restore begins with.
+
+    Attributes
+    ----------
+    at_ns : int
+        When.
+    checkpoint_id : int
+        What is restored; 0 is the beginning.
+    newest_id : int
+        The highest id that any attempt before has triggered.
+    ended : mapping of str to frozenset of str
+        By task, the channels whose end took effect before its cut.
+    finished : frozenset of str
+        The tasks that had nothing more to do.
+    """
+
+    at_ns: int
+    checkpoint_id: int
+    newest_id: int
+    ended: Mapping[str, frozenset[str]]
+    finished: frozenset[str]
 
 
 class Completion(NamedTuple):
@@ -238,10 +307,12 @@ class Completion(NamedTuple):
 
 
 class History:
-    """A journal, grouped. Made by `of`.
+    """The journal of one attempt, grouped. Made by `of`, or by `begin`.
 
     Attributes
     ----------
+    start : Start or None
+        The restore that it begins with; None for the first attempt.
     channels : dict of str to ChannelHistory
     tasks : dict of str to TaskHistory
     cuts : dict of (task, id) to Cut
@@ -249,6 +320,8 @@ class History:
     recorded : dict of (channel, id) to list of message
         What was recorded as in flight; nothing in aligned checkpoints. What the receiver recorded, and behind it what
         the sender did, in the order in which it was sent (what it never sent is not in flight, but in its outbox).
+    unsent : dict of (channel, id) to list of message
+        What the sender recorded and never sent: it was in its outbox when the attempt ended.
     triggers : list of (id, time)
         As the coordinator began them.
     ends : list of (id, verb, time)
@@ -261,34 +334,46 @@ class History:
     acks : dict of (task, id) to time
     begun : set of (task, id)
         Which tasks saw a barrier of the checkpoint take effect, or forwarded one.
+    crashes : list of (who, time, how much of it was noted by then)
+        See `noted`.
+    out_of_place : list of Entry
+        Every ``restored`` and ``put_back`` outside of a restore, or after something had run.
     end_ns : int
         The time of the last entry.
     """
 
     __slots__ = (
+        "_events",
         "aborted",
         "acks",
         "begun",
         "channels",
         "completed",
+        "crashes",
         "cuts",
         "end_ns",
         "ends",
+        "newest_complete",
+        "out_of_place",
         "overtaking",
         "recorded",
         "recorded_by_sender",
+        "start",
         "tasks",
         "topology",
         "triggers",
+        "unsent",
     )
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, start: Start | None = None) -> None:
         self.topology = topology
+        self.start = start
         self.channels = {channel: ChannelHistory() for channel in topology.channels}
         self.tasks = {task: TaskHistory() for task in topology.tasks}
         self.cuts: dict[tuple[str, int], Cut] = {}
         self.recorded: dict[tuple[str, int], list[object]] = {}
         self.recorded_by_sender: dict[tuple[str, int], list[object]] = {}
+        self.unsent: dict[tuple[str, int], list[object]] = {}
         self.triggers: list[tuple[int, int]] = []
         self.ends: list[tuple[int, str, int]] = []
         self.completed: dict[int, Completion] = {}
@@ -296,38 +381,89 @@ class History:
         self.acks: dict[tuple[str, int], int] = {}
         self.overtaking = False
         self.begun: set[tuple[str, int]] = set()
+        self.crashes: list[tuple[str, int, int]] = []
+        self.out_of_place: list[Entry] = []
+        self.newest_complete = 0
         self.end_ns = 0
+        self._events: dict[tuple[str, str], list[object]] = {}
+        if start is not None:
+            self.newest_complete, self.end_ns = start.checkpoint_id, start.at_ns
+            for name, ended in start.ended.items():
+                self.tasks[name].ended.update(ended)
+            for name in start.finished:
+                self.tasks[name].finished_ns = start.at_ns
 
     @classmethod
     def of(cls, entries: Iterable[Entry], topology: Topology) -> History:
-        """The history that the journal `entries` of a run on `topology` tells.
+        """The history that the journal `entries` of a run on `topology` tells, if nothing was restored in it.
 
         Raises
         ------
         HistoryError
-            If an entry names a verb, a task or a channel that there is not.
+            If an entry names a verb, a task or a channel that there is not, or begins another attempt.
         """
-        history = cls(topology)
-        entry: Entry | None = None
+        history, restore = cls.begin(iter(entries), topology)
+        if restore is not None:
+            raise HistoryError(
+                f"the journal has a second attempt, from restore {restore[4]} on; read it by `model.attempts.Run.of`"
+            )
+        return history
+
+    @classmethod
+    def begin(
+        cls, entries: Iterator[Entry], topology: Topology, start: Start | None = None
+    ) -> tuple[History, Entry | None]:
+        """The history of one attempt; and the ``>restore`` that begins the next, behind which `entries` stand then.
+
+        Raises
+        ------
+        HistoryError
+            As `of`.
+        """
+        history = cls(topology, start)
         try:
-            entry = history._read(entries)
+            restore = history._read(entries)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
-        if entry is not None:
-            history.end_ns = entry[0]
         for name, task in history.tasks.items():
             if name in topology.sources:
                 history._close_source(name, task)
             else:
                 history._close(task)
-        for (channel, checkpoint_id), messages in history.recorded_by_sender.items():
-            place = {message: index for index, message in enumerate(history.channels[channel].sent)}
-            sent = sorted((message for message in messages if message in place), key=place.__getitem__)
-            history.recorded.setdefault((channel, checkpoint_id), []).extend(sent)
-        return history
+        history._place_what_senders_recorded()
+        return history, restore
 
-    def _read(self, entries: Iterable[Entry]) -> Entry | None:
-        """One pass. The frequent verbs are here, in the order of their frequency; `_RARE` has the others."""
+    def _place_what_senders_recorded(self) -> None:
+        places: dict[str, dict[object, int]] = {}
+        for (channel, checkpoint_id), messages in self.recorded_by_sender.items():
+            if channel not in places:
+                places[channel] = {message: index for index, message in enumerate(self.channels[channel].sent)}
+            place = places[channel]
+            sent = sorted((message for message in messages if message in place), key=place.__getitem__)
+            self.recorded.setdefault((channel, checkpoint_id), []).extend(sent)
+            if len(sent) < len(messages):
+                self.unsent[channel, checkpoint_id] = [message for message in messages if message not in place]
+
+    def events(self, channel: str, which: str) -> list[object]:
+        """The events among the messages `which` of a channel: ``"sent"``, ``"taken"``, ``"applied"``..."""
+        events = self._events.get((channel, which))
+        if events is None:
+            messages = getattr(self.channels[channel], which)
+            events = self._events[channel, which] = [m for m in messages if kind_of(m) == "Event"]
+        return events
+
+    def noted(self, who: str) -> int:
+        """How much a task, or the coordinator, has done so far."""
+        if who == COORDINATOR:
+            return len(self.triggers) + len(self.ends)
+        task = self.tasks[who]
+        return len(task.steps) + len(task.outside)
+
+    def _read(self, entries: Iterator[Entry]) -> Entry | None:
+        """One pass, up to the restore that ends this attempt.
+
+        The frequent verbs are here, in the order of their frequency; `_RARE` has the others.
+        """
         channels, tasks = self.channels, self.tasks
         event: type | None = None  # the class of events, once one has been seen
         previous: Entry | None = None
@@ -341,7 +477,9 @@ class History:
                     channel.ahead.add(cast(Marked, subject).checkpoint_id)
                 depth = len(sent) - len(channel.taken) - len(channel.ahead)
                 if depth > channel.deepest:
-                    channel.deepest, channel.deepest_ns = depth, at_ns
+                    depth -= max(0, len(channel.put_back) - len(channel.taken))  # those need no room
+                    if depth > channel.deepest:
+                        channel.deepest, channel.deepest_ns = depth, at_ns
                 task = tasks[node]
                 task.steps.append(entry)
                 if type(subject) is not event:
@@ -374,16 +512,24 @@ class History:
                     else:
                         task.controls.append(entry)
                         channel.applied_controls += 1
-            elif verb == ">deliver" or verb == ">release" or verb == ">push" or verb == ">overtake":
+            elif verb == ">deliver" or verb == ">release" or verb == ">push":
                 pass
             elif verb == "hold":
                 _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
             elif verb == ">emit":
                 tasks[node].steps.append(entry)
+            elif verb == ">restore":
+                self._ends_with(previous)
+                return entry
             else:
                 _RARE[verb](self, entry, previous)
             previous = entry
-        return previous
+        self._ends_with(previous)
+        return None
+
+    def _ends_with(self, last: Entry | None) -> None:
+        if last is not None:
+            self.end_ns = last[0]
 
     def _close(self, task: TaskHistory) -> None:
         """Count for each cut also what the task had given off by then and sent before it took anything new."""
@@ -402,10 +548,12 @@ class History:
             (step, cast(Marked, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
         ]
         for channel in self.topology.outputs(name):
-            events = [message for message in self.channels[channel].sent if kind_of(message) == "Event"]
+            put_back = len(self.events(channel, "put_back"))
+            events = self.events(channel, "sent")
             for cut in task.cuts:
                 made = bisect_left(emitted, (cut.step, 0))
-                cut.sent[channel] = bisect_right(events, emitted[made - 1][1], key=_sequence) if made else 0
+                last = emitted[made - 1][1] if made else 0
+                cut.sent[channel] = bisect_right(events, last, put_back, key=_sequence) if made else put_back
 
 
 def _sequence(event: object) -> int:
@@ -495,6 +643,8 @@ def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
                 if counts is cut.applied
                 else len(kept.sent) - kept.sent_controls
             )
+    if task.ended:
+        cut.ended = frozenset(task.ended)
     task.cuts.append(cut)
     task.steps.append(entry)
     history.cuts.setdefault((name, checkpoint_id), cut)
@@ -545,6 +695,7 @@ def _finish(history: History, entry: Entry, previous: Entry | None) -> None:
 def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id = cast(int, entry[4])
     history.ends.append((checkpoint_id, "completed", entry[0]))
+    history.newest_complete = max(history.newest_complete, checkpoint_id)
     if checkpoint_id not in history.completed:
         finished = {name for name, task in history.tasks.items() if task.finished_ns is not None}
         parts = [(name, checkpoint_id) for name in history.tasks]
@@ -561,11 +712,54 @@ def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
     history.aborted.setdefault(checkpoint_id, (entry[0], reason))
 
 
+def _crash(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.crashes.append((entry[2], entry[0], history.noted(entry[2])))
+
+
+def _notify(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].notified.append((cast(int, entry[4]), entry[0], history.newest_complete))
+
+
+def _restored(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, digest = cast(tuple[int, str], entry[4])
+    history.tasks[entry[2]].restored.append((checkpoint_id, digest))
+    _in_its_place(history, entry)
+
+
+def _put_back(history: History, entry: Entry, previous: Entry | None) -> None:
+    channel, message = history.channels[cast(str, entry[3])], entry[4]
+    _in_its_place(history, entry)
+    channel.sent.append(message)
+    channel.put_back.append(message)
+    kind = kind_of(message)
+    if kind != "Event":
+        channel.sent_controls += 1
+        if kind == "CheckpointBarrier":
+            channel.barriers.setdefault(cast(Marked, message).checkpoint_id, message)
+        elif kind == "EndOfInput" and channel.end is None:
+            channel.end = len(channel.sent)
+
+
+def _in_its_place(history: History, entry: Entry) -> None:
+    """Everything is put back before anything runs (protocol rule 22)."""
+    if history.start is None or any(task.steps for task in history.tasks.values()):
+        history.out_of_place.append(entry)
+
+
+def _outside(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].outside.append(Outside(entry[0], entry[1], entry[4], history.newest_complete))
+
+
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", "complete"),
+        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", ">publish", "complete"),
         _nothing,
     ),
+    **dict.fromkeys(("write", "upsert", "prepare", "commit", "rollback"), _outside),
+    ">crash": _crash,
+    ">notify": _notify,
+    "restored": _restored,
+    "put_back": _put_back,
     ">overtake": _overtake,
     "end": _end,
     "ignore": _ignore,

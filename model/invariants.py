@@ -9,26 +9,37 @@ Too little on the left is an orphan message: taken before the cut, sent after. T
 cut, taken after, and not recorded. Aligned checkpoints record nothing, so both sides must be the same events. An
 unaligned barrier may go ahead of its place, at its sender and at its receiver; the equation is the same.
 
-Each invariant is a generator of violations; `INVARIANTS` names them, `judge` asks them all. Nothing here knows the code
-that made the history: see `model.history` for what is asked of a message. Fast where the history is in order, which is
-one comparison of lists; the words are found only when something is wrong.
+Each invariant is a generator of violations. `INVARIANTS` names those that are asked of every attempt of a run, and
+`RUN_INVARIANTS` what is asked of the run as a whole; `judge_run` asks them all. Nothing here knows the code that made
+the history: see `model.history` for what is asked of a message. Fast where the history is in order, which is one
+comparison of lists; the words are found only when something is wrong.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import cast
 
-from model.history import UNALIGNED_FLAG, ChannelHistory, Cut, History, Marked, TaskHistory, kind_of
+from model import recovery
+from model.attempts import Attempt, Run
+from model.history import UNALIGNED_FLAG, ChannelHistory, Cut, Entry, History, Marked, TaskHistory, kind_of
 from model.topology import Topology
 
 MOST_TOLD = 20
 """How many violations of one invariant a verdict spells out; of the others it gives the number."""
 
 Applied = tuple[str | None, object]
-"""A channel, and a message of it that took effect; for a source no channel, and an event that it made."""
+"""A channel, and a message of it that took effect; for a source no channel, and an event that it made.
+
+`RESTORED` where an attempt ends and the next goes on.
+"""
+
+RESTORED: Applied = (None, None)
+"""From here on no open input has promised anything yet: watermarks are no state of a channel."""
 
 Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
 """Of a task, the function that is told what took effect since it was last asked, and answers the state's digest."""
@@ -41,7 +52,7 @@ class Violation:
     Attributes
     ----------
     invariant : str
-        A name in `INVARIANTS`.
+        A name in `INVARIANTS` or `RUN_INVARIANTS`.
     reason : str
         What the history shows, in one line.
     at_ns : int
@@ -88,26 +99,23 @@ class Verdict:
 
 
 class Case:
-    """A history before its judge, with what is asked more than once."""
+    """One attempt before its judge, with what is asked more than once."""
 
-    __slots__ = ("_events", "_order", "cut_off", "fold", "history", "limits", "topology")
+    __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
 
-    def __init__(self, history: History, topology: Topology, limits: Limits, fold: Fold | None, cut_off: bool) -> None:
-        self.history = history
-        self.topology = topology
+    def __init__(self, attempt: Attempt, limits: Limits, states: States | None, cut_off: bool) -> None:
+        self.attempt = attempt
+        self.history = attempt.history
+        self.topology = attempt.history.topology
         self.limits = limits
-        self.fold = fold
-        self.cut_off = cut_off
-        self._events: dict[tuple[str, str], list[object]] = {}
+        self.states = states
+        self.cut_off = cut_off or attempt.crashed
         self._order: dict[str, tuple[object, object] | None] = {}
+        self._first: dict[str, dict[tuple[str | None, object], int]] = {}
 
     def events(self, channel: str, which: str) -> list[object]:
         """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
-        events = self._events.get((channel, which))
-        if events is None:
-            messages = getattr(self.history.channels[channel], which)
-            events = self._events[channel, which] = [m for m in messages if kind_of(m) == "Event"]
-        return events
+        return self.history.events(channel, which)
 
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
@@ -136,10 +144,14 @@ class Case:
 
     def when(self, channel: str, message: object) -> int:
         """When `message` first took effect on `channel`."""
-        for at_ns, verb, _, name, subject in self.history.tasks[self.topology.ends(channel)[1]].steps:
-            if name == channel and verb != "send" and subject == message:
-                return at_ns
-        return self.history.end_ns
+        receiver = self.topology.ends(channel)[1]
+        first = self._first.get(receiver)
+        if first is None:
+            first = self._first[receiver] = {}
+            for at_ns, verb, _, name, subject in self.history.tasks[receiver].steps:
+                if verb != "send" and name is not None:
+                    first.setdefault((name, subject), at_ns)
+        return first.get((channel, message), self.history.end_ns)
 
 
 Invariant = Callable[[Case], Iterator[Violation]]
@@ -152,7 +164,8 @@ def cut(case: Case) -> Iterator[Violation]:
         sender, receiver = case.topology.ends(channel)
         sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
         in_step = applied == sent[: len(applied)]
-        for checkpoint_id, (at_ns, _, _) in history.completed.items():
+        open_ = _Open(sent, applied)
+        for checkpoint_id, at_ns in case.attempt.complete.items():
             sent_count = _before(history, sender, checkpoint_id, channel, len(sent))
             applied_count = _before(history, receiver, checkpoint_id, channel, len(applied))
             if sent_count is None or applied_count is None:
@@ -162,11 +175,11 @@ def cut(case: Case) -> Iterator[Violation]:
                 continue
             left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
             if left != right:
-                for reason in _unbalanced(left, right):
+                for reason in _unbalanced(left, right, open_.less(sent_count, applied_count, recorded)):
                     yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
-    if case.fold is not None:
+    if case.states is not None:
         for task in case.topology.tasks:
-            yield from _folded(case, task, case.fold(task))
+            yield from _folded(case, task, case.states)
 
 
 def fifo(case: Case) -> Iterator[Violation]:
@@ -189,7 +202,7 @@ def fifo(case: Case) -> Iterator[Violation]:
     for source in case.topology.sources:
         for channel in case.topology.outputs(source):
             last: Marked | None = None
-            for event in cast(list[Marked], case.events(channel, "sent")):
+            for event in cast(list[Marked], _made_here(case, channel)):
                 if last is not None and event.sequence <= last.sequence:
                     yield Violation("FIFO", f"{source} sent {event} on {channel} after {last}", case.history.end_ns)
                 last = event
@@ -222,6 +235,7 @@ def fwd(case: Case) -> Iterator[Violation]:
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
     """
     completed = sorted(case.history.completed)
+    every = range(len(completed))
     for name in case.topology.tasks:
         if name in case.topology.sources:
             continue  # a source is its own cause; CUT asks whether its barrier overtook an event
@@ -237,7 +251,8 @@ def fwd(case: Case) -> Iterator[Violation]:
                     if side != cause_side and cause is not None:
                         low, high = sorted((side, cause_side))
                         passes = unaligned if cause_side < side else ()
-                        between = next((n for n in completed if low < n <= high and n not in passes), None)
+                        among = every[bisect_right(completed, low) : bisect_right(completed, high)]
+                        between = next((completed[n] for n in among if completed[n] not in passes), None)
                         if between is not None:
                             out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
                             reason = (
@@ -279,7 +294,7 @@ def noloss(case: Case) -> Iterator[Violation]:
         made = [step[4] for step in case.history.tasks[source].steps if step[1] == ">emit"]
         outputs_of = case.topology.outputs(source)
         for edge, exchange, outputs in case.topology.output_groups(source):
-            by_channel = [case.events(outputs_of[index], "sent") for index in outputs]
+            by_channel = [_made_here(case, outputs_of[index]) for index in outputs]
             for sent in by_channel if exchange == "broadcast" else [_merged(by_channel)]:
                 ended = all(case.history.channels[outputs_of[index]].end is not None for index in outputs)
                 due = made if ended else made[: len(sent)]  # the last ones may wait in the outbox
@@ -303,7 +318,8 @@ def wm(case: Case) -> Iterator[Violation]:
 
 def ids(case: Case) -> Iterator[Violation]:
     """Ids and epochs that take effect at a task strictly increase; so do those triggered, and those completed."""
-    last = 0
+    start = case.history.start
+    last = start.newest_id if start is not None else 0
     for checkpoint_id, at_ns in case.history.triggers:
         if checkpoint_id <= last:
             reason = f"checkpoint {checkpoint_id} was triggered after {last}; ids begin with 1 and strictly increase"
@@ -345,6 +361,9 @@ def live(case: Case) -> Iterator[Violation]:
                     yield Violation("LIVE", f"{message} is left behind in {channel}", history.end_ns)
                 for message in list(kept.waiting)[:1]:
                     yield Violation("LIVE", f"{message} of {channel} is held for ever", history.end_ns)
+            for name, task in history.tasks.items():
+                if task.finished_ns is None:
+                    yield Violation("LIVE", f"{name} never ends, though every source has", history.end_ns)
 
 
 def bound(case: Case) -> Iterator[Violation]:
@@ -379,41 +398,151 @@ INVARIANTS: dict[str, Invariant] = {
 }
 
 
+def rec(run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool) -> Iterator[Violation]:
+    """After a restore every source event has its effect exactly once, on states and on what is visible outside.
+
+    See `model.recovery`.
+    """
+    at_start = states.at_start if states is not None else _state_of_the_cut
+    for reason, at_ns in recovery.reasons(run, guarantees, at_start, cut_off):
+        yield Violation("REC", reason, at_ns)
+
+
+RUN_INVARIANTS = {"REC": rec}
+
+
 def judge(
     history: History,
     topology: Topology,
     limits: Limits | None = None,
     fold: Fold | None = None,
     cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """What all the invariants say about `history`.
+    """What all the invariants say about the `history`, made with `topology`, of a run of one attempt.
+
+    The rest is as for `judge_run`.
+    """
+    assert history.topology is topology
+    return judge_attempts(Run.single(history), limits, fold, cut_off, guarantees)
+
+
+def judge_run(
+    entries: Iterable[Entry],
+    topology: Topology,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
+) -> Verdict:
+    """What all the invariants say about the journal `entries` of a run on `topology`.
 
     Parameters
     ----------
-    history : History
+    entries : iterable of Entry
     topology : Topology
-        The one that `history` was made with.
     limits : Limits, optional
         For BOUND.
     fold : Fold, optional
-        For CUT: recomputes each task's state from exactly what took effect before its cut. Asked once per snapshot,
-        with what took effect since the one before. None for an answer: not to be compared.
+        For CUT and REC: recomputes each task's state from exactly what took effect before its cut. Asked once per
+        snapshot of a complete checkpoint, with what took effect since the one before. None for an answer: not to be
+        compared.
     cut_off : bool, optional
         The run was stopped, and did not end by itself: what is pending then may yet end well. It makes the verdict
         undecided instead of broken.
+    guarantees : mapping of str to str, optional
+        For REC: by sink task, one of `recovery.SHOWS`. A sink that is not named has shown nothing.
+
+    Raises
+    ------
+    HistoryError
+        If the journal is none of this topology.
+    ValueError
+        If there is no such guarantee, or no such sink.
     """
-    case = Case(history, topology, limits or Limits(), fold, cut_off)
+    return judge_attempts(Run.of(entries, topology), limits, fold, cut_off, guarantees)
+
+
+def judge_attempts(
+    run: Run,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
+) -> Verdict:
+    """As `judge_run`, of a journal that has been read.
+
+    An attempt that was ended by a crash owes nothing that only a longer one would show.
+    """
+    guarantees = guarantees or {}
+    for sink, guarantee in guarantees.items():
+        if sink not in run.topology.sinks or guarantee not in recovery.SHOWS:
+            names, kinds = ", ".join(run.topology.sinks), ", ".join(recovery.SHOWS)
+            raise ValueError(f"no sink guarantees {sink}={guarantee}; the sinks are {names}, and they may be {kinds}")
+    states = States(fold) if fold is not None else None
+    cases = [Case(attempt, limits or Limits(), states, cut_off) for attempt in run.attempts]
+    told: dict[str, Iterator[Violation]] = {
+        name: chain.from_iterable(map(invariant, cases)) for name, invariant in INVARIANTS.items()
+    }
+    told.update((name, whole(run, guarantees, states, cut_off)) for name, whole in RUN_INVARIANTS.items())
     violations: list[Violation] = []
     more: dict[str, int] = {}
-    for name, invariant in INVARIANTS.items():
-        for count, violation in enumerate(invariant(case)):
+    for name, found in told.items():
+        for count, violation in enumerate(found):
             if count < MOST_TOLD:
                 violations.append(violation)
             else:
                 more[name] = more.get(name, 0) + 1
-    undecided = tuple(_unsettled(case, surely=False)) if cut_off else ()
+    undecided = tuple(_unsettled(cases[-1], surely=False)) if cut_off and not run.attempts[-1].crashed else ()
     verdict = "broken" if violations else "undecided" if undecided else "holds"
     return Verdict(verdict, tuple(violations), more, undecided)
+
+
+class States:
+    """The states of all tasks at their cuts, computed again from what took effect before.
+
+    A fold goes on from one attempt to the next as long as the next begins where it stands; else it is begun anew.
+    """
+
+    __slots__ = ("_fold", "_stands")
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        # By task: the fold, the attempt and the step that it has come to, and the digest there.
+        self._stands: dict[str, tuple[Callable[[Sequence[Applied]], str | None], Attempt, int, str | None]] = {}
+
+    def at(self, attempt: Attempt, task: str, step: int) -> str | None:
+        """The digest of the state of `task` when it had done so many steps of `attempt`."""
+        stands = self._stands.get(task)
+        if stands is not None and stands[1] is attempt and stands[2] == step:
+            return stands[3]
+        stretch: list[Applied] = []
+        if stands is not None and stands[1] is attempt and stands[2] < step:
+            digest_after, done = stands[0], stands[2]
+        elif attempt.parent is None:
+            digest_after, done = self._fold(task), 0
+        else:
+            self.at(attempt.parent, task, attempt.parent.steps(task, attempt.restored_id))
+            digest_after, done = self._stands[task][0], 0
+            stretch = [RESTORED]
+        steps = attempt.history.tasks[task].steps[done:step]
+        stretch += [(e[3], e[4]) for e in steps if e[1] in ("deliver", "end", ">emit")]
+        digest = digest_after(stretch)
+        self._stands[task] = digest_after, attempt, step, digest
+        return digest
+
+    def at_start(self, attempt: Attempt, task: str) -> str | None:
+        """The digest of the state that `task` is to be restored to."""
+        if attempt.parent is None:
+            return self._fold(task)(())
+        cut = attempt.parent.cut(task, attempt.restored_id)
+        return cut.digest if cut is not None else self.at(attempt.parent, task, attempt.parent.steps(task))
+
+
+def _state_of_the_cut(attempt: Attempt, task: str) -> str | None:
+    """As `States.at_start`, as far as the journal has it."""
+    cut = attempt.parent.cut(task, attempt.restored_id) if attempt.parent is not None else None
+    return cut.digest if cut is not None else None
 
 
 # How each looks closer.
@@ -427,27 +556,59 @@ def _before(history: History, task: str, checkpoint_id: int, channel: str, every
     return everything if history.tasks[task].finished_ns is not None else None
 
 
-def _unbalanced(left: list[object], right: list[object]) -> Iterator[str]:
+class _Open:
+    """The events of a channel that were sent, less those that took effect: kept from one cut to the next."""
+
+    __slots__ = ("_applied", "_counts", "_done", "_sent")
+
+    def __init__(self, sent: list[object], applied: list[object]) -> None:
+        self._sent, self._applied = sent, applied
+        self._done = (0, 0)
+        self._counts: dict[object, int] = {}  # no zeros
+
+    def less(self, sent_count: int, applied_count: int, recorded: list[object]) -> dict[object, int]:
+        """Those before the cuts that so many events are before, less those that are `recorded`."""
+        sent_done, applied_done = self._done
+        self._done = sent_count, applied_count
+        counts = self._counts
+        _add(counts, self._sent[sent_done:sent_count], 1)
+        _add(counts, self._sent[sent_count:sent_done], -1)
+        _add(counts, self._applied[applied_done:applied_count], -1)
+        _add(counts, self._applied[applied_count:applied_done], 1)
+        if recorded:
+            counts = counts.copy()
+            _add(counts, recorded, -1)
+        return counts
+
+
+def _add(counts: dict[object, int], events: list[object], number: int) -> None:
+    for event in events:
+        count = counts.get(event, 0) + number
+        if count:
+            counts[event] = count
+        else:
+            del counts[event]
+
+
+def _unbalanced(left: list[object], right: list[object], less: Mapping[object, int]) -> Iterator[str]:
     """Reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
-    sent, recorded = Counter(left), Counter(right)
-    for event in recorded - sent:
-        yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
-    for event in sent - recorded:
-        yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
-    if sent == recorded:
+    for event, count in less.items():
+        if count < 0:
+            yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
+        else:
+            yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
+    if not less:
         event = next(one for one, other in zip(left, right, strict=True) if one != other)
         yield f"{event} is out of order in checkpoint {{}} of {{}}: it was sent in another place than taken"
 
 
-def _folded(case: Case, task: str, digest_after: Callable[[Sequence[Applied]], str | None]) -> Iterator[Violation]:
-    """Ask for the state at each cut of `task`, and compare it where the checkpoint was completed."""
-    history, done = case.history.tasks[task], 0
-    for kept in history.cuts:
-        stretch = [(e[3], e[4]) for e in history.steps[done : kept.step] if e[1] in ("deliver", "end", ">emit")]
-        done = kept.step
-        digest = digest_after(stretch)
-        if digest is not None and digest != kept.digest and kept.checkpoint_id in case.history.completed:
-            yield Violation("CUT", _other_state(task, kept, digest), kept.at_ns)
+def _folded(case: Case, task: str, states: States) -> Iterator[Violation]:
+    """The state at each cut of `task` for a checkpoint that was completed, or restored, is the fold."""
+    for kept in case.history.tasks[task].cuts:
+        if kept.checkpoint_id in case.attempt.complete:
+            digest = states.at(case.attempt, task, kept.step)
+            if digest is not None and digest != kept.digest:
+                yield Violation("CUT", _other_state(task, kept, digest), kept.at_ns)
 
 
 def _other_state(task: str, kept: Cut, digest: str) -> str:
@@ -491,6 +652,11 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
     return sorted((event for events in by_channel for event in events), key=lambda event: cast(Marked, event).sequence)
 
 
+def _made_here(case: Case, channel: str) -> list[object]:
+    """The events of a source's channel that it made in this attempt."""
+    return case.events(channel, "sent")[len(case.events(channel, "put_back")) :]
+
+
 def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:
     """What a source `sent` on an edge is not what was `due`."""
     want, have = Counter(due), Counter(sent)
@@ -515,26 +681,31 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
 
 
 def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:
-    """Watermarks of a channel out of order that took effect while an event ahead of them had not."""
-    ahead: Counter[object] = Counter()  # events sent so far, less those that took effect before the watermark
-    turn, seen = iter(kept.sent), Counter[object]()
+    """Events of a channel out of order that had not taken effect when a watermark did that was sent behind them."""
+    ahead: dict[object, int] = {}  # events sent so far, less those that took effect
+    turn = iter(kept.sent)
     for mark in kept.applied:
+        if kind_of(mark) == "Event":
+            _add(ahead, [mark], -1)
         if kind_of(mark) != "Watermark":
-            seen[mark] += 1
             continue
         for message in turn:
             if message == mark:
                 break
             if kind_of(message) == "Event":
-                ahead[message] += 1
-        for event in ahead - seen:
+                _add(ahead, [message], 1)
+        overtaken = [event for event, count in ahead.items() if count > 0]
+        for event in overtaken:
+            del ahead[event]  # it is enough to say so once
             reason = f"{mark} took effect on {channel} before {event}, which was sent ahead of it"
             yield Violation("WM", reason, case.when(channel, mark))
 
 
 def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
     """Watermarks that the task sent while an open input had promised less."""
-    promised: dict[str, int | None] = dict.fromkeys(case.topology.inputs(name))
+    inputs, start = case.topology.inputs(name), case.history.start
+    ended = start.ended.get(name, ()) if start is not None else ()
+    promised: dict[str, int | None] = {channel: None for channel in inputs if channel not in ended}
     if not promised:
         return
     for at_ns, verb, _, channel, subject in case.history.tasks[name].controls:
@@ -554,7 +725,8 @@ def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
 
 def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Violation]:
     """Barriers of a task that took effect after one of a higher id or epoch, or twice on a channel."""
-    newest, epoch, of_channel = 0, -1, dict.fromkeys(case.topology.inputs(name), 0)
+    newest = case.attempt.restored_id
+    epoch, of_channel = -1, dict.fromkeys(case.topology.inputs(name), newest)
     for at_ns, verb, _, channel, subject in task.controls:
         if verb != "block" or channel is None:
             continue

@@ -20,7 +20,7 @@ from zlib import crc32
 
 from impl.messages import Event, Watermark
 from impl.task import Operator, digest
-from model.invariants import Applied, Fold
+from model.invariants import RESTORED, Applied, Fold
 from model.topology import Topology, suggestion
 
 Key = int | str
@@ -196,7 +196,7 @@ class TumblingWindow:
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
         """The windows that `timestamp_ms` completes, by start and key."""
-        self.watermark_ms = timestamp_ms
+        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
         return self._fire([start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms])
 
     def on_end(self, input_id: int) -> Iterable[Event]:
@@ -283,7 +283,7 @@ class WindowedJoin:
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
         """Nothing; the windows that `timestamp_ms` completes are dropped."""
-        self.watermark_ms = timestamp_ms
+        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
         for start in [start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms]:
             del self.windows[start]
         return Nothing
@@ -386,6 +386,11 @@ def _at_least(name: str, value: int, least: int) -> int:
     return value
 
 
+def _later(watermark_ms: int | None, timestamp_ms: int) -> int:
+    """A watermark never goes back: after a restore the inputs may begin again with older ones."""
+    return timestamp_ms if watermark_ms is None else max(watermark_ms, timestamp_ms)
+
+
 def _number(value: object) -> int | float:
     """What `value` adds to a sum: itself if it is a number, else nothing."""
     return value if isinstance(value, int | float) else 0
@@ -405,7 +410,8 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
     """A fold for `model.invariants.judge`: recomputes every state by a fresh operator of each task.
 
     Independent of `impl.task`: it is told only what took effect, and keeps the task's watermark itself, the least of
-    the open inputs. A source's state is the sequence of its next event.
+    the open inputs. A source's state is the sequence of its next event. No state is ever restored here: after a restore
+    the fold goes on from what it had itself.
     """
 
     def of_source() -> Callable[[Sequence[Applied]], str]:
@@ -413,7 +419,7 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
         def digest_after(stretch: Sequence[Applied]) -> str:
             nonlocal position
-            position += len(stretch)
+            position += len(stretch) - stretch.count(RESTORED)
             return digest(position)
 
         return digest_after
@@ -434,12 +440,13 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
         def digest_after(stretch: Sequence[Applied]) -> str:
             process = operator.process
             for channel, message in stretch:
-                assert channel is not None
-                if type(message) is Event:
+                if channel is None:
+                    promised.update(dict.fromkeys(promised))
+                elif type(message) is Event:
                     _run(process(index[channel], message))
                 elif type(message) is Watermark:
-                    before = promised[channel]
-                    promised[channel] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+                    if channel in promised:  # a broken journal may promise behind an end
+                        promised[channel] = _later(promised[channel], message.timestamp_ms)
                     advance()
                 else:
                     promised.pop(channel, None)  # a broken journal may end a channel twice

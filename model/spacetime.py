@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from model.attempts import Run
 from model.history import COORDINATOR, Entry, History, kind_of
 from model.topology import Topology
 
@@ -197,8 +198,9 @@ def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | N
     for entry in entries:
         layout.add(entry)
     _choose_cut(drawn, entries, checkpoint_id)
-    for first, last in _attempts(entries):
-        _judge_fates(drawn, layout, entries[first:last], first, last, topology)
+    for attempt, (first, last) in zip(Run.of(entries, topology).attempts, _attempts(entries), strict=True):
+        if first < last:
+            _judge_fates(drawn, attempt.history, layout.steps[first], layout.steps[last - 1])
     return drawn
 
 
@@ -289,17 +291,13 @@ def _attempts(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], len(entries)], strict=True))
 
 
-def _judge_fates(
-    drawn: SpaceTime, layout: _Layout, entries: Sequence[Entry], first: int, last: int, topology: Topology
-) -> None:
+def _judge_fates(drawn: SpaceTime, history: History, begins: int, ends: int) -> None:
     """Give each event of the attempt in which the cut was taken its side, by the counts of the history."""
     checkpoint_id = drawn.checkpoint_id
-    if checkpoint_id is None or not entries:
+    if checkpoint_id is None:
         return
-    history = History.of(entries, topology)
-    begins, ends = layout.steps[first], layout.steps[last - 1]
-    for channel in topology.channels:
-        sender, receiver = (history.cuts.get((task, checkpoint_id)) for task in topology.ends(channel))
+    for channel in history.topology.channels:
+        sender, receiver = (history.cuts.get((task, checkpoint_id)) for task in history.topology.ends(channel))
         if sender is None or receiver is None:
             continue
         events = [

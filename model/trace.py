@@ -12,7 +12,8 @@ time in seconds after ``@``; the indented lines below it are its effects, at the
         sink take a->sink a1
         sink deliver a->sink a1
 
-What a verb is followed by is in `model.history.MOVES` and `EFFECTS`. A message is written by its name: an event carries
+What a verb is followed by is in `model.history.MOVES` and `EFFECTS`; a move that only the coordinator makes does not
+name it. A message is written by its name: an event carries
 more than that, and reads back equal all the same. An epoch is written where it is not the checkpoint's id.
 
 Between moves, blank lines and those after ``#`` and ``!`` (a verdict) are for the reader and are skipped. For all that
@@ -25,8 +26,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
-from model.history import COORDINATOR, EFFECTS, MOVES, Entry, History
-from model.invariants import Limits, Verdict, judge
+from model.history import COORDINATOR, EFFECTS, MOVES, Entry
+from model.invariants import Limits, Verdict, judge_run
 from model.topology import Topology, suggestion
 
 NS_PER_S = 1_000_000_000
@@ -71,8 +72,8 @@ def write(entries: Sequence[Entry], head: Mapping[str, str], verdicts: Iterable[
         effect_ns = at_ns
         if channel is not None:
             lines.append(f"> {verb[1:]} {channel}{name}{clock}")
-        elif verb == ">trigger":
-            lines.append(f"> trigger{name}{clock}")
+        elif verb in _OF_THE_COORDINATOR:
+            lines.append(f"> {verb[1:]}{name}{clock}")
         else:
             lines.append(f"> {verb[1:]} {node}{name}{clock}")
     lines.extend(f"! {verdict}" for verdict in verdicts)
@@ -142,7 +143,8 @@ def judged(text: str, name: str = "trace") -> Verdict:
     """What the invariants say about a trace.
 
     The head tells the topology, and where they apply ``channel_capacity: a->join=2``, ``max_buffer_per_input: 3``,
-    ``max_buffer_memory_bytes: 100``, and ``cut_off: yes`` if the run did not end by itself.
+    ``max_buffer_memory_bytes: 100``, ``guarantees: s=exactly_once``, and ``cut_off: yes`` if the run did not end by
+    itself.
     """
     head, entries = read(text, name)
     topology = topology_of(head, name)
@@ -152,7 +154,11 @@ def judged(text: str, name: str = "trace") -> Verdict:
         None if most is None else _whole(most, name),
         None if most_bytes is None else _whole(most_bytes, name),
     )
-    return judge(History.of(entries, topology), topology, limits, cut_off=head.get("cut_off") == "yes")
+    guarantees = _pairs(head, "guarantees", name)
+    try:
+        return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
+    except ValueError as error:
+        raise TraceError(f"{name}: {error}") from error
 
 
 class _Reader:
@@ -193,7 +199,7 @@ class _Reader:
             node = channel.partition("->")[2]
             if not node:
                 raise self.error(f"{channel!r} is no channel", "write 'sender->receiver'")
-        elif verb != "trigger":
+        elif ">" + verb not in _OF_THE_COORDINATOR:
             node, _, rest = rest.partition(" ")
         self.entries.append((self._at_ns, ">" + verb, node, channel, self._subject(shape[1], rest)))
 
@@ -246,12 +252,13 @@ def _shapes(verbs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 _MOVE_SHAPES = _shapes(MOVES)
 _EFFECT_SHAPES = _shapes(EFFECTS)
+_OF_THE_COORDINATOR = {verb for verb, text in MOVES.items() if text.startswith("coordinator, ")}
 
 
 def _text(subject: object) -> str:
     """A subject in words."""
     if isinstance(subject, tuple):
-        return f"{subject[0]} {_text(subject[1])}"
+        return " ".join(filter(None, map(_text, subject)))
     if type(subject) is CheckpointBarrier:
         epoch = "" if subject.epoch == subject.checkpoint_id else f" epoch {subject.epoch}"
         flags = "" if not subject.flags else " unaligned" if subject.flags == 1 else f" flags {subject.flags}"
@@ -303,6 +310,22 @@ def _barrier(text: str) -> CheckpointBarrier:
     return CheckpointBarrier(checkpoint_id, int(parts[2] or checkpoint_id), flags)
 
 
+def _transaction(text: str) -> str:
+    if not text or " " in text:
+        raise ValueError("write the name of a transaction, such as s-1")
+    return text
+
+
+def _transaction_and_count(text: str) -> tuple[str, int]:
+    transaction, _, count = text.partition(" ")
+    return _transaction(transaction), _number(count)
+
+
+def _transaction_and_events(text: str) -> tuple[str, tuple[Event, ...]]:
+    transaction, *events = text.split(" ")
+    return _transaction(transaction), tuple(map(_event, events))
+
+
 def _id_and_text(text: str) -> tuple[int, str]:
     checkpoint_id, _, rest = text.partition(" ")
     return _number(checkpoint_id), rest
@@ -323,6 +346,10 @@ _SUBJECTS: dict[str, Callable[[str], object]] = {
     "timestamp in ms": _number,
     "(id, reason)": _id_and_text,
     "(id, digest of the state)": _id_and_text,
+    "(id, digest)": _id_and_text,
+    "transaction": _transaction,
+    "(transaction, count)": _transaction_and_count,
+    "(transaction, events)": _transaction_and_events,
     "(id, message)": _id_and_message,
 }
 

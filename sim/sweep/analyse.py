@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.invariants import INVARIANTS
+from model.invariants import INVARIANTS, RUN_INVARIANTS
 from sim.sweep import measured
 from sim.sweep.plan import short_hash
 from sim.sweep.session import spark_session
@@ -135,7 +135,8 @@ def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
 
 def _invariants(violations: DataFrame) -> dict[str, int]:
     found = {row["invariant"]: row["count"] for row in violations.groupBy("invariant").count().collect()}
-    return {name: found.get(name, 0) for name in (*INVARIANTS, *sorted(found.keys() - set(INVARIANTS)))}
+    known = (*INVARIANTS, *RUN_INVARIANTS)
+    return {name: found.get(name, 0) for name in (*known, *sorted(found.keys() - set(known)))}
 
 
 def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:

@@ -35,6 +35,7 @@ MEANING = {
     "ID": "checkpoint ids strictly increase at every task",
     "LIVE": "every started checkpoint ends everywhere, and nothing stays blocked",
     "BOUND": "no buffer grows beyond its limit",
+    "REC": "after a restore every source record has its effect exactly once, on states and outside",
 }
 
 

@@ -146,7 +146,7 @@ VIOLATIONS = Table(
     (
         _RUN,
         Column("number", "whole", "", "place among the run's violations, from 0"),
-        Column("invariant", "text", "", "which invariant: CUT, FIFO, ONCE, FWD, NOLOSS, WM, ID, LIVE or BOUND"),
+        Column("invariant", "text", "", "which invariant: CUT, FIFO, ONCE, FWD, NOLOSS, WM, ID, LIVE, BOUND or REC"),
         Column("reason", "text", "", "what is wrong"),
         Column("at_ns", "whole", "ns", "simulated time at which it shows"),
     ),

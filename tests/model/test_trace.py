@@ -22,6 +22,7 @@ messages = (
     events | st.builds(Watermark, st.integers()) | barriers | st.builds(CancelBarrier, ids) | st.just(EndOfInput())
 )
 reasons = st.sampled_from(list(Reason))
+transactions = st.sampled_from(["s-1", "sink-12", "s[0]-7", "sink[11]-final-3"])
 SUBJECTS = {
     "-": st.none(),
     "event": events,
@@ -33,6 +34,10 @@ SUBJECTS = {
     "(id, reason)": st.tuples(ids, reasons),
     "(id, digest of the state)": st.tuples(ids, st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),
     "(id, message)": st.tuples(ids, messages),
+    "(id, digest)": st.tuples(ids, st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),
+    "transaction": transactions,
+    "(transaction, count)": st.tuples(transactions, st.integers(0, 10**6)),
+    "(transaction, events)": st.tuples(transactions, st.lists(events, max_size=3).map(tuple)),
 }
 
 

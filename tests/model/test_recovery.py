@@ -1,0 +1,440 @@
+"""REC: what the kept traces do not show of a run that was restored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model.invariants import RUN_INVARIANTS, Verdict, judge_run
+from model.topology import Topology
+from model.trace import TraceError, judged, read
+from tests.model.test_invariants import verdict_of
+
+LINE = Topology.parse("a->s")
+TRACES = Path(__file__).parents[1] / "traces"
+EXACTLY = {"s": "exactly_once"}
+
+EVENT = "> emit a a{0}\n    a send a->s a{0}\n> deliver a->s\n    s take a->s a{0}\n    s deliver a->s a{0}\n"
+CHECKPOINT = """> trigger {0}
+> inject a {0}
+    a snapshot {0} a{0}
+    a send a->s barrier {0}
+> deliver a->s
+    s take a->s barrier {0}
+    s block a->s {0}
+    s snapshot {0} s{0}
+    s prepare s-{0} {1}
+    s resume {0}
+> ack a {0}
+> ack s {0}
+"""
+COMPLETE = "> publish {0}\n    coordinator completed {0}\n"
+RESTORE = "> crash a\n> restore {0}\n    a restored {0} a{0}\n    s restored {0} s{0}\n"
+
+
+def taken(checkpoint_id: int, prepared: int) -> str:
+    """A checkpoint that is not complete yet."""
+    return CHECKPOINT.format(checkpoint_id, prepared)
+
+
+def complete(checkpoint_id: int, prepared: int) -> str:
+    """A complete checkpoint."""
+    return taken(checkpoint_id, prepared) + COMPLETE.format(checkpoint_id)
+
+
+def told(text: str, **options: object) -> list[str]:
+    """The reasons of REC."""
+    return [v.reason for v in judge(text, **options).violations if v.invariant == "REC"]
+
+
+def judge(text: str, **options: object) -> Verdict:
+    """The verdict on the moves in `text`, all at one time."""
+    lines = [f"{line} @ 0.001000000" if line.startswith("> ") else line for line in text.strip().splitlines()]
+    return judge_run(read("\n" + "\n".join(lines))[1], LINE, **options)  # type: ignore[arg-type]
+
+
+def event(number: int) -> str:
+    """An event crosses."""
+    return EVENT.format(number)
+
+
+def restore(checkpoint_id: int) -> str:
+    """A crash, and back."""
+    return RESTORE.format(checkpoint_id)
+
+
+def kept(name: str, *changes: tuple[str, str]) -> list[str]:
+    """The reasons of REC for a kept trace with some of its text changed."""
+    text = (TRACES / f"{name}.trace").read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return [v.reason for v in judged(text).violations if v.invariant == "REC"]
+
+
+def test_rec_is_asked() -> None:
+    """The invariant could be written and never be asked."""
+    assert list(RUN_INVARIANTS) == ["REC"]
+
+
+def test_a_run_without_sinks_that_promise_anything_is_not_asked_about_the_outside() -> None:
+    """A scenario without guarantees could not be judged."""
+    assert judge(event(1) + complete(1, 0) + event(2) + restore(1) + event(2)).verdict == "holds"
+
+
+# Which checkpoint may be restored.
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (event(1) + restore(7), "checkpoint 7 was restored, but it was never triggered"),
+        (event(1) + taken(1, 0) + restore(1), "checkpoint 1 was restored, but it was never completed"),
+        (
+            event(1) + taken(1, 0).replace("> ack s 1\n", "") + restore(1),
+            "checkpoint 1 was restored, but s had not acknowledged it",
+        ),
+        (
+            event(1) + taken(1, 0) + "> publish 1\n    coordinator aborted 1 store failed\n" + restore(1),
+            "checkpoint 1 was restored, but it was given up: store failed",
+        ),
+    ],
+)
+def test_a_checkpoint_that_is_not_complete_is_not_restored(text: str, reason: str) -> None:
+    """A job would go on from states that do not belong together, and nobody would say that this was the cause."""
+    assert reason in told(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        taken(1, 0) + "> crash coordinator\n" + restore(1),
+        taken(1, 0) + "> publish 1\n    coordinator aborted 1 store in doubt\n" + restore(1),
+        taken(1, 0) + "> crash s\n" + COMPLETE.format(1) + restore(1),
+    ],
+    ids=["the coordinator was gone", "in doubt", "published after the crash"],
+)
+def test_a_manifest_that_was_written_counts(text: str) -> None:
+    """A sound recovery would be called broken when the coordinator never heard how its last checkpoint ended."""
+    assert judge(event(1) + text + event(2)).verdict == "holds"
+
+
+def test_the_states_of_a_checkpoint_in_doubt_are_weighed() -> None:
+    """What nobody announced and is restored all the same would be believed as it is."""
+    text = event(1) + event(2) + taken(1, 0) + "> crash coordinator\n" + restore(1)
+    found = judge(text, fold=lambda task: lambda stretch: f"{task}{len(stretch)}").violations
+    assert [str(violation) for violation in found] == [
+        "CUT: the state of a in checkpoint 1 is a1; what took effect before the cut makes a2",
+        "CUT: the state of s in checkpoint 1 is s1; what took effect before the cut makes s2",
+    ]
+
+
+# What is put back.
+
+
+def test_what_is_restored_is_asked_of_every_task() -> None:
+    """One task would go on from another cut than the others."""
+    name = "restored_from_an_aligned_cut"
+    assert kept(name, ("    a restored 1 aa02\n", "")) == [
+        "a was never restored when the job went back to checkpoint 1"
+    ]
+    again = "    a restored 1 aa02\n    a restored 1 aa02\n"
+    assert kept(name, ("    a restored 1 aa02\n", again)) == [
+        "a was twice restored when the job went back to checkpoint 1"
+    ]
+    assert kept(name, ("a restored 1", "a restored 3")) == [
+        "a was restored from checkpoint 3, the job from checkpoint 1"
+    ]
+    assert kept("what_was_in_flight_is_put_back", ("s restored 1 5500", "s restored 1 5501")) == [
+        "the state of s restored from checkpoint 1 is 5501; it was 5500"
+    ]
+
+
+def test_the_beginning_is_the_state_of_nothing() -> None:
+    """A job that begins anew with what it had would be right."""
+    text = event(1) + "> crash s\n> restore 0\n    a restored 0 a0\n    s restored 0 s1\n" + event(1)
+    fold = lambda task: lambda stretch: f"{task[0]}{len(stretch)}"  # noqa: E731
+    assert told(text, fold=fold) == ["the state of s restored from the beginning is s1; it was s0"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("    s put_back a->s a2\n", "", "a2 was not put back in a->s, and was in flight in checkpoint 1"),
+        ("back a->s a2\n", "back a->s a1\n", "a1 was put back in a->s twice, and was in flight once"),
+        (
+            "back a->s a2\n",
+            "back a->s a2\n    s put_back a->s a7\n",
+            "a7 was put back in a->s once, and was in flight never",
+        ),
+        (
+            "back a->s a2\n",
+            "back a->s a2\n    s put_back a->s cancel 1\n",
+            "cancel 1 was put back in a->s: the cut has been made, and no barrier is part of it",
+        ),
+        (
+            "back a->s a2\n",
+            "back a->s a2\n    s put_back a->s end\n",
+            "the end was put back in a->s once, and was in flight never",
+        ),
+    ],
+)
+def test_what_is_put_back_is_what_was_in_flight(old: str, new: str, reason: str) -> None:
+    """An event would be lost, doubled or made up in the restore itself."""
+    assert reason in kept("what_was_in_flight_is_put_back", (old, new))
+
+
+def test_the_end_is_put_back_last() -> None:
+    """A receiver would close an input that still has events."""
+    end = "    s put_back a->s end\n"
+    assert kept("a_finished_task_stays_finished", (end, "")) == [
+        "the end was put back in a->s never, and was in flight once"
+    ]
+    first = "    s put_back a->s a1\n"
+    assert "a1 was put back in a->s behind the end" in kept(
+        "a_finished_task_stays_finished", (first + end, end + first)
+    )
+
+
+def test_a_finished_task_does_nothing_more() -> None:
+    """A source that had ended would make an event that no checkpoint knows of."""
+    more = "> emit a a2 @ 0.090000000\n    a send a->s a2\n"
+    text = (TRACES / "a_finished_task_stays_finished.trace").read_text() + more
+    reasons = [v.reason for v in judged(text).violations if v.invariant == "REC"]
+    assert "a runs although it had finished in checkpoint 1" in reasons
+
+
+def test_nothing_is_put_back_where_nothing_is_restored() -> None:
+    """A task could be given a state in the middle of a run."""
+    assert told(event(1) + "    s restored 1 d\n") == ["s was restored though nothing was to be restored"]
+    assert told("> push a\n    s put_back a->s a1\n") == ["a1 was put back in a->s though nothing was to be restored"]
+    late = event(1) + complete(1, 0) + restore(1) + event(2) + "    s restored 1 s1\n"
+    assert "s was restored after the job had begun to run" in told(late)
+
+
+def test_what_the_source_had_in_its_outbox_is_not_forgotten() -> None:
+    """Its position has passed them, so nobody makes them again: a2 would be lost (protocol rule 16)."""
+    reasons = kept(
+        "what_was_in_flight_is_put_back", ("    a capture a->s 1 a2\n", ""), ("    s put_back a->s a2\n", "")
+    )
+    assert "a made a2 before its cut in checkpoint 1, and neither sent nor recorded it" in reasons
+
+
+def test_an_operator_keeps_its_promise() -> None:
+    """A window that was sent would be filled again: its watermark would have gone back with the restore."""
+    topology = Topology.parse("a->m m->s")
+    text = """
+> watermark a 5
+    a send a->m watermark 5
+    m take a->m watermark 5
+    m deliver a->m watermark 5
+    m send m->s watermark 5
+> trigger 1
+> inject a 1
+    a snapshot 1 d
+    a send a->m barrier 1
+    m take a->m barrier 1
+    m block a->m 1
+    m snapshot 1 d
+    m resume 1
+    m send m->s barrier 1
+    s take m->s watermark 5
+    s deliver m->s watermark 5
+    s take m->s barrier 1
+    s block m->s 1
+    s snapshot 1 d
+    s resume 1
+> ack a 1
+> ack m 1
+> ack s 1
+    coordinator completed 1
+> crash m
+> restore 1
+    a restored 1 d
+    m restored 1 d
+    s restored 1 d
+> watermark a 3
+    a send a->m watermark 3
+    m take a->m watermark 3
+    m deliver a->m watermark 3
+    m send m->s watermark 3
+"""
+    lines = [f"{line} @ 0.001000000" if line.startswith("> ") else line for line in text.strip().splitlines()]
+    verdict = judge_run(read("\n" + "\n".join(lines))[1], topology)
+    assert [v.reason for v in verdict.violations] == [
+        "watermark 3 was sent on m->s after a restore; before its cut m sent watermark 5"
+    ]
+
+
+def test_ids_go_on_over_the_whole_run() -> None:
+    """A part of the attempt before would be taken for one of a new checkpoint of the same id."""
+    text = event(1) + complete(1, 0) + taken(2, 0) + restore(1) + complete(2, 0)
+    assert "ID: checkpoint 2 was triggered after 2; ids begin with 1 and strictly increase" in [
+        str(violation) for violation in judge(text).violations
+    ]
+
+
+def test_an_attempt_that_a_crash_ends_owes_nothing() -> None:
+    """Every crash in the middle of a checkpoint would break LIVE; or a checkpoint after the last one would not."""
+    pending = "> trigger 2\n> inject a 2\n    a snapshot 2 a2\n    a send a->s barrier 2\n"
+    text = event(1) + complete(1, 0) + pending + restore(1) + event(2)
+    assert judge(text).verdict == judge(text, cut_off=True).verdict == "holds"
+    found = judge(text + pending.replace("2", "3"))
+    assert "LIVE: checkpoint 3 was triggered and never ends" in map(str, found.violations)
+    assert judge(text + pending.replace("2", "3"), cut_off=True).verdict == "undecided"
+
+
+def test_what_comes_again_comes_from_where_it_was() -> None:
+    """A channel could lose in an attempt what its restore had put back."""
+    taken_twice = "    s take a->s a1\n    s deliver a->s a1\n"
+    reasons = kept("what_was_in_flight_is_put_back", (taken_twice, taken_twice + taken_twice))
+    assert "a1 took effect twice on a->s, and was sent once" in reasons
+    reasons = kept("what_was_in_flight_is_put_back", (taken_twice, ""))
+    assert "a1 was sent on a->s and never took effect, though what came after it did" in reasons
+
+
+# What is visible.
+
+
+@pytest.mark.parametrize("guarantees", [{"s": "twice"}, {"a": "exactly_once"}, {"t": "exactly_once"}])
+def test_a_guarantee_that_there_is_not(guarantees: dict[str, str]) -> None:
+    """A word mistyped in a scenario would promise nothing, and hold."""
+    with pytest.raises(ValueError, match="the sinks are s, and they may be exactly_once, at_least_once, idempotent"):
+        judge(event(1), guarantees=guarantees)
+    text = "topology: a->s\nguarantees: s=twice\n\n"
+    with pytest.raises(TraceError, match="t: no sink guarantees s=twice; the sinks are s"):
+        judged(text, "t")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            event(1) + taken(1, 1) + "    s commit s-1 a1\n" + COMPLETE.format(1),
+            "a1 became visible at s with s-1, and no complete checkpoint has it",
+        ),
+        (
+            event(1) + complete(1, 1) + event(2) + "> notify s 1\n    s commit s-1 a1 a2\n",
+            "a2 became visible at s with s-1, and no complete checkpoint has it",
+        ),
+        (
+            event(1) + complete(1, 1) + "> notify s 1\n",
+            "a1 is not visible at s, though checkpoint 1 was announced to it",
+        ),
+        (
+            event(1) + taken(1, 1) + "> notify s 1\n",
+            "checkpoint 1 was announced to s before it was complete",
+        ),
+        (
+            event(1) + complete(1, 1) + "> notify s 1\n    s commit s-1 a1\n    s commit s-1 a1\n",
+            "a1 became visible at s twice; once is right",
+        ),
+        (
+            event(1) + event(2) + complete(1, 2) + "> notify s 1\n    s commit s-1 a2 a1\n",
+            "a2 became visible at s in another place than it took effect",
+        ),
+        (
+            event(1) + complete(1, 1) + "> notify s 1\n    s commit s-1 a1\n    s commit s-x a9\n",
+            "a9 became visible at s once; never is right",
+        ),
+        (event(1) + "    s write a1\n", "s is exactly_once, but did write a1"),
+        (
+            event(1) + complete(1, 1) + "> notify s 1\n    s commit s-1 a1\n" + event(2) + complete(2, 1) + restore(2),
+            "a2 is not visible at s, though checkpoint 2 was restored",
+        ),
+        (
+            event(1)
+            + complete(1, 1)
+            + event(2)
+            + complete(2, 1)
+            + restore(2)
+            + "    s commit s-1 a1\n    s rollback s-2\n",
+            "a2 is not visible at s, though checkpoint 2 was restored (s-2 was rolled back)",
+        ),
+        (
+            event(1)
+            + complete(1, 1)
+            + event(2)
+            + complete(2, 1)
+            + "> notify s 2\n    s commit s-1 a1\n    s commit s-2 a2\n"
+            + restore(1),
+            (
+                "checkpoint 1 was restored behind checkpoint 2, which was announced to s, and a2 is visible already, "
+                "so it comes again"
+            ),
+        ),
+    ],
+)
+def test_what_an_exactly_once_sink_shows(text: str, reason: str) -> None:
+    """The outside would see an event twice, too early, in another order, or never."""
+    assert reason in told(text, guarantees=EXACTLY)
+
+
+def test_an_exactly_once_sink_may_lag_behind() -> None:
+    """A sink that has not heard of a checkpoint yet, or hears of an older one first, would be called wrong."""
+    text = event(1) + complete(1, 1) + event(2) + complete(2, 1)
+    assert judge(text, guarantees=EXACTLY).verdict == "holds"
+    older = "> notify s 1\n    s commit s-1 a1\n> notify s 2\n    s commit s-2 a2\n> notify s 1\n    s commit s-1\n"
+    assert judge(text + older, guarantees=EXACTLY).verdict == "holds"
+
+
+FINISH = "> finish a\n    a send a->s end\n> deliver a->s\n    s take a->s end\n    s end a->s end\n"
+
+
+def test_the_last_of_a_job_is_shown() -> None:
+    """The end of every job would be lost for the outside (FLIP-147); or one that was cut off would be blamed for it."""
+    text = event(1) + FINISH
+    assert told(text, guarantees=EXACTLY) == ["a1 is not visible at s, and the job has ended"]
+    assert told(text, guarantees=EXACTLY, cut_off=True) == []
+    last = "    s prepare s-final 1\n> trigger 1\n> publish 1\n    coordinator completed 1\n> notify s 1\n"
+    assert judge(text + last + "    s commit s-final a1\n", guarantees=EXACTLY).verdict == "holds"
+    assert told(text + last, guarantees=EXACTLY) == [
+        "a1 is not visible at s, though checkpoint 1 was announced to it",
+        "a1 is not visible at s, and the job has ended",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "text", "reason"),
+    [
+        ("at_least_once", event(1), "a1 took effect once at s and was shown never"),
+        (
+            "at_least_once",
+            event(1) + "    s write a1\n    s write a1\n",
+            "a1 took effect once at s and was shown twice",
+        ),
+        (
+            "at_least_once",
+            event(1) + "    s write a1\n    s write a9\n",
+            "a9 took effect never at s and was shown once",
+        ),
+        ("at_least_once", event(1) + "    s commit s-1 a1\n", "s is at_least_once, but did commit s-1"),
+        ("idempotent", event(1) + "    s write a1\n", "s is idempotent, but did write a1"),
+        (
+            "at_least_once",
+            event(1) + event(2) + "    s write a2\n    s write a1\n",
+            "a2 was shown by s in another place than it took effect",
+        ),
+    ],
+)
+def test_what_a_sink_shows_at_once(guarantee: str, text: str, reason: str) -> None:
+    """A sink could lose events, or show what never reached it, under the weakest guarantee there is."""
+    assert reason in told(text, guarantees={"s": guarantee})
+
+
+def test_what_an_idempotent_sink_shows_comes_again() -> None:
+    """The outside would keep an event that is no effect of the run, under a name that nothing overwrites (rule 23)."""
+    other = event(2).replace("a2", "a2.1") + "    s upsert a2.1\n"
+    text = complete(1, 0) + other + restore(1)
+    again = event(1) + "    s upsert a1\n"
+    assert told(text + again, guarantees={"s": "idempotent"}) == [
+        "a made a2.1 after a start from the beginning, where a1 was due"
+    ]
+    assert "a2.1 is visible at s, and never came again" in told(text + again + FINISH, guarantees={"s": "idempotent"})
+
+
+def test_a_verdict_of_one_history_may_ask_about_the_outside_too() -> None:
+    """`judge` would take no guarantees."""
+    verdict = verdict_of(event(1), guarantees={"s": "at_least_once"})
+    assert [v.invariant for v in verdict.violations] == ["REC"]
