@@ -175,10 +175,8 @@ def _watermarks_go_back(attempt: Attempt) -> Iterator[Reason]:
         first = next((m for m in kept.sent if kind_of(m) == "Watermark"), None)
         before = _last_watermark(attempt, sender, channel) if first is not None else None
         if before is not None and cast(Marked, first).timestamp_ms < cast(Marked, before).timestamp_ms:
-            yield (
-                f"{first} was sent on {channel} after a restore; before its cut {sender} sent {before}",
-                (attempt.start_ns),
-            )
+            reason = f"{first} was sent on {channel} after a restore; before its cut {sender} sent {before}"
+            yield reason, attempt.start_ns
 
 
 def _last_watermark(attempt: Attempt, sender: str, channel: str) -> object | None:
@@ -223,10 +221,8 @@ def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[Re
             had.append(parent.given_off(channel, attempt.restored_id)[put_back:])
         for sent in had if exchange == "broadcast" else [list(chain.from_iterable(had))]:
             for event in Counter(made) - Counter(sent) if len(sent) != len(made) else ():
-                yield (
-                    f"{source} made {event} before its cut in {attempt.origin}, and neither sent nor recorded it",
-                    (attempt.start_ns),
-                )
+                reason = f"{source} made {event} before its cut in {attempt.origin}, and neither sent nor recorded it"
+                yield reason, attempt.start_ns
 
 
 def _surviving(run: Run, channel: str) -> Iterator[Reason]:
@@ -324,10 +320,8 @@ def _falls_back(run: Run, attempt: Attempt, sink: str, visible: list[object], be
         ]
         newest = max(announced, default=0)
         behind = f"behind checkpoint {newest}, which was announced to {sink}, " if newest > attempt.restored_id else ""
-        yield (
-            f"{attempt.origin} was restored {behind}and {event} is visible already, so it comes again",
-            (attempt.start_ns),
-        )
+        reason = f"{attempt.origin} was restored {behind}and {event} is visible already, so it comes again"
+        yield reason, attempt.start_ns
 
 
 def _too_early(attempt: Attempt, sink: str) -> Iterator[Reason]:

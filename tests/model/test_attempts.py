@@ -193,6 +193,25 @@ def test_a_cut_knows_which_inputs_had_ended() -> None:
     assert run.attempts[1].history.tasks["a"].finished_ns == start.at_ns
 
 
+def test_a_task_that_ended_behind_its_cut_goes_on() -> None:
+    """A source that had ended when it crashed would be blamed for making its last events again."""
+    job = Job().events(1).checkpoint(1).events(1)
+    job.note(">finish", "a")
+    run = Run.of(job.restore(1).events(1).entries, LINE)
+    assert run.attempts[1].history.tasks["a"].finished_ns is None
+    assert judge_attempts(run, fold=refolding(LINE, sink)).verdict == "holds"
+
+
+def test_a_watermark_is_no_effect_that_counts() -> None:
+    """What a sink shows would be compared with more than events."""
+    job = Job().events(1)
+    mark = read("\n> watermark a 5 @ 0.000000000\n    a send a->s watermark 5\n")[1][1][4]
+    for verb, node in (("send", "a"), ("take", "s"), ("deliver", "s")):
+        job.note(verb, node, "a->s", mark)
+    (attempt,) = Run.of(job.events(1).entries, LINE).attempts
+    assert attempt.applied("s") == [Event("a", 1), Event("a", 2)]
+
+
 def test_what_is_put_back_needs_no_room() -> None:
     """A channel whose record is longer than its capacity would break BOUND after each restore."""
     text = """
