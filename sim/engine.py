@@ -226,7 +226,7 @@ class Engine:
             node.wake()
         self.schedule(0, lambda: None)
         self.faults.start(self)
-        self.schedule(until_ns, lambda: self.coordinator.stop())
+        self.schedule(until_ns, self._stop_triggers)
         while not self._done() and not self.cut_off:
             if not self.recovery.under_way and env.peek() > max(until_ns, self.recovery.restored_ns) + patience_ns:
                 break
@@ -234,6 +234,9 @@ class Engine:
             self.cut_off = self.now >= until_ns and bool(self._running) and self._at_rest()
         for node in self.nodes.values():
             node.enter(0)
+
+    def _stop_triggers(self) -> None:
+        self.coordinator.stop()
 
     def _done(self) -> bool:
         """Every task has ended, and what they wrote is committed."""

@@ -10,7 +10,7 @@ from impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointCon
 from model.topology import Topology
 from sim.workload import NS_PER_S, Law, constant
 
-ZERO, HUNDRED = constant(0.0), constant(100.0)
+ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class CheckpointSettings:
 class RecoverySettings:
     """How long it takes until a job that failed runs again: to be noticed, to be started, to read its state."""
 
-    detection_s: Law = constant(0.1)
-    restart_s: Law = constant(1.0)
+    detection_s: Law = TENTH
+    restart_s: Law = ONE
     read_bytes_per_s: float | None = None
 
 

@@ -1,4 +1,4 @@
-"""The store in simulated time: what a write costs, and when it is refused. The bytes are real where they may be read."""
+"""The store in simulated time: what a write costs, when it is refused; and real bytes, where they may be read."""
 
 from __future__ import annotations
 
