@@ -288,7 +288,7 @@ def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[Reason]:
         line = lines[attempt.number] = before + attempt.applied(sink)
         if attempt.number > 1:
             yield from _falls_back(run, attempt, sink, visible, before)
-        yield from _too_early(attempt, sink)
+        yield from _too_early(attempt, sink, len(before), len(visible))
         for effect in attempt.history.tasks[sink].outside:
             if effect.verb == "commit":
                 visible += cast(tuple[str, tuple[object, ...]], effect.subject)[1]
@@ -324,14 +324,23 @@ def _falls_back(run: Run, attempt: Attempt, sink: str, visible: list[object], be
         yield reason, attempt.start_ns
 
 
-def _too_early(attempt: Attempt, sink: str) -> Iterator[Reason]:
-    """Nothing is visible that is not before the cut of a complete checkpoint (protocol rule 20)."""
-    commits = [effect for effect in attempt.history.tasks[sink].outside if effect.verb == "commit"]
-    place = {event: index for index, event in enumerate(attempt.applied(sink))} if commits else {}
-    for at_ns, _, subject, newest in commits:
+def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator[Reason]:
+    """Nothing is visible that is not before the cut of a complete checkpoint (protocol rule 20).
+
+    Of the sink's events in order, `before` are before the restore, and `shown` were visible then. They are counted: an
+    event may reach a sink in two ways, so its name does not say which one it is.
+    """
+    for at_ns, verb, subject, newest in attempt.history.tasks[sink].outside:
+        if verb != "commit":
+            continue
         transaction, events = cast(tuple[str, tuple[object, ...]], subject)
+        shown += len(events)
         covered = 0 if newest == attempt.restored_id else len(attempt.applied(sink, newest))
-        early = next((event for event in events if place.get(event, -1) >= covered), None)
+        beyond = shown - (before + covered)
+        if beyond <= 0:
+            continue
+        later = set(attempt.applied(sink)[covered:])
+        early = next((event for event in events[-beyond:] if event in later), None)
         if early is not None:
             yield f"{early} became visible at {sink} with {transaction}, and no complete checkpoint has it", at_ns
 

@@ -34,7 +34,8 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert set(found) == {
-        *("scenario", "seed", "settings", "verdict", "violations", "checkpoints", "throughput", "backpressure")
+        *("scenario", "seed", "settings", "verdict", "violations", "checkpoints", "recoveries", "throughput"),
+        "backpressure",
     }
     assert (found["scenario"], found["seed"], found["verdict"], found["violations"]) == ("diamond", 3, "holds", [])
     assert [checkpoint["id"] for checkpoint in found["checkpoints"]] == [1, 2]
@@ -53,6 +54,21 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
             }
     assert found["throughput"]["events_in"] > 500
     assert set(found["backpressure"]) == {"source", "left", "right", "meet", "sink"}
+
+
+def test_a_failure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first command of the README would not say what happened to the job."""
+    status, out, _ = _main(capsys, "run", "crash_and_recover", "--set", "guarantee=at_least_once")
+    assert status == 0
+    table = out[out.index("Failures") :]
+    assert "crash count #2" in table
+    assert "1500.0" in table
+    assert "written to the outside more than once" in table
+    status, out, _ = _main(capsys, "run", "crash_and_recover", "--json")
+    found = json.loads(out)["recoveries"]
+    assert [row["checkpoint_id"] for row in found] == [1, 2]
+    assert [row["downtime_ms"] for row in found] == [1500.0, 1500.0]
+    assert min(row["events_replayed"] for row in found) > 200
 
 
 def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
