@@ -11,7 +11,7 @@ Invariant: a channel is first in, first out and loses nothing. No clock here: wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from impl import CheckpointBarrier, Event, StreamMessage
@@ -41,6 +41,9 @@ class Channel(Protocol):
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` behind all that was pushed before."""
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
 
     def flush(self) -> None:
         """The flush timer: what waits for company may leave."""
@@ -155,6 +158,11 @@ class SpscChannel:
             self._in_transit += 1
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
             self._clock.after(self._due_ns - self._clock.now, lambda: self._arrive(message))
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """Into the queue, however many there are: the sender waits until there is room again."""
+        self.queue.extend(messages)
+        self.on_arrival()
 
     def _arrive(self, message: StreamMessage) -> None:
         self._in_transit -= 1

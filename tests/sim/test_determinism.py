@@ -108,7 +108,7 @@ def _arrivals(result: Any, source: str) -> list[Any]:
         {"channel": {"default": {"capacity": 300}, "b->join": {"latency_s": 0.0}}},
         {"operator": {"join": {"service_s": {"law": "gamma", "mean": 0.002, "cv": 2.0}}}},
         {"checkpoint": {"interval_s": 0.7, "async_s": {"law": "exponential", "mean": 0.1}}},
-        {"stall": [{"task": "sink", "at_s": 1.0, "for_s": 0.2}]},
+        {"fault": [{"kind": "stall", "task": "sink", "at_s": 1.0, "for_s": 0.2}]},
     ],
     ids=["buffers", "service", "checkpoints", "stall"],
 )
