@@ -100,6 +100,11 @@ class Metrics:
         """How long it takes to save a part while the task goes on."""
         self.checkpoints[report.checkpoint_id].parts[report.task].async_ns = async_ns
 
+    def sizes_of(self, checkpoint_id: int) -> list[int]:
+        """How many bytes each task saved for a checkpoint."""
+        parts = self.checkpoints[checkpoint_id].parts.values()
+        return [part.state_bytes + part.persisted_bytes for part in parts]
+
     def part(self, task: str, checkpoint_id: int) -> TaskPart | None:
         """One task's part; None if it has none."""
         record = self.checkpoints.get(checkpoint_id)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from impl import Checkpoint, Reason, plan
-from impl.recovery import from_the_beginning
+from impl import Checkpoint, Reason, Restore, TaskRestore, plan
+from impl.task import digest
+from sim.build import make_task_operator
 from sim.metrics import RecoveryRecord
+from sim.settings import Scenario
 
 if TYPE_CHECKING:
     from sim.engine import Engine
@@ -126,8 +128,8 @@ class Recovery:
 
     def _put_back(self, checkpoint: Checkpoint | None) -> None:
         engine, record = self._engine, self.records[-1]
-        wiring = engine.wiring
-        restore = from_the_beginning(wiring) if checkpoint is None else plan(checkpoint, wiring)
+        topology = engine.scenario.topology
+        restore = from_the_beginning(engine.scenario) if checkpoint is None else plan(checkpoint, topology)
         self._stage = RUNNING
         self.restored_ns = record.restored_ns = engine.now
         record.checkpoint_id = restore.checkpoint_id
@@ -143,3 +145,14 @@ class Recovery:
         self._behind -= 1
         if not self._behind:
             self.records[-1].caught_up_ns = self._engine.now
+
+
+def from_the_beginning(scenario: Scenario) -> Restore:
+    """What is put back when there is no checkpoint: every task as it was before anything had happened."""
+    topology = scenario.topology
+    tasks = {}
+    for task in topology.tasks:
+        position = 1 if task in topology.sources else None
+        image = position if position is not None else make_task_operator(scenario, task).checkpoint()
+        tasks[task] = TaskRestore(task, image=image, position=position, digest=digest(image))
+    return Restore(0, tasks, {})
