@@ -22,7 +22,7 @@ from impl import (
     Refused,
     Triggered,
 )
-from impl.coordinator import Action
+from impl.actions import Action
 
 if TYPE_CHECKING:
     from sim.engine import Engine

@@ -15,7 +15,6 @@ import simpy
 from simpy.events import NORMAL
 
 from impl import CheckpointBarrier, CheckpointCoordinator, Inject, Restore
-from impl.task import digest
 from model.history import Entry
 from sim.build import Builder, Job, MakeAligner
 from sim.channel import Channel
@@ -272,11 +271,10 @@ class Engine:
         outside: list[Entry] = []  # what sinks do to it
         for task, node in self.nodes.items():
             began = len(entries)
-            part = restore.tasks[task]
-            node.task.recover(part, checkpoint_id)
+            state = node.task.recover(restore.tasks[task], checkpoint_id)
             outside += entries[began:]
             del entries[began:]
-            entries.append((now, "restored", task, None, (checkpoint_id, part.digest)))
+            entries.append((now, "restored", task, None, (checkpoint_id, state)))
         topology = self.scenario.topology
         for name, messages in restore.channels.items():
             entries.extend((now, "put_back", topology.ends(name)[1], name, message) for message in messages)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from impl import Checkpoint, Reason, Restore, TaskRestore, plan
-from impl.task import digest
-from sim.build import make_task_operator
+from impl import Checkpoint, Reason, Wiring, from_the_beginning, plan
+from model.topology import Topology
 from sim.metrics import RecoveryRecord
-from sim.settings import Scenario
 
 if TYPE_CHECKING:
     from sim.engine import Engine
@@ -43,6 +41,7 @@ class Recovery:
         self._engine, self._detection, self._restart = engine, detection, restart
         self.records: list[RecoveryRecord] = []
         self.restored_ns = 0
+        self._wiring = wiring_of(engine.scenario.topology)
         self._stage = RUNNING
         self._round = 0  # whatever was asked for in an older one is not done
         self._waiting = False  # for the store, with all tasks there
@@ -128,8 +127,7 @@ class Recovery:
 
     def _put_back(self, checkpoint: Checkpoint | None) -> None:
         engine, record = self._engine, self.records[-1]
-        topology = engine.scenario.topology
-        restore = from_the_beginning(engine.scenario) if checkpoint is None else plan(checkpoint, topology)
+        restore = from_the_beginning(self._wiring) if checkpoint is None else plan(checkpoint, self._wiring)
         self._stage = RUNNING
         self.restored_ns = record.restored_ns = engine.now
         record.checkpoint_id = restore.checkpoint_id
@@ -147,12 +145,15 @@ class Recovery:
             self.records[-1].caught_up_ns = self._engine.now
 
 
-def from_the_beginning(scenario: Scenario) -> Restore:
-    """What is put back when there is no checkpoint: every task as it was before anything had happened."""
-    topology = scenario.topology
-    tasks = {}
-    for task in topology.tasks:
-        position = 1 if task in topology.sources else None
-        image = position if position is not None else make_task_operator(scenario, task).checkpoint()
-        tasks[task] = TaskRestore(task, image=image, position=position, digest=digest(image))
-    return Restore(0, tasks, {})
+
+def wiring_of(topology: Topology) -> Wiring:
+    """What `impl.recovery` must know of the graph."""
+    return Wiring(
+        {
+            task: (operator, subtask)
+            for operator in topology.operators
+            for subtask, task in enumerate(topology.tasks_of(operator))
+        },
+        {task: topology.inputs(task) for task in topology.tasks},
+        {task: topology.outputs(task) for task in topology.tasks},
+    )
