@@ -149,7 +149,7 @@ def test_a_finite_source_ends_and_the_job_with_it(tmp_path: Path) -> None:
     row = result.run_row()
     assert (row["events_in"], row["events_out"]) == (123, 123)
     assert row["sim_duration_s"] == pytest.approx(123 / 50)
-    assert [e[1] for e in result.entries if e[2] == "sink"][-1] == "end"
+    assert [e[1] for e in result.entries if e[2] == "sink"][-4:] == ["end", "prepare", ">notify", "commit"]
 
 
 def test_a_source_without_events_ends_at_once(tmp_path: Path) -> None:
