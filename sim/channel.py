@@ -11,7 +11,7 @@ Invariant: a channel is first in, first out and loses nothing. No clock here: wh
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from impl import CheckpointBarrier, Event, StreamMessage
@@ -41,6 +41,9 @@ class Channel(Protocol):
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` behind all that was pushed before."""
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
 
     def flush(self) -> None:
         """The flush timer: what waits for company may leave."""
@@ -138,13 +141,13 @@ class SpscChannel:
         self._overtakers = Overtakers()
         self.on_room: Callable[[], None] = nobody
         self._clock, self._latency = clock, latency
-        self._in_transit = 0
+        self._in_transit: deque[StreamMessage] = deque()
         self._expedited: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
         """Whether `push` may be called now."""
-        return len(self.queue) + self._in_transit + len(self._expedited) < self.capacity
+        return len(self.queue) + len(self._in_transit) + len(self._expedited) < self.capacity
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` in. The caller has asked `accepts`."""
@@ -152,13 +155,18 @@ class SpscChannel:
             self.queue.append(message)
             self.on_arrival()
         else:
-            self._in_transit += 1
+            self._in_transit.append(message)
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
-            self._clock.after(self._due_ns - self._clock.now, lambda: self._arrive(message))
+            self._clock.after(self._due_ns - self._clock.now, self._arrive)
 
-    def _arrive(self, message: StreamMessage) -> None:
-        self._in_transit -= 1
-        self.queue.append(message)
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """Into the queue, however many there are: the sender waits until there is room again."""
+        self.queue.extend(messages)
+        if self.queue:
+            self.on_arrival()
+
+    def _arrive(self) -> None:
+        self.queue.append(self._in_transit.popleft())
         self.on_arrival()
 
     def readable(self) -> bool:
@@ -185,13 +193,13 @@ class SpscChannel:
 
     @property
     def queued(self) -> int:
-        return len(self.queue) + self._in_transit
+        return len(self.queue) + len(self._in_transit)
 
     # Overtaking: the whole queue is the receiver's side, and what is on its way is before the barrier, too.
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
         """The receiver sees `barrier` at once; the sender has nothing of its own that it passed."""
-        self._overtakers.put(barrier, len(self.queue) + self._in_transit)
+        self._overtakers.put(barrier, len(self.queue) + len(self._in_transit))
         self.on_overtaking()
         return []
 
@@ -213,7 +221,7 @@ class SpscChannel:
 
     def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and what it has passed."""
-        barrier, passed = self._overtakers.take(unread, list(self.queue))
+        barrier, passed = self._overtakers.take(unread, [*self.queue, *self._in_transit])
         if barrier.checkpoint_id in self._expedited:
             self._expedited.remove(barrier.checkpoint_id)
             self.on_room()

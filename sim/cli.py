@@ -128,6 +128,8 @@ def _show(result: Result) -> None:
             row["critical_task"] or "",
         )
     console.print(table)
+    if result.recovery_rows():
+        _show_recoveries(console, result)
     row = result.run_row()
     console.print(
         f"{row['sim_duration_s']:.1f} s simulated; {row['events_in']} events emitted, {row['events_out']} at sinks "
@@ -138,6 +140,42 @@ def _show(result: Result) -> None:
     for violation in result.violations:
         console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
     console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
+
+
+def _show_recoveries(console: Console, result: Result) -> None:
+    table = Table(title="Failures", title_justify="left")
+    for name in (
+        "cause",
+        "failed s",
+        "noticed s",
+        "from checkpoint",
+        "runs again s",
+        "down ms",
+        "replayed",
+        "catch-up ms",
+    ):
+        table.add_column(name, justify="left" if name == "cause" else "right")
+    for row in result.recovery_rows():
+        table.add_row(
+            row["cause"],
+            _s(row["failed_at_ms"]),
+            _s(row["detected_ms"]),
+            "" if row["checkpoint_id"] is None else str(row["checkpoint_id"] or "none: begin"),
+            _s(row["restored_ms"]),
+            _ms(row["downtime_ms"]),
+            str(row["events_replayed"]),
+            _ms(row["catch_up_ms"]),
+        )
+    console.print(table)
+    run = result.run_row()
+    console.print(
+        f"{run['events_replayed']} events replayed; {run['duplicates']} written to the outside more than once",
+        highlight=False,
+    )
+
+
+def _s(value_ms: float | None) -> str:
+    return "" if value_ms is None else f"{value_ms / 1000:.3f}"
 
 
 def _ms(value: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from impl import (
@@ -13,6 +14,7 @@ from impl import (
     CheckpointCoordinator,
     Completed,
     Decline,
+    FailJob,
     Inject,
     Notify,
     Publish,
@@ -24,34 +26,65 @@ from impl.actions import Action
 
 if TYPE_CHECKING:
     from sim.engine import Engine
+    from sim.faults import Faults
+    from sim.storage import Storage
 
 NAME = "coordinator"
+Draw = Mapping[str, Callable[[], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """How long things take, drawn by task: messages to it, announcements to it, its answers, the asynchronous part."""
+
+    trigger: Draw
+    notify: Draw
+    ack: Draw
+    async_part: Draw
 
 
 class CoordinatorNode:
-    """Drives `CheckpointCoordinator`. Latencies are drawn by task; messages to one task keep their order."""
+    """Drives `CheckpointCoordinator`; messages to one task keep their order, and what one task says does, too.
+
+    Attributes
+    ----------
+    dead : bool
+        It has crashed: it hears and says nothing more, and another one will take over.
+    on_the_way : int
+        Announcements that have not reached their task yet.
+    """
 
     def __init__(
-        self,
-        engine: Engine,
-        machine: CheckpointCoordinator,
-        trigger_latency: Mapping[str, Callable[[], int]],
-        ack_latency: Mapping[str, Callable[[], int]],
-        async_part: Mapping[str, Callable[[], int]],
+        self, engine: Engine, machine: CheckpointCoordinator, latencies: Latencies, faults: Faults, storage: Storage
     ) -> None:
         self.machine = machine
-        self._engine = engine
-        self._trigger_latency, self._ack_latency, self._async = trigger_latency, ack_latency, async_part
+        self.dead = False
+        self.on_the_way = 0
+        self._engine, self._latencies, self._faults, self._storage = engine, latencies, faults, storage
         self._armed_ns: int | None = None
         self._arrives_ns: dict[str, int] = {}
         self._heard_ns: dict[str, int] = {}
+        self._publishing: dict[int, tuple[Acknowledge, ...]] = {}
+        self._unsaved: set[tuple[str, int]] = set()  # parts that the store refused
 
     def start(self) -> None:
+        """Count the time to the first checkpoint."""
         self._arm()
 
     def stop(self) -> None:
         """No new checkpoints; what is pending goes on."""
         self.machine.stop_scheduler()
+
+    def crash(self) -> None:
+        """Stop dead. A manifest that is being written is there now, or never will be."""
+        self._engine.entries.append((self._engine.now, ">crash", NAME, None, None))
+        self.dead = True
+        for checkpoint_id, parts in self._publishing.items():
+            self._storage.cut_short(checkpoint_id, parts)
+
+    def at_rest(self) -> bool:
+        """Nothing is pending, nothing is being published, and all has been announced."""
+        return not self.machine.pending and self.machine.settled and not self.on_the_way
 
     def _arm(self) -> None:
         due_ns = self.machine.next_deadline_ns()
@@ -61,33 +94,55 @@ class CoordinatorNode:
 
     def _deadline(self) -> None:
         now = self._engine.now
-        if self._armed_ns is None or now < self._armed_ns:
+        if self.dead or self._armed_ns is None or now < self._armed_ns:
             return
         self._armed_ns = None
         self._carry_out(self.machine.on_time(now))
 
     def request(self) -> None:
         """A source's periodic injector asks for a checkpoint (rule 2)."""
-        if self.machine.scheduling:
+        if self.machine.scheduling and not self.dead:
             self._carry_out(self.machine.request(self._engine.now))
+
+    # What tasks say.
 
     def report(self, report: Acknowledge | Decline) -> None:
         """A task has something to say: it arrives after the asynchronous part and the way here."""
-        delay_ns = self._ack_latency[report.task]()
+        task, engine = report.task, self._engine
+        delay_ns = self._latencies.ack[task]()
         if type(report) is Acknowledge:
-            async_ns = self._async[report.task]()
-            self._engine.metrics.async_part(report, async_ns)
+            size_bytes = engine.metrics.sizes(report)
+            async_ns = self._storage.write_ns(self._latencies.async_part[task](), size_bytes)
+            engine.metrics.async_part(report, async_ns)
+            if task in self._faults.acks:
+                delay_ns = self._faults.acks[task].slowed(delay_ns)
             delay_ns += async_ns
-        self._hear_in_order(report.task, delay_ns, lambda: self._heard(report))
+            if self._storage.keeps_bytes:
+                engine.after(async_ns, lambda: self._save(report))
+            if self._faults.loses_ack(task):
+                return
+        self._hear_in_order(task, delay_ns, lambda: self._heard(report))
+
+    def _save(self, report: Acknowledge) -> None:
+        """The asynchronous part is over: the part is durable now, or has been refused."""
+        if not self._engine.nodes[report.task].dead and not self._storage.write(report):
+            self._unsaved.add((report.task, report.checkpoint_id))
 
     def _hear_in_order(self, task: str, delay_ns: int, action: Callable[[], None]) -> None:
         """What one task says is heard in the order in which it was said: its end behind its reports."""
         at_ns = max(self._engine.now + delay_ns, self._heard_ns.get(task, 0))
         self._heard_ns[task] = at_ns
-        self._engine.after(at_ns - self._engine.now, action)
+
+        def hear() -> None:
+            if not self.dead and not self._engine.nodes[task].dead:
+                action()
+
+        self._engine.after(at_ns - self._engine.now, hear)
 
     def _heard(self, report: Acknowledge | Decline) -> None:
         engine, now = self._engine, self._engine.now
+        if (report.task, report.checkpoint_id) in self._unsaved:
+            report = Decline(report.task, report.checkpoint_id, Reason.STORE_FAILED)
         if type(report) is Acknowledge:
             engine.entries.append((now, ">ack", report.task, None, report.checkpoint_id))
             engine.metrics.acknowledged(report.task, report.checkpoint_id, now)
@@ -98,15 +153,37 @@ class CoordinatorNode:
 
     def give_up(self, checkpoint_id: int, reason: Reason) -> None:
         """A source says that a newer command replaced this one."""
-        self._carry_out(self.machine.abort(checkpoint_id, reason, self._engine.now))
+        if not self.dead:
+            self._carry_out(self.machine.abort(checkpoint_id, reason, self._engine.now))
 
-    def finished(self, task: str) -> None:
-        """A task has ended, and has nothing more to report: it counts as acknowledged once that is heard."""
-        self._hear_in_order(task, self._ack_latency[task](), lambda: self._heard_end(task))
+    def cancel(self) -> None:
+        """Somebody gives up what is pending."""
+        if not self.dead:
+            for checkpoint_id in list(self.machine.pending)[-1:]:
+                self._carry_out(self.machine.abort(checkpoint_id, Reason.CANCELLED, self._engine.now))
 
-    def _heard_end(self, task: str) -> None:
+    def finished(self, part: Acknowledge) -> None:
+        """A task has ended, and has nothing more to report but its final part."""
+        self._hear_in_order(part.task, self._latencies.ack[part.task](), lambda: self._heard_end(part))
+
+    def _heard_end(self, part: Acknowledge) -> None:
         self._engine.task_ended()
-        self._carry_out(self.machine.finished(task, self._engine.now))
+        self._carry_out(self.machine.finished(part.task, self._engine.now, part))
+
+    # A failover.
+
+    def suspend(self, reason: Reason) -> None:
+        """The job has failed: what is pending is given up, and nothing begins until `resume`."""
+        self._armed_ns = None
+        self.on_the_way = 0
+        self._carry_out(self.machine.suspend(self._engine.now, reason))
+
+    def resume(self, checkpoint_id: int, finished: Mapping[str, Acknowledge]) -> None:
+        """The job runs again, from this checkpoint; these tasks had finished."""
+        self.machine.resume(checkpoint_id, self._engine.now, finished)
+        self._arm()
+
+    # What the machine says.
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         engine, now = self._engine, self._engine.now
@@ -115,39 +192,87 @@ class CoordinatorNode:
             if kind is Triggered:
                 self._triggered(action.checkpoint_id)
             elif kind is Inject:
-                self._later(action.source, lambda a=action: engine.inject(a))
+                self._later(action.source, self._latencies.trigger, lambda a=action: engine.inject(a))
             elif kind is AbortTask:
-                self._later(action.task, lambda a=action: self._abort(a.task, a.checkpoint_id, a.reason))
+                self._later(action.task, self._latencies.trigger, lambda a=action: self._abort(a))
             elif kind is Publish:
-                self._carry_out(self.machine.published(action.checkpoint_id, now))
-            elif kind is Notify:
-                engine.nodes[action.task].task.notify(action.checkpoint_id, now)
+                self._publish(action)
             elif kind is Completed:
                 engine.entries.append((now, "completed", NAME, None, action.checkpoint_id))
                 engine.metrics.completed(action.checkpoint_id, now)
+            elif kind is Notify:
+                self._announce(action)
             elif kind is Aborted:
-                if action.reason is Reason.EXPIRED:
-                    engine.entries.append((now, ">expire", NAME, None, action.checkpoint_id))
-                engine.entries.append((now, "aborted", NAME, None, (action.checkpoint_id, str(action.reason))))
-                engine.metrics.aborted(action.checkpoint_id, now, str(action.reason))
+                self._aborted(action)
             elif kind is Refused:
                 engine.metrics.refused(str(action.reason))
-        self._arm()
+            elif kind is FailJob:
+                engine.recovery.fail(str(action.reason))
+        if not self.dead:
+            self._arm()
 
     def _triggered(self, checkpoint_id: int) -> None:
         engine, now = self._engine, self._engine.now
         engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
         engine.metrics.triggered(checkpoint_id, now)
+        self._storage.begin(checkpoint_id)
         for node in engine.operator_nodes:
             node.task.gate.aligner.note_trigger(checkpoint_id, now)
         if engine.switch_ns is not None:
             barrier = CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
             engine.after(engine.switch_ns, lambda: engine.expedite(barrier))
 
-    def _later(self, task: str, action: Callable[[], None]) -> None:
-        at_ns = max(self._engine.now + self._trigger_latency[task](), self._arrives_ns.get(task, 0))
-        self._arrives_ns[task] = at_ns
-        self._engine.after(at_ns - self._engine.now, action)
+    def _publish(self, action: Publish) -> None:
+        """Write the manifest; a restart waits for that to end (rule 20)."""
+        self._publishing[action.checkpoint_id] = action.parts
+        write_ns = self._storage.publish_ns()
+        if write_ns:
+            self._engine.schedule(write_ns, lambda: self._published(action))
+        else:
+            self._published(action)
 
-    def _abort(self, task: str, checkpoint_id: int, reason: Reason) -> None:
-        self._engine.nodes[task].abort(checkpoint_id, reason)
+    def _published(self, action: Publish) -> None:
+        if self.dead:
+            return
+        engine, now, checkpoint_id = self._engine, self._engine.now, action.checkpoint_id
+        del self._publishing[checkpoint_id]
+        engine.entries.append((now, ">publish", NAME, None, checkpoint_id))
+        error = self._storage.publish(checkpoint_id, action.parts)
+        if error is None:
+            self._carry_out(self.machine.published(checkpoint_id, now))
+        else:
+            self._carry_out(self.machine.publish_failed(checkpoint_id, now, definite=error.definite))
+        if self.machine.settled:
+            engine.recovery.settled()
+
+    def _aborted(self, action: Aborted) -> None:
+        engine, now, checkpoint_id = self._engine, self._engine.now, action.checkpoint_id
+        if action.reason is Reason.EXPIRED:
+            engine.entries.append((now, ">expire", NAME, None, checkpoint_id))
+        engine.entries.append((now, "aborted", NAME, None, (checkpoint_id, str(action.reason))))
+        engine.metrics.aborted(checkpoint_id, now, str(action.reason))
+        if action.reason.definite:
+            self._storage.abandon(checkpoint_id)
+
+    def _announce(self, action: Notify) -> None:
+        """Only sinks do something when a checkpoint is complete."""
+        if action.task in self._engine.scenario.topology.sinks:
+            self.on_the_way += 1
+            self._later(action.task, self._latencies.notify, lambda: self._notify(action))
+
+    def _notify(self, action: Notify) -> None:
+        self.on_the_way -= 1
+        self._engine.nodes[action.task].notify(action.checkpoint_id)
+
+    def _abort(self, action: AbortTask) -> None:
+        self._engine.nodes[action.task].abort(action.checkpoint_id, action.reason)
+
+    def _later(self, task: str, latency: Draw, action: Callable[[], None]) -> None:
+        at_ns = max(self._engine.now + latency[task](), self._arrives_ns.get(task, 0))
+        self._arrives_ns[task] = at_ns
+
+        def arrive() -> None:
+            if not self._engine.nodes[task].dead:
+                action()
+
+        self._engine.after(at_ns - self._engine.now, arrive)

@@ -14,31 +14,19 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL
 
-from impl import (
-    BarrierAligner,
-    BarrierInjectorConfig,
-    CheckpointBarrier,
-    CheckpointBarrierInjector,
-    CheckpointCoordinator,
-    Event,
-    Inject,
-    OperatorTask,
-    OutputExchange,
-    SourceTask,
-    UnalignedCheckpointer,
-)
+from impl import CheckpointBarrier, CheckpointCoordinator, Inject, Restore
 from model.history import Entry
-from model.operators import make as make_operator
-from sim.channel import Channel, SpscChannel
-from sim.control import CoordinatorNode
-from sim.inbox import Inbox
+from sim.build import Builder, Job, MakeAligner
+from sim.channel import Channel
+from sim.control import NAME, CoordinatorNode, Latencies
+from sim.faults import Faults
 from sim.metrics import Metrics
-from sim.network import BufferPool, NetworkChannel, ReceiverPool
+from sim.network import NetworkChannel
 from sim.nodes import Node, OperatorNode, SourceNode
-from sim.settings import ChannelSettings, Scenario, aligner_config, coordinator_config, ns, unaligned_config
-from sim.workload import Arrivals, KeyChooser, Law, stream
-
-MakeAligner = Callable[..., BarrierAligner]
+from sim.recovery import Recovery
+from sim.settings import Scenario, coordinator_config, ns
+from sim.storage import Storage
+from sim.workload import Law, Randoms
 
 
 class Timer:
@@ -65,32 +53,72 @@ class Timer:
 class Engine:
     """The nodes and channels of one run, and the clock between them.
 
-    `cut_off` says after `run` that the scenario's time was up while the job still ran.
+    Attributes
+    ----------
+    attempt : int
+        How many times the job has stopped; whatever an older attempt asked to be called for is not called.
+    cut_off : bool
+        Said after `run`: the scenario's time was up while the job still ran.
     """
 
     def __init__(self, scenario: Scenario, seed: int, make_aligner: MakeAligner | None = None) -> None:
         self.scenario, self.seed = scenario, seed
         self.env = simpy.Environment(initial_time=0)
         self.now = 0
+        self.attempt = 0
         self.entries: list[Entry] = []
         self.ready: deque[Node] = deque()
         self.metrics = Metrics()
-        self.nodes: dict[str, Node] = {}
-        self.operator_nodes: list[OperatorNode] = []
-        self.source_nodes: list[SourceNode] = []
-        self._running = 0
         self.cut_off = False
-        self._make_aligner = make_aligner
-        self._sync = self._draw_each(scenario.checkpoint.sync_s, "sync")
+        self._randoms = Randoms(seed)
         self._woken_ns: dict[Hashable, int] = {}
         protocol_switches = scenario.protocol == "unaligned" and scenario.checkpoint.aligned_timeout_s > 0
         self.switch_ns = ns(scenario.checkpoint.aligned_timeout_s) if protocol_switches else None
-        self._build()
+        checkpoint, draw = scenario.checkpoint, self._randoms.sampler
+        self._sync = self._draw_each(checkpoint.sync_s, "sync")
+        self.faults = Faults(scenario, self._randoms)
+        self._builder = Builder(scenario, self._randoms, make_aligner, self.faults.links)
+        lands = self._randoms.stream("store", "in doubt")
+        self.storage = Storage(
+            scenario, self.faults, draw(scenario.store.manifest_s, "store", "manifest"), lambda: lands.random() < 0.5
+        )
+        self._latencies = Latencies(
+            trigger=self._draw_each(checkpoint.trigger_latency_s, "trigger"),
+            notify=self._draw_each(checkpoint.trigger_latency_s, "notify"),
+            ack=self._draw_each(checkpoint.ack_latency_s, "ack"),
+            async_part=self._draw_each(checkpoint.async_s, "async"),
+        )
+        self.recovery = Recovery(
+            self,
+            draw(scenario.recovery.detection_s, "recovery", "detection"),
+            draw(scenario.recovery.restart_s, "recovery", "restart"),
+        )
+        self._take(self._builder.build(self))
+        self.coordinator = self._new_coordinator(first_id=1)
+
+    def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
+        """One stream for each task."""
+        return {task: self._randoms.sampler(law, task, purpose) for task in self.scenario.topology.tasks}
+
+    def _new_coordinator(self, first_id: int) -> CoordinatorNode:
+        topology = self.scenario.topology
+        machine = CheckpointCoordinator(
+            coordinator_config(self.scenario), tuple(topology.tasks), tuple(topology.sources), first_id
+        )
+        return CoordinatorNode(self, machine, self._latencies, self.faults, self.storage)
+
+    def _take(self, job: Job) -> None:
+        """From now on this is the job."""
+        self.nodes: dict[str, Node] = job.nodes
+        self.operator_nodes: list[OperatorNode] = job.operator_nodes
+        self.source_nodes: list[SourceNode] = job.source_nodes
+        self.channels: dict[str, Channel] = job.channels
+        self._running = len(job.nodes)
 
     # Time.
 
-    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
-        """Call `action` once, `delay_ns` from now."""
+    def schedule(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """Call `action` once, `delay_ns` from now, whatever becomes of the job."""
 
         def fire(_: object) -> None:
             self.now = self.env.now
@@ -102,13 +130,30 @@ class Engine:
         event.callbacks = [fire]
         self.env.schedule(event, NORMAL, delay_ns)
 
-    def timer(self, action: Callable[[], None]) -> Timer:
-        """A timer that calls `action` each time it fires."""
+    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """Call `action` once, `delay_ns` from now, unless this attempt is over by then."""
+        attempt = self.attempt
 
         def fire(_: object) -> None:
-            self.now = self.env.now
-            action()
-            self._drain()
+            if attempt == self.attempt:
+                self.now = self.env.now
+                action()
+                self._drain()
+
+        event = simpy.Event(self.env)
+        event._ok, event._value = True, None
+        event.callbacks = [fire]
+        self.env.schedule(event, NORMAL, delay_ns)
+
+    def timer(self, action: Callable[[], None]) -> Timer:
+        """A timer that calls `action` each time it fires, while this attempt lasts."""
+        attempt = self.attempt
+
+        def fire(_: object) -> None:
+            if attempt == self.attempt:
+                self.now = self.env.now
+                action()
+                self._drain()
 
         return Timer(self.env, fire)
 
@@ -145,7 +190,9 @@ class Engine:
     def snapshot_taken(self, task: str, checkpoint_id: int) -> int:
         """The duration of the synchronous part, in nanoseconds."""
         sync_ns = self._sync[task]()
-        self.metrics.snapshot(task, checkpoint_id, self.now, sync_ns)
+        node = self.nodes[task]
+        applied = node.applied if isinstance(node, OperatorNode) else 0
+        self.metrics.snapshot(task, checkpoint_id, self.now, sync_ns, applied)
         return sync_ns
 
     def expedite(self, barrier: CheckpointBarrier) -> None:
@@ -156,219 +203,103 @@ class Engine:
 
     def finished(self, node: Node) -> None:
         """A task has ended; the coordinator will hear of it."""
-        self.coordinator.finished(node.name)
+        self.coordinator.finished(node.task.final_part())
 
     def task_ended(self) -> None:
         """The coordinator has heard that a task has ended."""
         self._running -= 1
 
+    def link_changed(self, edge: str) -> None:
+        """The links of an exchange have become slower or faster."""
+        for name, channel in self.channels.items():
+            if isinstance(channel, NetworkChannel) and self.scenario.topology.edge_of(name) == edge:
+                channel.ns_per_byte = self._builder.ns_per_byte(edge)
+
     # Running.
 
     def run(self) -> None:
-        """Run to the scenario's end, and on until no checkpoint is pending."""
+        """Run to the scenario's end, and on until no checkpoint is pending and no restart under way."""
         env, until_ns = self.env, ns(self.scenario.until_s)
+        patience_ns = 2 * ns(self.scenario.checkpoint.timeout_s)
         self.coordinator.start()
         for node in self.nodes.values():
             node.wake()
-        self.after(0, lambda: None)
-        for stall in self.scenario.stalls:
-            for name in self._tasks_of(stall.task):
-                self.after(ns(stall.at_s), lambda n=self.nodes[name]: n.stall(True))
-                self.after(ns(stall.at_s + stall.for_s), lambda n=self.nodes[name]: n.stall(False))
-        self.after(until_ns, self.coordinator.stop)
-        last_ns = until_ns + 2 * ns(self.scenario.checkpoint.timeout_s)
-        while self._running and env.peek() <= last_ns and not self.cut_off:
+        self.schedule(0, lambda: None)
+        self.faults.start(self)
+        self.schedule(until_ns, lambda: self.coordinator.stop())
+        while not self._done() and not self.cut_off:
+            if not self.recovery.under_way and env.peek() > max(until_ns, self.recovery.restored_ns) + patience_ns:
+                break
             env.step()
             self.cut_off = self.now >= until_ns and bool(self._running) and self._at_rest()
         for node in self.nodes.values():
             node.enter(0)
 
+    def _done(self) -> bool:
+        """Every task has ended, and what they wrote is committed."""
+        return not self._running and self.coordinator.machine.ended and self.coordinator.at_rest()
+
     def _at_rest(self) -> bool:
-        """Every checkpoint has ended, at the coordinator and at each task."""
-        if self.coordinator.machine.pending:
+        """The job runs, and every checkpoint has ended, at the coordinator and at each task."""
+        if self.recovery.under_way or self.coordinator.dead or not self.coordinator.at_rest():
             return False
         return not any(
             node.task.gate.aligner.is_aligning() or node.task.gate.has_released for node in self.operator_nodes
         )
 
-    def _tasks_of(self, name: str) -> list[str]:
-        topology = self.scenario.topology
-        return [task for task in topology.tasks if name in (task, topology.operator_of(task))]
+    # A failover.
 
-    # Building.
-
-    def _draw(self, law: Law, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
-        return law.sampler(stream(self.seed, node, purpose), scale)
-
-    def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
-        """One stream for each task."""
-        return {task: self._draw(law, task, purpose) for task in self.scenario.topology.tasks}
-
-    def _build(self) -> None:
-        topology, checkpoint = self.scenario.topology, self.scenario.checkpoint
-        channels: dict[str, Channel] = {}
-        pools: dict[str, list[BufferPool]] = {task: [] for task in topology.tasks}
-        gates: dict[tuple[str, str], ReceiverPool] = {}
-        for task in topology.tasks:
-            for edge in topology.edges_out(topology.operator_of(task)):
-                settings = self.scenario.channels[edge]
-                names = [c for c in topology.outputs(task) if topology.edge_of(c) == edge]
-                pool = BufferPool(settings.exclusive_buffers * len(names) + settings.floating_buffers)
-                for name in names:
-                    receiver = topology.ends(name)[1]
-                    gate = gates.setdefault((receiver, edge), ReceiverPool(settings.floating_buffers))
-                    channels[name] = self._channel(name, settings, pool, gate)
-                if settings.form == "network":
-                    pools[task].append(pool)
-        for task in topology.tasks:
-            outputs = topology.outputs(task)
-            node = (
-                self._source(task, [channels[c] for c in outputs], outputs)
-                if task in topology.sources
-                else self._operator(task, [channels[c] for c in outputs], outputs, channels)
-            )
-            self.nodes[task] = node
-            if pools[task]:
-                node.attach_pools(pools[task])
-                self._start_flushing(node, task)
-            for name in outputs:
-                if isinstance(channels[name], SpscChannel):
-                    channels[name].on_room = node.wake
-        for node in self.operator_nodes:
-            for index, name in enumerate(topology.inputs(node.name)):
-                channels[name].on_arrival = lambda n=node, i=index: n.arrived(i)
-                channels[name].on_overtaking = lambda n=node, i=index: n.overtaken(i)
-                channels[name].on_announcement = lambda b, n=node, i=index: n.announced(i, b)
+    def halt(self) -> None:
+        """Every task is cancelled: this attempt is over."""
         for node in self.nodes.values():
-            for index, name in enumerate(topology.outputs(node.name)):
-                channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
-                node.may_overtake[index] = topology.ends(name)[1] not in topology.sinks
-        self._running = len(self.nodes)
-        self.channels = channels
-        self.coordinator = CoordinatorNode(
-            self,
-            CheckpointCoordinator(coordinator_config(self.scenario), tuple(topology.tasks), tuple(topology.sources)),
-            self._draw_each(checkpoint.trigger_latency_s, "trigger"),
-            self._draw_each(checkpoint.ack_latency_s, "ack"),
-            self._draw_each(checkpoint.async_s, "async"),
-        )
+            node.enter(0)
+            node.dead = True
+        self.attempt += 1
+        self.ready.clear()
+        self._woken_ns.clear()
 
-    def _channel(self, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool) -> Channel:
-        latency = self._draw(settings.latency_s, name, "latency")
-        if settings.form == "spsc":
-            return SpscChannel(settings.capacity, self, latency if settings.latency_s.mean else None)
-        return NetworkChannel(
-            pool,
-            settings.segment_bytes,
-            settings.most_buffers,
-            self,
-            gate=None if settings.local else gate,
-            exclusive=settings.exclusive_buffers,
-            latency=latency if settings.latency_s.mean else None,
-            ns_per_byte=0.0 if settings.bytes_per_s is None else 1e9 / settings.bytes_per_s,
-            stops_behind_barriers=self.scenario.checkpoint.hold == "channel",
-        )
+    def restart(self, restore: Restore) -> None:
+        """Put everything back everywhere; then, and only then, it runs (rule 22)."""
+        entries, now, checkpoint_id = self.entries, self.now, restore.checkpoint_id
+        entries.append((now, ">restore", NAME, None, checkpoint_id))
+        if self.coordinator.dead:
+            self.coordinator = self._new_coordinator(self.storage.highest_id() + 1)
+            if now >= ns(self.scenario.until_s):
+                self.coordinator.stop()
+        before = self.nodes
+        self._take(self._builder.build(self))
+        outside: list[Entry] = []  # what sinks do to it
+        for task, node in self.nodes.items():
+            began = len(entries)
+            state = node.task.recover(restore.tasks[task], checkpoint_id)
+            outside += entries[began:]
+            del entries[began:]
+            entries.append((now, "restored", task, None, (checkpoint_id, state)))
+        topology = self.scenario.topology
+        for name, messages in restore.channels.items():
+            entries.extend((now, "put_back", topology.ends(name)[1], name, message) for message in messages)
+            self.channels[name].put_back(messages)
+        entries += outside
+        finished = {}
+        for task, node in self.nodes.items():
+            if node.task.finished:
+                node.ended = True
+                self._running -= 1
+                finished[task] = node.task.final_part()
+            if isinstance(node, SourceNode):
+                node.seek()
+            else:
+                self._count_on(node, before[task], checkpoint_id)
+            node.wake()
+        self.coordinator.resume(checkpoint_id, finished)
 
-    def _start_flushing(self, node: Node, task: str) -> None:
-        """One flush timer a task, as in Flink; each starts somewhere in its first period."""
-        edges = self.scenario.topology.edges_out(self.scenario.topology.operator_of(task))
-        settings = min((self.scenario.channels[edge] for edge in edges), key=lambda s: s.flush_timeout_s)
-        period_ns = ns(settings.flush_timeout_s)
-        late = self._draw(settings.flush_late_s, task, "flush")
-
-        def tick() -> None:
-            timer.start(period_ns + late())
-            node.flush()
-
-        timer = self.timer(tick)
-        timer.start(round(stream(self.seed, task, "flush phase").random() * period_ns))
-
-    def _exchanges(self, task: str) -> list[OutputExchange]:
-        return [
-            OutputExchange(kind, indices, stream(self.seed, f"{task} {edge}", "rebalance").randrange(len(indices)))
-            for edge, kind, indices in self.scenario.topology.output_groups(task)
-        ]
-
-    def _source(self, task: str, outputs: list[Channel], names: list[str]) -> SourceNode:
-        settings = self.scenario.sources[self.scenario.topology.operator_of(task)]
-        arrivals = Arrivals(
-            settings.arrivals, settings.rate_per_s, settings.on_s, settings.off_s, stream(self.seed, task, "arrivals")
-        )
-        key = KeyChooser(settings.keys, settings.key_skew, stream(self.seed, task, "keys"))
-        size = self._draw(settings.record_bytes, task, "sizes", 1.0)
-        lateness = self._draw(settings.out_of_order_s, task, "lateness", 1e3)
-
-        def make(sequence: int, due_ns: int) -> Event:
-            return Event(task, sequence, 0, key(), sequence, due_ns // 1_000_000 - lateness(), size())
-
-        node = SourceNode(
-            self,
-            task,
-            outputs,
-            names,
-            arrivals,
-            make,
-            self._draw(settings.service_s, task, "service"),
-            settings.events,
-            None if settings.catch_up_s is None else ns(settings.catch_up_s),
-            None if settings.watermark_interval_s is None else ns(settings.watermark_interval_s),
-            round(settings.out_of_order_s.mean * 1e3),
-        )
-        interval = self.scenario.checkpoint.interval_s if settings.trigger == "periodic" else None
-        injector = CheckpointBarrierInjector(
-            BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task), 0
-        )
-        node.task = SourceTask(task, injector, self._exchanges(task), node.told)
-        node.handle = injector.coordinator_handle()
-        self.source_nodes.append(node)
-        return node
-
-    def _aligner(self, task: str, inputs: int) -> BarrierAligner:
-        config = aligner_config(self.scenario.checkpoint, inputs)
-        if self._make_aligner is not None:
-            return self._make_aligner(config)
-        if self.scenario.protocol == "aligned":
-            return BarrierAligner(config)
-        is_sink = task in self.scenario.topology.sinks
-        return UnalignedCheckpointer(config, unaligned_config(self.scenario), is_sink=is_sink)
-
-    def _operator(
-        self, task: str, outputs: list[Channel], names: list[str], channels: dict[str, Channel]
-    ) -> OperatorNode:
-        topology, checkpoint = self.scenario.topology, self.scenario.checkpoint
-        operator = topology.operator_of(task)
-        settings = self.scenario.operators[operator]
-        inputs = topology.inputs(task)
-        groups = [[i for i, c in enumerate(inputs) if topology.edge_of(c) == e] for e in topology.edges_in(operator)]
-        by_message = settings.inputs == "by_message" or (settings.inputs == "auto" and settings.kind == "join")
-        node = OperatorNode(
-            self,
-            task,
-            outputs,
-            names,
-            [channels[c] for c in inputs],
-            list(inputs),
-            Inbox(groups, [channels[c] for c in inputs], by_message),
-            self._draw(settings.service_s, task, "service"),
-            checkpoint.hold == "channel",
-        )
-        aligner = self._aligner(task, len(inputs))
-        node.task = OperatorTask(
-            task, make_task_operator(self.scenario, task), aligner, self._exchanges(task), node.told
-        )
-        self.operator_nodes.append(node)
-        return node
-
-
-def make_task_operator(scenario: Scenario, task: str) -> Any:
-    """A fresh operator for `task`."""
-    topology = scenario.topology
-    operator = topology.operator_of(task)
-    settings = scenario.operators[operator]
-    return make_operator(
-        settings.kind,
-        name=task,
-        inputs=len(topology.inputs(task)),
-        sides=topology.input_sides(task),
-        **dict(settings.parameters),
-    )
+    def _count_on(self, node: Node, before: Node, checkpoint_id: int) -> None:
+        """What was applied up to the cut counts, and everything that was written."""
+        assert isinstance(node, OperatorNode)
+        assert isinstance(before, OperatorNode)
+        part = self.metrics.part(node.name, checkpoint_id)
+        node.written = before.written
+        if node.ended:
+            node.applied = before.applied
+        elif part is not None:
+            node.applied = part.applied

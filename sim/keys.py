@@ -136,6 +136,7 @@ OPERATOR: dict[str, Reader] = {
     "service_s": law,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
+SINK: dict[str, Reader] = {"guarantee": one_of("exactly_once", "at_least_once", "idempotent")}
 PARAMETERS: dict[str, Reader] = {
     "fanout": whole(0, 1000),
     "selectivity": number(0.0, most=1.0),
@@ -162,6 +163,7 @@ CHECKPOINT: dict[str, Reader] = {
     "min_pause_s": number(),
     "timeout_s": number(TICK_S),
     "max_concurrent": whole(),
+    "tolerable_failures": whole(0),
     "alignment_timeout_s": number(TICK_S),
     "aligned_timeout_s": number(),
     "max_inflight_bytes": whole(),
@@ -173,7 +175,37 @@ CHECKPOINT: dict[str, Reader] = {
     "sync_s": law,
     "async_s": law,
 }
-STALL: dict[str, Reader] = {"task": text, "at_s": number(), "for_s": number(TICK_S)}
+RECOVERY: dict[str, Reader] = {"detection_s": law, "restart_s": law, "read_bytes_per_s": number(1.0)}
+STORE: dict[str, Reader] = {"bytes_per_s": number(1.0), "manifest_s": law, "retained": whole()}
+WHEN: dict[str, Reader] = {
+    "at_s": number(),
+    "every_s": number(TICK_S),
+    "first_s": number(),
+    "rate_per_s": number(most=1e9),
+}
+FAULT: dict[str, Reader] = {
+    "task": text,
+    "channel": text,
+    "for_s": law,
+    "factor": number(1.0),
+    "added_s": law,
+    "in_doubt": flag,
+    "capacity_bytes": whole(0),
+}
+# kind: the keys that it needs besides when it happens, and those that it may have
+FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "crash": (("task",), ()),
+    "coordinator_crash": ((), ()),
+    "stall": (("task", "for_s"), ()),
+    "slow_link": (("channel", "for_s"), ("factor", "added_s")),
+    "slow_store": (("for_s",), ("factor", "added_s")),
+    "failing_store": (("for_s",), ("in_doubt",)),
+    "full_store": (("for_s",), ("capacity_bytes",)),
+    "late_ack": (("task", "for_s", "added_s"), ()),
+    "lost_ack": (("task", "for_s"), ()),
+    "cancel_checkpoint": ((), ()),
+    "slow_recovery": (("for_s",), ("factor", "added_s")),
+}
 TOP: dict[str, Reader] = {
     "title": text,
     "topology": text,
@@ -182,4 +214,4 @@ TOP: dict[str, Reader] = {
     "warmup_s": number(),
     "seed": whole(0),
 }
-TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "stall")
+TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "fault")

@@ -29,6 +29,7 @@ class TaskPart:
     persisted_bytes: int = 0
     is_unaligned: bool = False
     acknowledged_ns: int | None = None
+    applied: int = 0  # events, when it took its snapshot
 
 
 @dataclass(slots=True)
@@ -41,6 +42,26 @@ class CheckpointRecord:
     ended_ns: int | None = None
     failure: str | None = None
     parts: dict[str, TaskPart] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class RecoveryRecord:
+    """One failure, and how the job came to run again. Times are simulated nanoseconds; None: not that far.
+
+    `attempt` is the one that begins then, the first being 1; `starts` counts how often it had to be begun;
+    `positions` are the sources' when it failed.
+    """
+
+    attempt: int
+    cause: str
+    failed_ns: int
+    starts: int = 1
+    noticed_ns: int | None = None
+    checkpoint_id: int | None = None
+    restored_ns: int | None = None
+    replayed: int = 0
+    caught_up_ns: int | None = None
+    positions: dict[str, int] = field(default_factory=dict)
 
 
 class Metrics:
@@ -62,17 +83,32 @@ class Metrics:
         else:
             part.last_barrier_ns, part.processed_bytes = now_ns, bytes_taken - part.bytes_before
 
-    def snapshot(self, task: str, checkpoint_id: int, now_ns: int, sync_ns: int) -> None:
-        """The task takes its image."""
+    def snapshot(self, task: str, checkpoint_id: int, now_ns: int, sync_ns: int, applied: int) -> None:
+        """The task takes its image, having applied so many events."""
         part = self.checkpoints[checkpoint_id].parts[task]
-        part.snapshot_ns, part.sync_ns = now_ns, sync_ns
+        part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
 
-    def async_part(self, report: Acknowledge, async_ns: int) -> None:
-        """The part that is saved while the task goes on, and how many bytes it saves."""
+    def sizes(self, report: Acknowledge) -> int:
+        """What a part has to save; how many bytes that is."""
         part = self.checkpoints[report.checkpoint_id].parts[report.task]
-        part.async_ns, part.state_bytes = async_ns, len(repr(report.image))
+        part.state_bytes = len(repr(report.image))
         part.is_unaligned = report.is_unaligned
         part.persisted_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
+        return part.state_bytes + part.persisted_bytes
+
+    def async_part(self, report: Acknowledge, async_ns: int) -> None:
+        """How long it takes to save a part while the task goes on."""
+        self.checkpoints[report.checkpoint_id].parts[report.task].async_ns = async_ns
+
+    def sizes_of(self, checkpoint_id: int) -> list[int]:
+        """How many bytes each task saved for a checkpoint."""
+        parts = self.checkpoints[checkpoint_id].parts.values()
+        return [part.state_bytes + part.persisted_bytes for part in parts]
+
+    def part(self, task: str, checkpoint_id: int) -> TaskPart | None:
+        """One task's part; None if it has none."""
+        record = self.checkpoints.get(checkpoint_id)
+        return None if record is None else record.parts.get(task)
 
     def acknowledged(self, task: str, checkpoint_id: int, now_ns: int) -> None:
         self.checkpoints[checkpoint_id].parts[task].acknowledged_ns = now_ns

@@ -86,7 +86,6 @@ class NetworkChannel:
         "_latency",
         "_line_free_ns",
         "_most_buffers",
-        "_ns_per_byte",
         "_opened",
         "_overtakers",
         "_pool",
@@ -100,6 +99,7 @@ class NetworkChannel:
         "_used",
         "credit",
         "exclusive",
+        "ns_per_byte",
         "on_announcement",
         "on_arrival",
         "on_departure",
@@ -120,7 +120,7 @@ class NetworkChannel:
         stops_behind_barriers: bool = False,
     ) -> None:
         self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
-        self._gate, self._latency, self._ns_per_byte = gate, latency, ns_per_byte
+        self._gate, self._latency, self.ns_per_byte = gate, latency, ns_per_byte
         self._subpartition: deque[Buffer] = deque()
         self._used = 0
         self._flush = False
@@ -177,6 +177,30 @@ class NetworkChannel:
         event.finished = True
         self._subpartition.append(event)
         self._offer()
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """Ahead of all, in chunks of a segment's size that take neither buffer nor credit.
+
+        Apache Flink, `RecoveredInputChannel`: it has buffers of its own.
+        """
+        chunks: list[Chunk] = []
+        room = 0
+        for message in messages:
+            size = size_of(message)
+            if not chunks or size > room:
+                chunks.append([])
+                room = self._segment_bytes
+            chunks[-1].append(message)
+            room -= size
+        for chunk in chunks:
+            if self._gate is not None:
+                self._received.append((chunk, NO_BUFFER))
+            else:
+                buffer = Buffer(needs_segment=False)
+                buffer.messages, buffer.finished = chunk, True
+                self._subpartition.append(buffer)
+        if chunks:
+            self.on_arrival()
 
     def flush(self) -> None:
         """The flush timer: what has been written may leave although its buffer is not full."""
@@ -334,7 +358,7 @@ class NetworkChannel:
         self._recycle(head)
         backlog = self._backlog()
         now_free = max(self._line_free_ns, self._clock.now)
-        self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self._ns_per_byte)
+        self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self.ns_per_byte)
         if self._latency is None and self._line_free_ns == self._clock.now:
             self._receive(chunk, takes_buffer, backlog)
             return

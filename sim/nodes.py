@@ -8,7 +8,7 @@ The effects of a message take place when its service begins; nothing else can ha
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from impl import (
@@ -22,13 +22,13 @@ from impl import (
     SourceTask,
     StreamMessage,
 )
-from sim.workload import Arrivals
 
 if TYPE_CHECKING:
     from sim.channel import Channel
     from sim.engine import Engine
     from sim.inbox import Inbox
     from sim.network import BufferPool
+    from sim.workload import EventLog
 
 IDLE, BUSY, BACKPRESSURED = range(3)
 
@@ -48,6 +48,8 @@ class Node:
         "_state",
         "_timer",
         "_unsettled",
+        "crashed",
+        "dead",
         "ended",
         "engine",
         "entries",
@@ -65,17 +67,20 @@ class Node:
 
     task: OperatorTask | SourceTask
 
-    def __init__(self, engine: Engine, name: str, outputs: list[Channel], output_names: list[str]) -> None:
+    def __init__(
+        self, engine: Engine, name: str, outputs: list[Channel], output_names: Sequence[str], spent_ns: list[int]
+    ) -> None:
         self.engine, self.name, self.entries = engine, name, engine.entries
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
         self._timer = engine.timer(self._served)
         self.listed = self.serving = self.ended = False
+        self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
-        self.spent_ns = [0, 0, 0]
-        self._state, self._since_ns = IDLE, 0
-        self.input_names: list[str] = []
+        self.spent_ns = spent_ns  # in all attempts
+        self._state, self._since_ns = IDLE, engine.now
+        self.input_names: Sequence[str] = ()
         self.may_overtake: list[bool] = [True] * len(outputs)
         self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
 
@@ -105,7 +110,25 @@ class Node:
         """The coordinator's abort reaches the task."""
         raise NotImplementedError
 
+    def notify(self, checkpoint_id: int) -> None:
+        """The announcement that a checkpoint is complete reaches the task."""
+        self.entries.append((self.engine.now, ">notify", self.name, None, checkpoint_id))
+        self.task.notify(checkpoint_id, self.engine.now)
+
+    def crash(self) -> None:
+        """Stop dead: nothing more is done here, and nothing more is said."""
+        if self.crashed:
+            return
+        self.entries.append((self.engine.now, ">crash", self.name, None, None))
+        if not self.dead:
+            self.enter(IDLE)
+            self.stalled += 1
+        self.dead = self.crashed = True
+
     def stall(self, stalled: bool) -> None:
+        """Stand still, or go on."""
+        if self.dead:
+            return
         self.entries.append((self.engine.now, ">stall" if stalled else ">resume", self.name, None, None))
         self.stalled += 1 if stalled else -1
         if not self.stalled:
@@ -113,6 +136,8 @@ class Node:
 
     def flush(self) -> None:
         """The flush timer of this node's outputs."""
+        if self.dead:
+            return
         for channel in self._outputs:
             channel.flush()
 
@@ -178,6 +203,8 @@ class Node:
 
     def expedite(self, barrier: CheckpointBarrier) -> None:
         """The time for an aligned checkpoint is up: its barriers that are still on their way here overtake."""
+        if self.dead:
+            return
         for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
             self._expedite_output(index, barrier)
 
@@ -226,19 +253,17 @@ class SourceNode(Node):
     """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
 
     __slots__ = (
-        "_arrivals",
         "_catch_up_ns",
         "_due_ns",
         "_lateness",
-        "_left",
-        "_make",
+        "_log",
         "_max_ms",
         "_next_watermark_ns",
         "_service",
-        "_shift_ns",
+        "_usual_service_ns",
         "_watermark_ns",
         "_watermark_sent_ms",
-        "emitted",
+        "behind",
         "handle",
         "task",
     )
@@ -251,25 +276,29 @@ class SourceNode(Node):
         engine: Engine,
         name: str,
         outputs: list[Channel],
-        output_names: list[str],
-        arrivals: Arrivals,
-        make: Callable[[int, int], Event],
+        output_names: Sequence[str],
+        spent_ns: list[int],
+        log: EventLog,
         service: Callable[[], int],
-        events: int | None,
+        usual_service_ns: int,
         catch_up_ns: int | None,
         watermark_ns: int | None,
         lateness_ms: int,
     ) -> None:
-        super().__init__(engine, name, outputs, output_names)
-        self._arrivals, self._make, self._service = arrivals, make, service
-        self._left = -1 if events is None else events
+        super().__init__(engine, name, outputs, output_names, spent_ns)
+        self._log, self._service, self._usual_service_ns = log, service, usual_service_ns
         self._catch_up_ns = catch_up_ns
-        self._shift_ns = 0
-        self._due_ns = arrivals.next()
-        self._watermark_ns, self._next_watermark_ns = watermark_ns, watermark_ns
+        self._due_ns = log.due_ns(1) + log.shift_ns
+        self._watermark_ns = watermark_ns
+        self._next_watermark_ns = None if watermark_ns is None else (engine.now // watermark_ns + 1) * watermark_ns
         self._lateness = lateness_ms
         self._max_ms = self._watermark_sent_ms = -1
-        self.emitted = 0
+        self.behind = False  # whether it still catches up after a restart
+
+    def seek(self) -> None:
+        """The task has been put back: go on with the event at its position."""
+        self._due_ns = self._log.due_ns(self.task.position) + self._log.shift_ns
+        self.behind = not self.task.finished
 
     def run(self) -> None:
         if self.serving or self.stalled:
@@ -293,10 +322,12 @@ class SourceNode(Node):
             if task.finished:
                 self._end()
                 self.enter(IDLE)
+                if self.behind:
+                    self._caught_up()
                 return
             if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
                 continue
-            if self._left == 0:
+            if self._log.last is not None and task.position > self._log.last:
                 self.entries.append((now, ">finish", self.name, None, None))
                 task.end()
                 continue
@@ -304,6 +335,8 @@ class SourceNode(Node):
                 self.enter(BACKPRESSURED)
                 return
             if self._due_ns > now:
+                if self.behind:
+                    self._caught_up()
                 self.enter(IDLE)
                 engine.wake_at(self, self._next_due_ns())
                 return
@@ -318,19 +351,24 @@ class SourceNode(Node):
         return min(each for each in due_ns if each is not None)
 
     def _emit(self, now: int) -> None:
+        log, task = self._log, self.task
         if self._catch_up_ns is not None and self._due_ns < now - self._catch_up_ns:
             late = now - self._catch_up_ns - self._due_ns  # permits older than the bucket holds are gone
-            self._shift_ns += late
+            log.shift_ns += late
             self._due_ns += late
-        event = self._make(self.task.position, self._due_ns)
+        if self.behind and now - self._due_ns <= self._usual_service_ns:
+            self._caught_up()
+        event = log.read(task.position, self._due_ns)
         self.entries.append((now, ">emit", self.name, None, event))
-        self.task.emit(event)
-        self.emitted += 1
-        self._left -= 1
+        task.emit(event)
         if event.timestamp_ms > self._max_ms:
             self._max_ms = event.timestamp_ms
         self.work_ns = self._service()
-        self._due_ns = self._arrivals.next() + self._shift_ns
+        self._due_ns = log.due_ns(task.position) + log.shift_ns
+
+    def _caught_up(self) -> None:
+        self.behind = False
+        self.engine.recovery.caught_up()
 
     def _send_watermark(self, now: int) -> bool:
         """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
@@ -384,6 +422,7 @@ class OperatorNode(Node):
         "applied",
         "bytes_taken",
         "task",
+        "written",
     )
 
     task: OperatorTask
@@ -393,21 +432,23 @@ class OperatorNode(Node):
         engine: Engine,
         name: str,
         outputs: list[Channel],
-        output_names: list[str],
+        output_names: Sequence[str],
+        spent_ns: list[int],
         inputs: list[Channel],
-        input_names: list[str],
+        input_names: Sequence[str],
         inbox: Inbox,
         service: Callable[[], int],
         holds_in_channel: bool,
     ) -> None:
-        super().__init__(engine, name, outputs, output_names)
+        super().__init__(engine, name, outputs, output_names, spent_ns)
         self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[int] = deque()  # inputs, in the order in which barriers overtook there
         self._overdue = False
         self._holds_in_channel = holds_in_channel
         self._in_hand: tuple[int, StreamMessage] | None = None
         self.bytes_taken = 0
-        self.applied = 0
+        self.applied = 0  # events, since the start or a restored one's cut
+        self.written = 0  # to the outside, visible at once
 
     def run(self) -> None:
         if self.serving or self.stalled:
@@ -485,7 +526,8 @@ class OperatorNode(Node):
 
     def expedite(self, barrier: CheckpointBarrier) -> None:
         super().expedite(barrier)
-        self._expedite_inputs(barrier)
+        if not self.dead:
+            self._expedite_inputs(barrier)
 
     def _expedite_inputs(self, barrier: CheckpointBarrier) -> None:
         """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
@@ -524,6 +566,8 @@ class OperatorNode(Node):
             self._inbox.resume(index)
         elif verb == "snapshot":
             self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
+        elif verb == "write":
+            self.written += 1
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the task."""
@@ -533,6 +577,8 @@ class OperatorNode(Node):
 
     def deadline(self) -> None:
         """The alignment's deadline may have passed. A task that could switch does so between two messages."""
+        if self.dead:
+            return
         self._overdue = self.serving and self.task.gate.unaligned is not None
         if self._overdue:
             return

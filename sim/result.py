@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from model.attempts import Run
 from model.history import Entry, History
-from model.invariants import Limits, Verdict, Violation, judge
+from model.invariants import Limits, Verdict, Violation, judge_attempts
 from model.operators import refolding
 from model.trace import head_of, write
-from sim.engine import Engine, make_task_operator
-from sim.metrics import NS_PER_MS, CheckpointRecord, TaskPart
-from sim.nodes import BACKPRESSURED, BUSY
+from sim.build import make_task_operator
+from sim.engine import Engine
+from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
+from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
 from sim.settings import Scenario, ns
 
 if TYPE_CHECKING:
@@ -50,9 +52,14 @@ class Result:
         self.violations: list[Violation] = list(judged.violations)
 
     @cached_property
+    def attempts(self) -> Run:
+        """The journal, taken apart at the restores."""
+        return Run.of(self.entries, self.scenario.topology)
+
+    @property
     def history(self) -> History:
-        """Who had sent and taken what when it cut."""
-        return History.of(self.entries, self.scenario.topology)
+        """Who had sent and taken what when it cut, in the last attempt."""
+        return self.attempts.attempts[-1].history
 
     def _judge(self, engine: Engine) -> Verdict:
         scenario = self.scenario
@@ -68,7 +75,12 @@ class Result:
             max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
         )
         fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
-        return judge(self.history, scenario.topology, self._limits, fold, engine.cut_off)
+        return judge_attempts(self.attempts, self._limits, fold, engine.cut_off, self._guarantees())
+
+    def _guarantees(self) -> dict[str, str]:
+        """What each sink task promises."""
+        topology = self.scenario.topology
+        return {sink: self.scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
 
     # Rows, for tables and sweeps.
 
@@ -76,8 +88,10 @@ class Result:
         """One row for the whole run."""
         records = self._metrics.checkpoints.values()
         busiest, backpressure = self._pressure()
-        events_in = sum(n.emitted for n in self._engine.source_nodes)
-        events_out = sum(n.applied for n in self._engine.operator_nodes if n.name in self.scenario.topology.sinks)
+        events_in = sum(n.task.position - 1 for n in self._engine.source_nodes)
+        events_out = sum(n.applied for n in self._sinks())
+        recoveries = self._engine.recovery.records
+        ended = [r.restored_ns - r.failed_ns for r in recoveries if r.restored_ns is not None]
         seconds = self.duration_ns / 1e9
         return {
             "scenario": self.scenario.name,
@@ -94,7 +108,23 @@ class Result:
             "journal_entries": len(self.entries),
             "backpressure_max": backpressure,
             "bottleneck": busiest,
+            "failures": len(recoveries),
+            "recovery_time_max_ms": _most(duration_ns / NS_PER_MS for duration_ns in ended),
+            "events_replayed": sum(r.replayed for r in recoveries),
+            "duplicates": self._duplicates(),
         }
+
+    def _sinks(self) -> list[OperatorNode]:
+        return [node for node in self._engine.operator_nodes if node.name in self.scenario.topology.sinks]
+
+    def _duplicates(self) -> int:
+        """Events that were written to the outside and are not among those that count: they come, or came, again."""
+        guarantees = self._guarantees()
+        return sum(n.written - n.applied for n in self._sinks() if guarantees[n.name] == "at_least_once")
+
+    def recovery_rows(self) -> list[dict[str, Any]]:
+        """One row for each failure."""
+        return [_recovery_row(record) for record in self._engine.recovery.records]
 
     def checkpoint_rows(self) -> list[dict[str, Any]]:
         """One row for each checkpoint."""
@@ -205,6 +235,7 @@ class Result:
             head["channel_capacity"] = " ".join(f"{name}={count}" for name, count in limits.channel_capacity.items())
         if self._engine.cut_off:
             head["cut_off"] = "yes"
+        head["guarantees"] = " ".join(f"{sink}={guarantee}" for sink, guarantee in self._guarantees().items())
         return write(self.entries, head, self.violations)
 
     def as_json(self) -> dict[str, Any]:
@@ -249,6 +280,7 @@ class Result:
                 }
                 for c in self.checkpoint_rows()
             ],
+            "recoveries": self.recovery_rows(),
             "throughput": {
                 "events_in": row["events_in"],
                 "events_out": row["events_out"],
@@ -277,6 +309,11 @@ class Result:
     def tasks(self) -> pd.DataFrame:
         """`task_rows` as a frame."""
         return _frame(self.task_rows())
+
+    @property
+    def recoveries(self) -> pd.DataFrame:
+        """`recovery_rows` as a frame."""
+        return _frame(self.recovery_rows())
 
     @property
     def events(self) -> pd.DataFrame:
@@ -372,6 +409,27 @@ def _most(values: Any) -> float | None:
 
 def _alignment(part: TaskPart) -> float:
     return (part.last_barrier_ns - part.first_barrier_ns) / NS_PER_MS
+
+
+def _recovery_row(record: RecoveryRecord) -> dict[str, Any]:
+    """All that is known of a failure; None for what the run did not come to."""
+
+    def ms(until_ns: int | None, since_ns: int | None) -> float | None:
+        return None if until_ns is None or since_ns is None else (until_ns - since_ns) / NS_PER_MS
+
+    return {
+        "attempt": record.attempt,
+        "cause": record.cause,
+        "failed_at_ms": ms(record.failed_ns, 0),
+        "detected_ms": ms(record.noticed_ns, 0),
+        "restored_ms": ms(record.restored_ns, 0),
+        "checkpoint_id": record.checkpoint_id,
+        "starts": record.starts,
+        "recovery_duration_ms": ms(record.restored_ns, record.noticed_ns),
+        "downtime_ms": ms(record.restored_ns, record.failed_ns),
+        "events_replayed": record.replayed,
+        "catch_up_ms": ms(record.caught_up_ns, record.restored_ns),
+    }
 
 
 def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,25 +21,33 @@ from model.topology import Topology, TopologyError
 from sim.keys import (
     CHANNEL,
     CHECKPOINT,
+    FAULT,
+    FAULTS,
     OPERATOR,
     PARAMETERS,
     PARAMETERS_OF,
+    RECOVERY,
+    SINK,
     SOURCE,
-    STALL,
+    STORE,
     TABLES,
     TOP,
+    WHEN,
     Reader,
     WrongValueError,
+    one_of,
     stem,
     suggest,
 )
 from sim.settings import (
     ChannelSettings,
     CheckpointSettings,
+    Fault,
     OperatorSettings,
+    RecoverySettings,
     Scenario,
     SourceSettings,
-    Stall,
+    StoreSettings,
     aligner_config,
     coordinator_config,
 )
@@ -141,7 +150,9 @@ class _Builder:
             operators=operators,
             channels=edges,
             checkpoint=checkpoint,
-            stalls=self._stalls(topology),
+            recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
+            store=StoreSettings(**self._section("store", self._table("store"), STORE)),
+            faults=self._faults(topology, edges),
             parameters=self._describe_parameters(),
             settings=self.settings,
             text=self.text,
@@ -201,10 +212,18 @@ class _Builder:
         if not parts:
             self.fail("setting ''", "is no key; write one such as source.a.rate_per_s")
         for part in parts[:-1]:
-            node = node.setdefault(part, {})
-            if not isinstance(node, dict):
+            node = self._item(key, node, part) if isinstance(node, list) else node.setdefault(part, {})
+            if not isinstance(node, dict | list):
                 self.fail(f"setting {key!r}", f"goes through {part!r}, which is not a table")
+        if isinstance(node, list):
+            self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.at_s")
         node[parts[-1]] = copy.deepcopy(value)
+
+    def _item(self, key: str, tables: list[Any], part: str) -> Any:
+        """One of a list of tables, by its number from 0."""
+        if not part.isdecimal() or int(part) >= len(tables):
+            self.fail(f"setting {key!r}", f"asks for table {part!r}; allowed: 0 to {len(tables) - 1}")
+        return tables[int(part)]
 
     # Sections.
 
@@ -242,7 +261,7 @@ class _Builder:
         where = f"operator.{name}"
         kind = self._value(where, "kind", table.get("kind", "map"), OPERATOR)
         own = PARAMETERS_OF.get(kind, ())
-        readers = OPERATOR | {key: PARAMETERS[key] for key in own}
+        readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
         values = self._section(where, table, readers)
         parameters = tuple((key, values.pop(key)) for key in own if key in values)
         return OperatorSettings(**values, parameters=parameters)
@@ -291,22 +310,52 @@ class _Builder:
             for edge in topology.edges
         }
 
-    def _stalls(self, topology: Topology) -> tuple[Stall, ...]:
-        tables = self.data.get("stall", [])
-        if not isinstance(tables, list):
-            self.fail("'stall'", "is a list of tables: [[stall]]")
-        stalls = []
+    def _faults(self, topology: Topology, channels: Mapping[str, ChannelSettings]) -> tuple[Fault, ...]:
+        tables = self.data.get("fault", [])
+        if not isinstance(tables, list) or not all(map(_is_table, tables)):
+            self.fail("'fault'", "is a list of tables: [[fault]]")
+        faults: list[Fault] = []
         for table in tables:
-            if not isinstance(table, dict) or set(table) != set(STALL):
-                self.fail("[[stall]]", f"takes exactly the keys {', '.join(STALL)}")
-            stall = Stall(**self._section("[stall]", table, STALL))
-            known = [*topology.operators, *topology.tasks]
-            if stall.task not in known:
+            fault = self._fault(dict(table), topology)
+            same = sum(other.name.partition(" #")[0] == fault.name for other in faults)
+            faults.append(replace(fault, name=f"{fault.name} #{same + 1}") if same else fault)
+            if (
+                fault.channel is not None
+                and channels[fault.channel].form == "network"
+                and channels[fault.channel].local
+            ):
+                self.fail("[[fault]] channel", f"is {fault.channel!r}, which is local: it has no link to be slow")
+        return tuple(faults)
+
+    def _fault(self, table: dict[str, Any], topology: Topology) -> Fault:
+        where = "[fault]"
+        if "kind" not in table:
+            self.fail("[[fault]]", f"has no kind; allowed: {', '.join(FAULTS)}")
+        kind = self._value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
+        needed, optional = FAULTS[kind]
+        readers = {key: FAULT[key] for key in (*needed, *optional)} | WHEN
+        values = self._section(where, table, readers)
+        missing = [key for key in needed if key not in values]
+        if missing:
+            self.fail("[[fault]]", f"of kind {kind!r} has no key {missing[0]!r}; it needs {', '.join(needed)}")
+        if sum(key in values for key in ("at_s", "every_s", "rate_per_s")) != 1:
+            self.fail(
+                "[[fault]]", f"of kind {kind!r} takes exactly one of at_s, every_s and rate_per_s: when it happens"
+            )
+        if "first_s" in values and "every_s" not in values:
+            self.fail("[[fault]]", f"of kind {kind!r} takes first_s with every_s only; use at_s for one time")
+        if "factor" in optional and not {"factor", "added_s"} & set(values):
+            self.fail("[[fault]]", f"of kind {kind!r} takes factor, added_s or both: how slow it is")
+        known = {"task": ["all", *topology.operators, *topology.tasks], "channel": list(topology.edges)}
+        for key, names in known.items():
+            if key in values and values[key] not in names:
+                names = list(dict.fromkeys(names))
                 self.fail(
-                    "[[stall]] task", f"is {stall.task!r}; allowed: {', '.join(known)}" + suggest(stall.task, known)
+                    f"[[fault]] {key}",
+                    f"is {values[key]!r}; allowed: {', '.join(names)}" + suggest(values[key], names),
                 )
-            stalls.append(stall)
-        return tuple(stalls)
+        name = " ".join(str(values[key]) for key in ("task", "channel") if key in values)
+        return Fault(kind=kind, name=f"{kind} {name}".strip(), **values)
 
     def _check_whole(self, scenario: Scenario) -> None:
         """What no single key can show."""

@@ -41,6 +41,7 @@ class OperatorSettings:
     parallelism: int = 1
     service_s: Law = ZERO
     inputs: str = "auto"
+    guarantee: str = "exactly_once"
     parameters: tuple[tuple[str, float], ...] = ()
 
 
@@ -71,6 +72,7 @@ class CheckpointSettings:
     min_pause_s: float = 0.0
     timeout_s: float = 600.0
     max_concurrent: int = 1
+    tolerable_failures: int | None = None
     alignment_timeout_s: float = 60.0
     aligned_timeout_s: float = 0.0
     max_inflight_bytes: int = 512 * 1024 * 1024
@@ -84,12 +86,43 @@ class CheckpointSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stall:
-    """`task` does nothing from `at_s` for `for_s`."""
+class RecoverySettings:
+    """How long it takes until a job that failed runs again: to be noticed, to be started, to read its state."""
 
-    task: str
-    at_s: float
-    for_s: float
+    detection_s: Law = constant(0.1)
+    restart_s: Law = constant(1.0)
+    read_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where checkpoints are kept: what a part costs beyond `async_s`, what a manifest does, how many are kept."""
+
+    bytes_per_s: float | None = None
+    manifest_s: Law = ZERO
+    retained: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, where, and when: once (`at_s`), again and again (`every_s`), or at random (`rate_per_s`).
+
+    `name` is that of its random streams. `sim.keys.FAULTS` says which kind takes what.
+    """
+
+    kind: str
+    name: str
+    task: str | None = None
+    channel: str | None = None
+    at_s: float | None = None
+    every_s: float | None = None
+    first_s: float | None = None
+    rate_per_s: float | None = None
+    for_s: Law = ZERO
+    factor: float = 1.0
+    added_s: Law = ZERO
+    in_doubt: bool = False
+    capacity_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +140,9 @@ class Scenario:
     operators: Mapping[str, OperatorSettings]
     channels: Mapping[str, ChannelSettings]
     checkpoint: CheckpointSettings
-    stalls: tuple[Stall, ...]
+    recovery: RecoverySettings = RecoverySettings()
+    store: StoreSettings = StoreSettings()
+    faults: tuple[Fault, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
@@ -147,6 +182,7 @@ def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
         min_pause_ns=ns(checkpoint.min_pause_s),
         timeout_ns=ns(checkpoint.timeout_s),
         max_concurrent=checkpoint.max_concurrent,
+        tolerable_failures=checkpoint.tolerable_failures,
         first_trigger_ns=None if checkpoint.first_s is None else ns(checkpoint.first_s),
         unaligned=scenario.protocol == "unaligned" and checkpoint.aligned_timeout_s == 0,
     )

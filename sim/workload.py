@@ -12,6 +12,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from impl import Event
 
 NS_PER_S = 1_000_000_000
 LAWS: dict[str, tuple[str, ...]] = {
@@ -28,6 +32,29 @@ BLOCK_COUNT = 256
 def stream(seed: int, node: str, purpose: str) -> Random:
     """The random numbers of one purpose at one node. Text seeds are hashed with SHA-512, the same everywhere."""
     return Random(f"{seed}/{node}/{purpose}")
+
+
+class Randoms:
+    """The named streams of one run, each made once: an attempt goes on where the one before it stopped drawing."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._streams: dict[tuple[str, str], Random] = {}
+        self._samplers: dict[tuple[str, str], Callable[[], int]] = {}
+
+    def stream(self, node: str, purpose: str) -> Random:
+        """The stream of this name."""
+        name = node, purpose
+        if name not in self._streams:
+            self._streams[name] = stream(self._seed, node, purpose)
+        return self._streams[name]
+
+    def sampler(self, law: Law, node: str, purpose: str, scale: float = NS_PER_S) -> Callable[[], int]:
+        """`Law.sampler` on the stream of this name; it draws ahead, so there is one for each name."""
+        name = node, purpose
+        if name not in self._samplers:
+            self._samplers[name] = law.sampler(self.stream(node, purpose), scale)
+        return self._samplers[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +178,42 @@ class Arrivals:
 
     def _exponential(self, mean: float) -> float:
         return -math.log(1.0 - self._random.random()) * mean
+
+
+class EventLog:
+    """What a source reads: outside of the job, so event `n` is the same however often it is read.
+
+    Parameters
+    ----------
+    arrivals : Arrivals
+    make : callable
+        Makes the event of a sequence that falls due at a time, in nanoseconds.
+    last : int or None
+        The last sequence; None if there is always another.
+
+    Attributes
+    ----------
+    shift_ns : int
+        How far the source's own rate limit has put all that is still to come back.
+    """
+
+    __slots__ = ("_arrivals", "_due_ns", "_events", "_make", "last", "shift_ns")
+
+    def __init__(self, arrivals: Arrivals, make: Callable[[int, int], Event], last: int | None) -> None:
+        self._arrivals, self._make, self.last = arrivals, make, last
+        self._due_ns: list[int] = []
+        self._events: list[Event] = []
+        self.shift_ns = 0
+
+    def due_ns(self, sequence: int) -> int:
+        """When the event falls due, the shift apart. Sequences begin with 1."""
+        while len(self._due_ns) < sequence:
+            self._due_ns.append(self._arrivals.next())
+        return self._due_ns[sequence - 1]
+
+    def read(self, sequence: int, due_ns: int) -> Event:
+        """The event; the first who reads it says when it was due. Sequences are read without a gap at first."""
+        events = self._events
+        if sequence > len(events):
+            events.append(self._make(sequence, due_ns))
+        return events[sequence - 1]

@@ -92,3 +92,49 @@ def statuses(result: Any) -> list[str]:
     """How each checkpoint ended: COMPLETED, or FAILED: and the reason."""
     rows = result.checkpoint_rows()
     return [row["status"] + (f": {row['failure_reason']}" if row["failure_reason"] else "") for row in rows]
+
+
+# A job with something of everything that a restart must bring back: keyed state, windows, several subtasks, queues.
+FAILING: dict[str, Any] = {
+    "topology": "a->work b->work work->map map->sink",
+    "until_s": 6.0,
+    "source": {
+        "a": {"rate_per_s": 150.0, "arrivals": "poisson", "watermark_interval_s": 0.1},
+        "b": {"rate_per_s": 50.0, "arrivals": "poisson", "watermark_interval_s": 0.1},
+    },
+    "operator": {
+        "work": {"kind": "union", "parallelism": 2, "service_s": {"law": "exponential", "mean": 0.004}},
+        "map": {"kind": "map", "service_s": {"law": "exponential", "mean": 0.003}},
+        "sink": {"kind": "sink"},
+    },
+    "channel": {"default": {"capacity": 16}, "a->work": {"exchange": "hash"}, "b->work": {"exchange": "hash"}},
+    "checkpoint": {
+        "interval_s": 0.6,
+        "timeout_s": 3.0,
+        "trigger_latency_s": 0.005,
+        "ack_latency_s": 0.005,
+        "async_s": 0.03,
+    },
+    "recovery": {"detection_s": 0.1, "restart_s": 0.3},
+    "store": {"manifest_s": 0.01},
+}
+SPSC = {"capacity": 16}
+LATE = {"capacity": 16, "latency_s": {"law": "exponential", "mean": 0.004}}
+NETWORK = {"form": "network", "segment_bytes": 400, "latency_s": {"law": "exponential", "mean": 0.002}}
+LOCAL = {"form": "network", "segment_bytes": 400, "local": True}
+CHANNELS = {"queue": SPSC, "late queue": LATE, "network": NETWORK, "local": LOCAL}
+MODES: dict[str, dict[str, Any]] = {
+    "aligned": {"protocol": "aligned"},
+    "unaligned": {"protocol": "unaligned"},
+    "timeout": {"protocol": "unaligned", "checkpoint": {"aligned_timeout_s": 0.02}},
+}
+
+
+def committed(result: Any) -> list[Any]:
+    """What exactly-once sinks made visible, in order."""
+    return [event for entry in result.entries if entry[1] == "commit" for event in entry[4][1]]
+
+
+def moves(result: Any, verb: str) -> list[Any]:
+    """The entries of one verb."""
+    return [entry for entry in result.entries if entry[1] == verb]

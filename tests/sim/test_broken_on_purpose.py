@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import impl.task
+import sim.build
 import sim.engine
 from impl import (
     AlignmentAction,
@@ -16,7 +17,7 @@ from impl import (
     CheckpointCoordinator,
     Event,
     Gate,
-    OperatorTask,
+    SinkTask,
     SourceTask,
     Watermark,
 )
@@ -27,7 +28,7 @@ from tests.sim.support import reasons, scenario
 
 SEED = 3
 # Both slow enough that held messages are many: the thin input's barrier comes 50 ms after the thick one's.
-OVERLAPPING = {"checkpoint": {"interval_s": 0.5, "max_concurrent": 2, "timeout_s": 1.0}, "stall": None}
+OVERLAPPING = {"checkpoint": {"interval_s": 0.5, "max_concurrent": 2, "timeout_s": 1.0}, "fault": None}
 
 
 # Aligners.
@@ -151,7 +152,7 @@ class SnapshotsTwice(Gate):
         self.port.snapshot(barrier)
 
 
-class KeepsAnOldImage(OperatorTask):
+class KeepsAnOldImage(SinkTask):
     """Answers with the image before (defect P-12 the other way round)."""
 
     __slots__ = ("_old",)
@@ -161,6 +162,7 @@ class KeepsAnOldImage(OperatorTask):
         self._old, self._image = self.operator.checkpoint(), image
         self._image_digest = digest(image)
         self.tell("snapshot", -1, (barrier.checkpoint_id, self._image_digest))
+        self.writer.prepare(barrier.checkpoint_id)
 
 
 class BarrierLeavesLater(SourceTask):
@@ -178,12 +180,11 @@ class BarrierLeavesLater(SourceTask):
             super().forward(barrier)
 
 
-class AcknowledgesUnseen(OperatorTask):
+class AcknowledgesUnseen(SinkTask):
     """Acknowledges the checkpoint without an image of its own."""
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
-        if self.name != "sink":
-            super().snapshot(barrier)
+        """Nothing is kept."""
 
 
 class RepeatsAnId(CheckpointCoordinator):
@@ -225,7 +226,7 @@ class Loses(SpscChannel):
 
 
 # name: invariant, what the reason says, where it is broken, the breakage, changes of the scenario
-STALLED = {"stall": [{"task": "join", "at_s": 0.5, "for_s": 0.7}]}
+STALLED = {"fault": [{"kind": "stall", "task": "join", "at_s": 0.5, "for_s": 0.7}]}
 BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] = {
     "drain_before_forward": (
         "FWD",
@@ -251,14 +252,14 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
     "image_of_another_time": (
         "CUT",
         "; what took effect before the cut makes ",
-        (sim.engine, "OperatorTask"),
+        (sim.build, "SinkTask"),
         KeepsAnOldImage,
         {},
     ),
     "barrier_leaves_later": (
         "CUT",
         "is an orphan in checkpoint 1 of join: taken before the cut, sent after",
-        (sim.engine, "SourceTask"),
+        (sim.build, "SourceTask"),
         BarrierLeavesLater,
         {},
     ),
@@ -271,8 +272,8 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
         {},
     ),
     "held_event_forgotten": ("FIFO", "took effect on a->join where a", None, ForgetsWhatItHolds, {}),
-    "channel_drops": ("FIFO", "was next", (sim.engine, "SpscChannel"), Loses, {}),
-    "channel_overtakes": ("FIFO", "was taken from a->join where", (sim.engine, "SpscChannel"), Overtakes, {}),
+    "channel_drops": ("FIFO", "was next", (sim.build, "SpscChannel"), Loses, {}),
+    "channel_overtakes": ("FIFO", "was taken from a->join where", (sim.build, "SpscChannel"), Overtakes, {}),
     "second_barrier_swallowed": (
         "NOLOSS",
         "was taken from a->join and had no effect",
@@ -285,7 +286,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
     "acknowledged_unseen": (
         "ONCE",
         "checkpoint 1 was completed without a snapshot of sink",
-        (sim.engine, "OperatorTask"),
+        (sim.build, "SinkTask"),
         AcknowledgesUnseen,
         {},
     ),
@@ -306,7 +307,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
     "channel_without_capacity": (
         "BOUND",
         "messages were in a->join at a time; its capacity is 16",
-        (sim.engine, "SpscChannel"),
+        (sim.build, "SpscChannel"),
         Bottomless,
         STALLED,
     ),

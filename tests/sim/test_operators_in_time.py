@@ -187,7 +187,7 @@ def test_a_stall_delays_checkpoints_and_loses_nothing(task: str, stalled: list[s
     """A stall would not be felt, or what it holds up be lost."""
     wide = bent(WIDE, {"channel": {"default": {"exchange": "rebalance"}}})
     free = run(scenario(tmp_path, wide), 5)
-    result = run(scenario(tmp_path, wide, stall=[{"task": task, "at_s": 0.7, "for_s": 0.8}]), 5)
+    result = run(scenario(tmp_path, wide, fault=[{"kind": "stall", "task": task, "at_s": 0.7, "for_s": 0.8}]), 5)
     assert result.verdict == "holds", result.violations
     assert [e[2] for e in result.entries if e[1] == ">stall"] == stalled
     assert len(delivered(result, "sink")) == EVENTS
@@ -199,8 +199,11 @@ def test_a_stall_delays_checkpoints_and_loses_nothing(task: str, stalled: list[s
 
 def test_stalls_that_overlap_end_with_the_last(tmp_path: Path) -> None:
     """The end of one stall would end another."""
-    stalls = [{"task": "work[0]", "at_s": 0.5, "for_s": 1.0}, {"task": "work", "at_s": 0.7, "for_s": 0.2}]
-    result = run(scenario(tmp_path, WIDE, stall=stalls), 5)
+    stalls = [
+        {"kind": "stall", "task": "work[0]", "at_s": 0.5, "for_s": 1.0},
+        {"kind": "stall", "task": "work", "at_s": 0.7, "for_s": 0.2},
+    ]
+    result = run(scenario(tmp_path, WIDE, fault=stalls), 5)
     takes = [e[0] for e in result.entries if e[2] == "work[0]" and e[1] == "take"]
     assert not [at for at in takes if 500_000_000 < at < 1_500_000_000]
     assert result.verdict == "holds", result.violations
@@ -220,7 +223,7 @@ def test_an_alignment_that_is_too_late_is_given_up_by_the_task(hold: str, tmp_pa
         scenario(
             tmp_path,
             checkpoint={"alignment_timeout_s": 0.2, "hold": hold},
-            stall=[{"task": "b", "at_s": 1.9, "for_s": 0.6}],
+            fault=[{"kind": "stall", "task": "b", "at_s": 1.9, "for_s": 0.6}],
         ),
         3,
     )
@@ -235,7 +238,12 @@ def test_an_alignment_that_is_too_late_is_given_up_by_the_task(hold: str, tmp_pa
 def test_a_checkpoint_that_is_too_late_is_given_up_by_the_coordinator(tmp_path: Path) -> None:
     """A checkpoint would be pending for ever, and no other begin."""
     result = run(
-        scenario(tmp_path, checkpoint={"timeout_s": 0.3}, stall=[{"task": "sink", "at_s": 1.9, "for_s": 0.6}]), 3
+        scenario(
+            tmp_path,
+            checkpoint={"timeout_s": 0.3},
+            fault=[{"kind": "stall", "task": "sink", "at_s": 1.9, "for_s": 0.6}],
+        ),
+        3,
     )
     assert statuses(result) == ["COMPLETED", "FAILED: expired", "COMPLETED", "COMPLETED", "COMPLETED"]
     assert ("coordinator", 2) in _entries(result, ">expire")
@@ -252,7 +260,7 @@ def test_a_cancel_reaches_everybody_behind_the_task_that_gave_up(tmp_path: Path)
             topology="a->join b->join join->left join->right left->meet right->meet meet->sink",
             operator={name: {"kind": "union"} for name in ("left", "right", "meet")},
             checkpoint={"alignment_timeout_s": 0.2, "trigger_latency_s": 0.5},
-            stall=[{"task": "b", "at_s": 1.9, "for_s": 1.2}],
+            fault=[{"kind": "stall", "task": "b", "at_s": 1.9, "for_s": 1.2}],
         ),
         3,
     )
@@ -343,7 +351,7 @@ def test_a_command_that_nobody_claimed_gives_way_to_the_next(tmp_path: Path) -> 
         scenario(
             tmp_path,
             checkpoint={"interval_s": 0.5, "max_concurrent": 2, "timeout_s": 30.0},
-            stall=[{"task": "b", "at_s": 0.9, "for_s": 1.0}],
+            fault=[{"kind": "stall", "task": "b", "at_s": 0.9, "for_s": 1.0}],
         ),
         3,
     )

@@ -145,14 +145,83 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["topology:", "'forward', but parallelism is 2 and 1"],
     ),
     "stall of an unknown task": (
-        {"stall": [{"task": "joim", "at_s": 1.0, "for_s": 1.0}]},
-        ["[[stall]] task is 'joim'", "allowed: a, join, b, sink", "did you mean 'join'?"],
+        {"fault": [{"kind": "stall", "task": "joim", "at_s": 1.0, "for_s": 1.0}]},
+        ["[[fault]] task is 'joim'", "allowed: all, a, join, b, sink", "did you mean 'join'?"],
     ),
     "stall without an end": (
-        {"stall": [{"task": "join", "at_s": 1.0}]},
-        ["[[stall]]", "exactly the keys task, at_s, for_s"],
+        {"fault": [{"kind": "stall", "task": "join", "at_s": 1.0}]},
+        ["[[fault]] of kind 'stall' has no key 'for_s'", "it needs task, for_s"],
     ),
-    "stall that is a table": ({"stall": {"task": "join"}}, ["'stall'", "a list of tables"]),
+    "the old table of stalls": ({"stall": [{"task": "join"}]}, ["has no key 'stall'", "fault"]),
+    "fault that is a table": ({"fault": {"kind": "crash"}}, ["'fault'", "a list of tables"]),
+    "fault that is a number": ({"fault": [3]}, ["'fault'", "a list of tables"]),
+    "fault of no kind": ({"fault": [{"at_s": 1.0}]}, ["[[fault]] has no kind", "allowed: crash, coordinator_crash"]),
+    "fault of an unknown kind": (
+        {"fault": [{"kind": "crsh", "at_s": 1.0}]},
+        ["[[fault]] kind is 'crsh'", "did you mean 'crash'?"],
+    ),
+    "fault with a key of another kind": (
+        {"fault": [{"kind": "crash", "task": "join", "at_s": 1.0, "for_s": 1.0}]},
+        ["[[fault]] has no key 'for_s'", "allowed: task, at_s, every_s, first_s, rate_per_s"],
+    ),
+    "fault with a key in the wrong unit": (
+        {"fault": [{"kind": "crash", "task": "join", "at_ms": 1.0}]},
+        ["[[fault]] has no key 'at_ms'", "its unit is wrong", "did you mean 'at_s'?"],
+    ),
+    "fault that never happens": (
+        {"fault": [{"kind": "crash", "task": "join"}]},
+        ["[[fault]] of kind 'crash' takes exactly one of at_s, every_s and rate_per_s"],
+    ),
+    "fault that happens in two ways": (
+        {"fault": [{"kind": "crash", "task": "join", "at_s": 1.0, "rate_per_s": 0.1}]},
+        ["exactly one of at_s, every_s and rate_per_s"],
+    ),
+    "fault with a first time only": (
+        {"fault": [{"kind": "crash", "task": "join", "rate_per_s": 1.0, "first_s": 0.1}]},
+        ["takes first_s with every_s only", "use at_s for one time"],
+    ),
+    "fault in the past": (
+        {"fault": [{"kind": "crash", "task": "join", "at_s": -1.0}]},
+        ["[[fault]] at_s is -1.0", "a number of at least 0"],
+    ),
+    "fault without a pause": (
+        {"fault": [{"kind": "crash", "task": "join", "every_s": 0}]},
+        ["[[fault]] every_s is 0", "at least 1e-09"],
+    ),
+    "fault that is no slower": (
+        {"fault": [{"kind": "slow_store", "at_s": 1.0, "for_s": 1.0}]},
+        ["[[fault]] of kind 'slow_store' takes factor, added_s or both"],
+    ),
+    "fault that makes faster": (
+        {"fault": [{"kind": "slow_store", "at_s": 1.0, "for_s": 1.0, "factor": 0.5}]},
+        ["[[fault]] factor is 0.5", "a number of at least 1"],
+    ),
+    "fault of no link": (
+        {"fault": [{"kind": "slow_link", "channel": "a->b", "at_s": 1.0, "for_s": 1.0, "factor": 2}]},
+        ["[[fault]] channel is 'a->b'", "allowed: a->join, b->join, join->sink"],
+    ),
+    "fault of a local channel": (
+        {
+            "fault": [{"kind": "slow_link", "channel": "a->join", "at_s": 1.0, "for_s": 1.0, "factor": 2}],
+            "channel": {"default": {"form": "network", "local": True}},
+        },
+        ["[[fault]] channel is 'a->join'", "which is local"],
+    ),
+    "store that keeps nothing": ({"store": {"retained": 0}}, ["[store] retained is 0", "at least 1"]),
+    "unknown key of the store": ({"store": {"retain": 2}}, ["[store] has no key 'retain'", "did you mean 'retained'?"]),
+    "unknown key of the recovery": ({"recovery": {"restart": 2}}, ["[recovery]", "did you mean 'restart_s'?"]),
+    "unknown guarantee": (
+        {"operator": {"sink": {"guarantee": "exactly once"}}},
+        ["[operator.sink] guarantee", "did you mean 'exactly_once'?"],
+    ),
+    "guarantee of what is no sink": (
+        {"operator": {"join": {"guarantee": "exactly_once"}}},
+        ["[operator.join]", "has no key 'guarantee'"],
+    ),
+    "failures that nobody tolerates": (
+        {"checkpoint": {"tolerable_failures": -1}},
+        ["[checkpoint] tolerable_failures is -1", "at least 0"],
+    ),
     "source that is a number": ({"source": 3}, ["'source'", "must be a table"]),
     "source without a name": ({"source": {"rate_per_s": 3}}, ["[source]", "holds tables", "[source.rate_per_s]"]),
     "name with a line break": ({"source": {"a\nb": {}}}, ["topology:", "has no edge"]),
@@ -356,7 +425,7 @@ def test_anything_is_a_scenario_or_one_line(chance: int, values: list[Any], rena
     """Some slip that nobody thought of would end in a traceback."""
     choose = random.Random(chance)
     base = choose.choice([SKEWED, BUSY, bent(SKEWED, {"parameters": PARAMETERS})])
-    data = bent(base, {"stall": [{"task": "sink", "at_s": 1.0, "for_s": 1.0}]})
+    data = bent(base, {"fault": [{"kind": "stall", "task": "sink", "at_s": 1.0, "for_s": 1.0}]})
     for value in values:
         place = choose.choice(_places(data))
         table: Any = data

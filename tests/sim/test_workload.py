@@ -149,7 +149,7 @@ def test_a_finite_source_ends_and_the_job_with_it(tmp_path: Path) -> None:
     row = result.run_row()
     assert (row["events_in"], row["events_out"]) == (123, 123)
     assert row["sim_duration_s"] == pytest.approx(123 / 50)
-    assert [e[1] for e in result.entries if e[2] == "sink"][-1] == "end"
+    assert [e[1] for e in result.entries if e[2] == "sink"][-4:] == ["end", "prepare", ">notify", "commit"]
 
 
 def test_a_source_without_events_ends_at_once(tmp_path: Path) -> None:
@@ -175,7 +175,10 @@ def test_a_stalled_source_catches_up_as_its_bucket_allows(
 ) -> None:
     """After backpressure a source would flood its job, or never make up for it."""
     stalled = scenario(
-        tmp_path, ONE, source={"a": {"catch_up_s": catch_up_s}}, stall=[{"task": "a", "at_s": 5.001, "for_s": 5.0}]
+        tmp_path,
+        ONE,
+        source={"a": {"catch_up_s": catch_up_s}},
+        fault=[{"kind": "stall", "task": "a", "at_s": 5.001, "for_s": 5.0}],
     )
     times = [at for at, _ in emitted(run(stalled, 4))]
     end = 10_001_000_000
@@ -189,7 +192,10 @@ def test_a_stalled_source_catches_up_as_its_bucket_allows(
 def test_the_catch_up_of_a_bucket_is_whole(tmp_path: Path) -> None:
     """One event more than the bucket's permits would leave it: with an empty bucket two at once."""
     stalled = scenario(
-        tmp_path, ONE, source={"a": {"catch_up_s": 0.0}}, stall=[{"task": "a", "at_s": 5.0, "for_s": 5.0}]
+        tmp_path,
+        ONE,
+        source={"a": {"catch_up_s": 0.0}},
+        fault=[{"kind": "stall", "task": "a", "at_s": 5.0, "for_s": 5.0}],
     )
     times = [at for at, _ in emitted(run(stalled, 4))]
     gaps = [b - a for a, b in itertools.pairwise(times)]
