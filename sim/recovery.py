@@ -145,7 +145,6 @@ class Recovery:
             self.records[-1].caught_up_ns = self._engine.now
 
 
-
 def wiring_of(topology: Topology) -> Wiring:
     """What `impl.recovery` must know of the graph."""
     return Wiring(
