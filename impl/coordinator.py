@@ -293,7 +293,7 @@ class CheckpointCoordinator:
         """Give up what is too late by now, then begin what is due."""
         actions: Actions = ()
         for checkpoint_id, pending in list(self.pending.items()):
-            if now_ns >= pending.triggered_ns + self.config.timeout_ns and not pending.publishing:
+            if now_ns >= pending.triggered_ns + self.config.timeout_ns:
                 actions += self.abort(checkpoint_id, Reason.EXPIRED, now_ns)
         trigger_ns = self._next_trigger_ns()
         if trigger_ns is not None and now_ns >= trigger_ns:

@@ -213,6 +213,15 @@ def test_too_many_failures_in_a_row():
     assert machine.next_deadline_ns() is None
 
 
+def test_a_job_is_failed_once():
+    """If it fails, a job that is on its way down is failed again, and recovered twice."""
+    machine = coordinator(tolerable_failures=0, max_concurrent=2)
+    machine.trigger(0)
+    machine.trigger(1)
+    assert machine.abort(1, Reason.EXPIRED, 2)[-1] == FailJob(Reason.TOO_MANY_FAILURES)
+    assert machine.abort(2, Reason.EXPIRED, 3)[-1] == AbortTask("sink", 2, Reason.EXPIRED)
+
+
 def test_sources_that_end_one_after_another():
     """If it fails, checkpoints of a job whose sources end do not complete, or events are lost at the end."""
     flow = Dataflow("a->join b->join join->sink", capacity=2)
@@ -373,7 +382,8 @@ def test_a_job_that_fails_gives_up_what_is_pending_and_waits_for_the_store():
     machine = coordinator(max_concurrent=3, interval_ns=10, tolerable_failures=0)
     for n in range(3):
         machine.trigger(n)
-    acknowledge(machine, 2, 5)
+    machine.finished("sink", 4, final("sink"))
+    acknowledge(machine, 2, 5, ("a", "b", "join"))
     assert machine.suspend(6, Reason.JOB_FAILED) == (Aborted(1, Reason.JOB_FAILED), Aborted(3, Reason.JOB_FAILED))
     assert not machine.settled
     with pytest.raises(UnsettledError, match=r"resume\(\) with checkpoint 2 under way; allowed: none under way"):
@@ -385,6 +395,7 @@ def test_a_job_that_fails_gives_up_what_is_pending_and_waits_for_the_store():
     assert machine.published(2, 8) == (Completed(2),)  # nobody is there to be told
     assert machine.settled
     machine.resume(2, 20, {"b": final("b")})
+    assert (machine.finished_tasks, list(machine.final_parts)) == ({"b"}, ["b"])
     assert machine.next_deadline_ns() == 30
     triggered, *injects = machine.on_time(30)
     assert triggered == Triggered(4)

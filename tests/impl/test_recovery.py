@@ -230,11 +230,11 @@ def test_a_part_says_what_was_so_at_the_cut():
     made, _ = task(3, unaligned(3))
     for input_id, message in ((2, END), (0, Watermark(4)), (1, Watermark(4)), (0, flagged(1))):
         made.offer(input_id, message, 0)
-    for message in (Watermark(9), event("b1"), END):
-        made.offer(1, message, 0)
+    for input_id, message in ((0, Watermark(9)), (1, Watermark(8)), (1, event("b1")), (1, END)):
+        made.offer(input_id, message, 0)
     (report,) = made.reports
     assert (report.image, report.watermark_ms, report.ended, report.finished) == ((4,), 4, (2,), False)
-    assert made.operator.seen == [4, event("b1")]
+    assert made.operator.seen == [4, 8, event("b1"), 9]
 
 
 def test_a_finished_task_has_a_final_part_and_is_restored_finished():
