@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig, Decline, Reason
