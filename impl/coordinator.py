@@ -343,8 +343,9 @@ class CheckpointCoordinator:
         task : str
         now_ns : int
         part : Acknowledge, optional
-            Its `Task.final_part`. It stands as its part of every checkpoint that it has not acknowledged. Without it
-            there is no final checkpoint, and none after this can be restored.
+            Its `Task.final_part`. It stands as its part of every checkpoint newer than the last that it took part in;
+            for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came behind
+            the barrier. Without it there is no final checkpoint, and none after this can be restored.
 
         Raises
         ------
@@ -358,10 +359,11 @@ class CheckpointCoordinator:
         if part is not None:
             self.final_parts[task] = part
         for checkpoint_id, pending in self.pending.items():
-            if task in pending.outstanding:
-                pending.outstanding.discard(task)
-                if part is not None:
-                    pending.parts[task] = replace(part, checkpoint_id=checkpoint_id)
+            if task not in pending.outstanding or (part is not None and checkpoint_id <= part.checkpoint_id):
+                continue
+            pending.outstanding.discard(task)
+            if part is not None:
+                pending.parts[task] = replace(part, checkpoint_id=checkpoint_id)
         return self._publish_next() + self._final(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:

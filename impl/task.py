@@ -83,7 +83,7 @@ class Acknowledge:
     ended : tuple of int
         The inputs whose end took effect before the cut.
     finished : bool
-        Whether the task had finished: this is its final part.
+        Whether the task had finished: this is its final part, for every checkpoint after `checkpoint_id`.
     prepared : tuple of str
         A sink's: the transactions that are prepared and not known to be committed.
     """
@@ -333,7 +333,9 @@ class Task:
         """The coordinator says that a checkpoint is complete. A sink that writes to the outside commits."""
 
     def final_part(self) -> Acknowledge:
-        """What stands for this task's part of every later checkpoint.
+        """What stands for this task's part of every later checkpoint: its id is the last that the task knew.
+
+        Of that one and those before it the task has given its part already, or given it up.
 
         Raises
         ------
@@ -609,7 +611,7 @@ class OperatorTask(Task):
         image = self.operator.checkpoint()
         return Acknowledge(
             self.name,
-            0,
+            self.gate.aligner.last_done,
             digest(image),
             image=image,
             watermark_ms=self.watermark_ms,
@@ -856,8 +858,11 @@ class SourceTask(Task):
             self.finished = True
 
     def _last_part(self) -> Acknowledge:
-        position, watermark_ms = self.position, self.watermark_ms
-        return Acknowledge(self.name, 0, digest(position), position, position, watermark_ms=watermark_ms, finished=True)
+        position, watermark_ms, last_done = self.position, self.watermark_ms, self.last_done
+        image_digest = digest(position)
+        return Acknowledge(
+            self.name, last_done, image_digest, position, position, watermark_ms=watermark_ms, finished=True
+        )
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
         """Put a new source back to its cut: the driver goes on with the event at `position`, unless it has finished.

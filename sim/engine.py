@@ -75,7 +75,7 @@ class Engine:
         protocol_switches = scenario.protocol == "unaligned" and scenario.checkpoint.aligned_timeout_s > 0
         self.switch_ns = ns(scenario.checkpoint.aligned_timeout_s) if protocol_switches else None
         checkpoint, draw = scenario.checkpoint, self._randoms.sampler
-        self._sync = self._draw_each(checkpoint.sync_s, "sync")
+        self._sync = {task: draw(self._sync_law(task), task, "sync") for task in scenario.topology.tasks}
         self.faults = Faults(scenario, self._randoms)
         self._builder = Builder(scenario, self._randoms, make_aligner, self.faults.links)
         lands = self._randoms.stream("store", "in doubt")
@@ -95,6 +95,12 @@ class Engine:
         )
         self._take(self._builder.build(self))
         self.coordinator = self._new_coordinator(first_id=1)
+
+    def _sync_law(self, task: str) -> Law:
+        """A state of its own size takes a time of its own to copy."""
+        operator = self.scenario.topology.operator_of(task)
+        own = (self.scenario.sources.get(operator) or self.scenario.operators[operator]).sync_s
+        return self.scenario.checkpoint.sync_s if own is None else own
 
     def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
         """One stream for each task."""

@@ -123,6 +123,7 @@ SOURCE: dict[str, Reader] = {
     "events": whole(0),
     "catch_up_s": number(),
     "service_s": law,
+    "sync_s": law,
     "record_bytes": law,
     "keys": whole(1, 1_000_000),
     "key_skew": number(most=10.0),
@@ -134,6 +135,7 @@ OPERATOR: dict[str, Reader] = {
     "kind": one_of(*KINDS),
     "parallelism": whole(1, 1000),
     "service_s": law,
+    "sync_s": law,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
 SINK: dict[str, Reader] = {"guarantee": one_of("exactly_once", "at_least_once", "idempotent")}

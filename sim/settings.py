@@ -15,7 +15,7 @@ ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source operator. Rates and counts are of each subtask."""
+    """One source operator. Rates and counts are of each subtask; no `sync_s` of its own is the checkpoint's."""
 
     parallelism: int = 1
     rate_per_s: float = 100.0
@@ -25,6 +25,7 @@ class SourceSettings:
     events: int | None = None
     catch_up_s: float | None = None
     service_s: Law = ZERO
+    sync_s: Law | None = None
     record_bytes: Law = HUNDRED
     keys: int = 16
     key_skew: float = 0.0
@@ -35,11 +36,12 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """One operator that is not a source."""
+    """One operator that is not a source; no `sync_s` of its own is the checkpoint's."""
 
     kind: str = "map"
     parallelism: int = 1
     service_s: Law = ZERO
+    sync_s: Law | None = None
     inputs: str = "auto"
     guarantee: str = "exactly_once"
     parameters: tuple[tuple[str, float], ...] = ()

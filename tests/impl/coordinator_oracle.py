@@ -110,15 +110,15 @@ class Oracle:
     def acknowledge(self, task: str, n: int, now: int) -> None:
         if self.stage.get(n) != "open" or task in self.said[n]:
             self.lines.append(f"ignored {task} {n}")
-        else:
-            self.said[n][task] = False
+            return
+        self.said[n][task] = False
         self.look(now)
 
     def decline(self, task: str, n: int, reason: str, now: int) -> None:
         if self.stage.get(n) != "open":
             self.lines.append(f"ignored {task} {n}")
-        else:
-            self.give_up(n, reason)
+            return
+        self.give_up(n, reason)
         self.look(now)
 
     def finish(self, task: str, now: int) -> None:

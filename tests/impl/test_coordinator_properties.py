@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig, Decline, Reason
@@ -118,7 +118,17 @@ def tell(oracle: Oracle, run: Run, kind: str, task: str, n: int) -> Oracle:
     return oracle
 
 
+RETRY_IS_DUE = [
+    ("finished", "a", 0),
+    ("finished", "b", 0),
+    ("finished", "sink", 0),
+    ("failed", "a", 0),
+    ("ack", "a", 7),
+]
+
+
 @given(CONFIGS, MOVES)
+@example(CoordinatorConfig(interval_ns=7, timeout_ns=10), RETRY_IS_DUE)
 @settings(max_examples=400, deadline=None)
 def test_every_answer_is_the_oracles(config, moves):
     """If it fails, a checkpoint ends otherwise than the rules say (rules 2, 10, 11, 13 and 20)."""

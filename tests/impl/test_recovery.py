@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from impl import (
@@ -249,7 +251,8 @@ def test_a_finished_task_has_a_final_part_and_is_restored_finished():
     fields = (part.task, part.image, part.position, part.watermark_ms, part.ended, part.finished)
     again.recover(TaskRestore(*fields), 6)
     assert again.finished
-    assert (again.final_part(), again.final_part().image) == (part, part.image)
+    assert again.final_part() == replace(part, checkpoint_id=6)  # it stands for what comes after that
+    assert again.final_part().image == part.image
     assert (sent(again), told, again.can_take(0), again.abort(7, "expired", 0)) == ([], [], False, False)
 
 
@@ -272,9 +275,9 @@ def test_a_source_goes_on_where_it_was():
     again.end()
     over = SourceTask("a", None, [OutputExchange("forward", [0])])
     part = again.final_part()
-    assert part == Acknowledge("a", 0, digest(3), 3, watermark_ms=7, finished=True)
+    assert part == Acknowledge("a", 2, digest(3), 3, watermark_ms=7, finished=True)
     over.recover(TaskRestore("a", 3, 3, 7, finished=True), 4)
-    assert (over.final_part(), list(over.outbox)) == (part, [])
+    assert (over.final_part(), list(over.outbox)) == (replace(part, checkpoint_id=4), [])
 
 
 def test_an_input_that_ended_must_be_one():
