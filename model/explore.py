@@ -189,6 +189,7 @@ def explore(
     collect: bool = False,
     canonical: Callable[[S], S] | None = None,
     ample: Callable[[S, Sequence[M]], Sequence[M]] | None = None,
+    acyclic: bool = False,
     progress: Callable[[Counts], None] | None = None,
 ) -> Result[S, M]:
     """Visit every state that `system` can reach, and ask the properties.
@@ -209,6 +210,8 @@ def explore(
         a property asks (Clarke, Grumberg and Peled, "Model Checking", 10.3: C0, C1, C2). That nothing is put off for
         ever (C3) is seen to here: if these lead to no new state, all moves are made. Runs are then shortest among
         those that are left.
+    acyclic : bool
+        Whether no run comes back to a state, so that nothing can be put off for ever: C3 is left out.
     progress : callable, optional
         Told the counts about ten times a second.
 
@@ -232,7 +235,7 @@ def explore(
     >>> result.verdict, result.why, result.violations[0].moves
     ('broken', 'before three: it is 3', ('tick', 'tick', 'tick', 'tick'))
     """
-    exploration = _Exploration(system, properties, limits or Limits(), collect, canonical, ample, progress)
+    exploration = _Exploration(system, properties, limits or Limits(), collect, canonical, ample, acyclic, progress)
     try:
         ended = exploration.run()
     except KeyboardInterrupt:
@@ -251,6 +254,7 @@ class _Exploration(Generic[S, M]):
         collect: bool,
         canonical: Callable[[S], S] | None,
         ample: Callable[[S, Sequence[M]], Sequence[M]] | None,
+        acyclic: bool,
         progress: Callable[[Counts], None] | None,
     ) -> None:
         self.system = system
@@ -258,6 +262,7 @@ class _Exploration(Generic[S, M]):
         self.collect = collect
         self.canonical = canonical
         self.ample = ample
+        self.acyclic = acyclic
         self.progress = progress
         self.always = [(each.check, each) for each in properties if isinstance(each, Always)]
         self.at_rest = [each for each in properties if isinstance(each, AtRest)]
@@ -334,10 +339,12 @@ class _Exploration(Generic[S, M]):
         return True
 
     def _in_order(self, state: S, moves: Sequence[M]) -> tuple[Sequence[M], int]:
-        """The ample ones of `moves`, then the others; and how many are ample."""
+        """The ample ones of `moves`, then the others if they may be needed; and how many are ample."""
         if self.ample is None or len(moves) < 2:
             return moves, len(moves)
         first = self.ample(state, moves)
+        if self.acyclic:
+            return first, len(first)
         return (*first, *(move for move in moves if move not in first)), len(first)
 
     def _find(self, state: S, parent: int, choice: int) -> None:

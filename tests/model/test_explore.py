@@ -289,6 +289,17 @@ def test_a_reduction_puts_nothing_off_for_ever() -> None:
     assert state[1] == 3
 
 
+def test_what_cannot_be_put_off_for_ever_need_not_be_looked_after() -> None:
+    """A reduction would be undone wherever two of its runs meet, or be kept where it loses a violation."""
+    meeting = Graph({"a": "bc", "b": "d", "c": "de"})
+    for acyclic, states in ((False, 5), (True, 4)):
+        result = explore(meeting, ample=lambda state, moves: moves if state == "a" else moves[:1], acyclic=acyclic)
+        assert result.counts.states == states
+    round_again = Graph({"a": "ab"})
+    assert explore(round_again, [is_not("b")], ample=lambda state, moves: moves[:1]).verdict == "broken"
+    assert explore(round_again, [is_not("b")], ample=lambda state, moves: moves[:1], acyclic=True).verdict == "holds"
+
+
 def test_a_system_with_chance_is_told_so() -> None:
     """A run would be printed that never was."""
 
