@@ -305,6 +305,7 @@ class UnalignedCheckpointer(BarrierAligner):
         self._missing.discard(input_id)
         if not self._queues[input_id]:
             self.free.add(input_id)
+        self._park()
         return self._late()
 
     def _late(self) -> UnalignedAction:
