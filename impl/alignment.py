@@ -336,6 +336,8 @@ class BarrierAligner:
         blocked = self._blocked
         blocked.add(input_id)
         self.free.discard(input_id)
+        if input_id in self._ready:  # what it has still to release is behind this barrier, or overtaken by it
+            self._ready.remove(input_id)
         if len(blocked) < self._open:
             return _BLOCKED
         return self._all_in(now_ns)
@@ -488,17 +490,16 @@ class BarrierAligner:
         queue = self._queues[input_id]
         message = queue.popleft()
         self._bytes_left += self._size_of(message)
+        if queue:
+            self._ready.append(input_id)
+        elif type(message) is not EndOfInput:
+            self.free.add(input_id)
         if type(message) is Event:
             self.events_released += 1
             action: Action = _DRAIN
         else:
             self._controls -= 1
             action = self._step(input_id, message, now_ns)
-        if input_id not in self._blocked:
-            if queue:
-                self._ready.append(input_id)
-            elif type(message) is not EndOfInput:
-                self.free.add(input_id)
         return input_id, message, action
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:

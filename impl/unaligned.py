@@ -228,7 +228,6 @@ class UnalignedCheckpointer(BarrierAligner):
         "_missing",
         "_overtaken",
         "_record",
-        "_turn",
         "flag_mismatches",
         "inflight_bytes",
         "is_sink",
@@ -266,7 +265,6 @@ class UnalignedCheckpointer(BarrierAligner):
         self._missing: set[int] = set()
         self._record: dict[int, list[Event]] = {}
         self._overtaken: tuple[int, list[Event]] | None = None
-        self._turn = _NO_INPUT  # the input whose held message steps right now
         self._holding_limit = self._fast_limit
 
     @property
@@ -307,6 +305,7 @@ class UnalignedCheckpointer(BarrierAligner):
         self._missing.discard(input_id)
         if not self._queues[input_id]:
             self.free.add(input_id)
+        self._park()
         return self._late()
 
     def _late(self) -> UnalignedAction:
@@ -455,8 +454,6 @@ class UnalignedCheckpointer(BarrierAligner):
         self.was_threshold_triggered = switched
         self.unaligned_count += 1
         self.threshold_switches += switched
-        for input_id in self._blocked.intersection(self._ready):
-            self._ready.remove(input_id)  # its barrier overtook what it had to release
         self._missing = self.free.union(self._ready)
         self.free.clear()
         self._record = {input_id: [] for input_id in self._missing}
@@ -485,7 +482,6 @@ class UnalignedCheckpointer(BarrierAligner):
         self.recording = True
         self._missing = missing
         self._fast_limit = 0  # so that every event of an input that is not free comes by `_hold`
-        self._ready.extend(i for i in sorted(missing) if self._queues[i] and i not in self._ready)
         self._park()
         if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
             self._give_up(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
@@ -550,9 +546,6 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
         """As for the aligner; what comes from an input whose barrier is missing is recorded too."""
-        if not self._ready:
-            return None
-        self._turn = self._ready[0]
         step = super().drain_next(now_ns)
         if step is not None and self.recording:
             input_id, message, _ = step
@@ -560,10 +553,7 @@ class UnalignedCheckpointer(BarrierAligner):
                 self.free.discard(input_id)
                 if type(message) is Event and self._recorded(input_id, message):
                     step = input_id, message, _RECORDED
-                elif type(message) is Event and not self._queues[input_id]:
-                    self.free.add(input_id)  # given up
             self._park()
-        self._turn = _NO_INPUT
         return step
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
@@ -573,12 +563,7 @@ class UnalignedCheckpointer(BarrierAligner):
     def _end(self, checkpoint_id: int) -> None:
         """Nothing is recorded any more."""
         if self._missing:
-            for input_id in self._missing:
-                if input_id != self._turn and input_id not in self._ready:
-                    if self._queues[input_id]:
-                        self._ready.append(input_id)
-                    else:
-                        self.free.add(input_id)
+            self.free.update(input_id for input_id in self._missing if not self._queues[input_id])
             self._missing = set()
         self._asked = self._mismatched = False
         if self.is_unaligned:

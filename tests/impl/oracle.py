@@ -40,9 +40,9 @@ class Oracle:
         """One message of each in the line, in turn, until the line is empty."""
         while self.line:
             i = self.line.pop(0)
-            self.step(i, self.waiting[i].pop(0))
-            if i not in self.blocked and self.waiting[i] and i not in self.line:
-                self.line.append(i)
+            message = self.waiting[i].pop(0)
+            self.line += [i] * bool(self.waiting[i])
+            self.step(i, message)
 
     def step(self, i: int, message: StreamMessage) -> None:
         """The message takes effect."""
@@ -57,6 +57,7 @@ class Oracle:
                 self.finish(self.current)
             self.current = n
             self.blocked.add(i)
+            self.line = [each for each in self.line if each != i]
             self.lines.append(f"block {i} {n}")
             self.complete_if_all_in()
         elif kind is CancelBarrier:

@@ -193,6 +193,16 @@ def test_exactly_the_limit_is_allowed():
     assert port.of("decline") == ["1 buffer limit"]
 
 
+def test_an_input_is_back_in_line_before_what_it_lets_go():
+    """If it fails, an input that lets another go waits twice: for its turn, and for those that came after (rule 8)."""
+    machine, port = gate(3)
+    feed(machine, (0, barrier(1)), (0, barrier(2)), (0, event("a1")))
+    feed(machine, (1, barrier(1)), (1, cancel(2)), (1, event("b1")))
+    port.take()
+    feed(machine, (2, barrier(1)))
+    assert port.lines[-5:] == ["block 0 2", "cancel 2", "resume 2", "deliver 1 b1", "deliver 0 a1"]
+
+
 def test_end_of_a_blocked_input_waits_its_turn():
     """If it fails, an input ends ahead of its last events (rule 7)."""
     machine, port = gate()

@@ -453,6 +453,24 @@ def test_a_newer_barrier_that_was_held_waits_in_its_place():
     assert port.of("deliver") == ["0 a1", "0 watermark 1"]
 
 
+def test_what_waits_with_a_newer_cancel_keeps_its_order_when_a_barrier_overtakes_it():
+    """If it fails, an event goes ahead of a cancel marker that came before it (rules 1 and 17).
+
+    The marker's turn came, it had to wait, and it was put behind what stood behind it.
+    """
+    machine, port = unaligned_gate(3)
+    machine.offer(1, flagged(1), 0)
+    machine.offer(1, cancel(3), 0)
+    machine.offer(1, event("b1"), 0)
+    machine.offer(0, flagged(2), 0)
+    assert machine.offer_overtaking(1, flagged(2), (), 0)
+    machine.release_all(0)
+    assert port.of("deliver") == []
+    machine.offer(2, flagged(2), 0)
+    machine.release_all(0)
+    assert port.lines[-4:] == ["resume 2", "cancel 3", "resume 3", "deliver 1 b1"]
+
+
 def test_a_released_event_over_the_limit():
     """If it fails, the input on which the limit was passed is never read again (rule 18)."""
     gate, port = unaligned_gate(2, max_inflight_buffer_bytes=1)

@@ -1,0 +1,392 @@
+"""Whether a gate of `impl` does what its table says: effect for effect, and state for state.
+
+The table is what a protocol is, the machine how it is done (`model.tables`, `impl`). A step of the table's gate and the
+same call of the machine must give the same effects, and must leave the machine in the very state that the table's gate
+means: `captured` says which. So what agrees on every reachable gate of a scope agrees for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from impl.alignment import BarrierAligner, BarrierAlignerConfig
+from impl.errors import SnapshotFailedError
+from impl.gate import Gate as Implementation
+from impl.messages import UNALIGNED_FLAG, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.reasons import Reason
+from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from model.explore import Always
+from model.tables.gate import Gate, Rules
+from model.tables.happenings import (
+    NO_INPUT,
+    Abort,
+    Arrival,
+    Clock,
+    Effect,
+    Failed,
+    Forwarded,
+    Happening,
+    OutputPassed,
+    Overtaking,
+    Part,
+    Release,
+    Taken,
+    Triggered,
+)
+from model.tables.table import Table
+
+Effects = tuple[Effect, ...]
+END = EndOfInput()
+
+
+class Answer(NamedTuple):
+    """What comes of it, if an image is asked for.
+
+    Attributes
+    ----------
+    failure : Reason or None
+        Why it cannot be taken.
+    passed_bytes : int
+        What an unaligned barrier then passes on the way out.
+    """
+
+    failure: Reason | None = None
+    passed_bytes: int = 0
+
+
+class Move(NamedTuple):
+    """What happens at a gate, with the answer to what it may ask."""
+
+    happening: Happening
+    answer: Answer = Answer()
+
+    def __str__(self) -> str:
+        """As a line."""
+        return f"{self.happening}" if self.answer == Answer() else f"{self.happening} {self.answer}"
+
+
+def run(gate: Gate, move: Move) -> tuple[Gate, Effects]:
+    """The gate after a whole move: the happening, and the answers to what it asked."""
+    return finished(gate.step(move.happening), move.answer)
+
+
+def finished(step: tuple[Gate, Effects], answer: Answer) -> tuple[Gate, Effects]:
+    """A step, and the answers to what it asked."""
+    gate, effects = step
+    if gate.taking:
+        gate, more = gate.step(Taken() if answer.failure is None else Failed(answer.failure))
+        effects += more
+    if gate.taking:
+        if answer.passed_bytes:
+            gate, more = gate.step(OutputPassed(answer.passed_bytes))
+            effects += more
+        gate, more = gate.step(Forwarded())
+        effects += more
+    return gate, effects
+
+
+class Port:
+    """Writes down what a machine asks for, and gives the answers of a move."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.answer = Answer()
+        self.gate: Implementation | None = None
+
+    def _note(self, verb: str, input_id: int, subject: object) -> None:
+        self.effects.append(Effect(verb, input_id, subject))
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        self._note("deliver", input_id, message)
+
+    def end_input(self, input_id: int) -> None:
+        self._note("end", input_id, END)
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        self._note("snapshot", NO_INPUT, barrier)
+        if self.answer.failure is not None:
+            raise SnapshotFailedError("no image", self.answer.failure)
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        self._note("forward", NO_INPUT, barrier)
+        assert self.gate is not None
+        machine = self.gate.unaligned
+        if self.answer.passed_bytes and machine is not None and machine.is_unaligned:
+            self.gate.note_output(self.answer.passed_bytes)
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        assert self.gate is not None
+        machine = self.gate.unaligned
+        record: list[tuple[Event, ...]] = [()] * self.gate.aligner.config.num_inputs
+        if machine is None:
+            self._note("complete", NO_INPUT, Part(barrier, False, False, tuple(record)))
+            return
+        for data in machine.inflight_data():
+            record[data.input_id] = data.events
+        part = Part(barrier, machine.is_unaligned, machine.was_threshold_triggered, tuple(record))
+        self._note("complete", NO_INPUT, part)
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        self._note("decline", NO_INPUT, (checkpoint_id, reason))
+
+    def cancel(self, checkpoint_id: int) -> None:
+        self._note("cancel", NO_INPUT, checkpoint_id)
+
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        self._note("record", input_id, (checkpoint_id, message))
+
+    def hold(self, input_id: int, message: StreamMessage) -> None:
+        self._note("hold", input_id, message)
+
+    def block(self, input_id: int, checkpoint_id: int) -> None:
+        self._note("block", input_id, checkpoint_id)
+
+    def resume(self, checkpoint_id: int) -> None:
+        self._note("resume", NO_INPUT, checkpoint_id)
+
+    def ignore(self, input_id: int, message: StreamMessage) -> None:
+        self._note("ignore", input_id, message)
+
+
+def aligner_of(rules: Rules) -> BarrierAligner:
+    """The machine of `impl` with these rules."""
+    config = BarrierAlignerConfig(
+        rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
+    )
+    if rules.flag_matters:
+        return BarrierAligner(config, rules.size_of)
+    unaligned = UnalignedCheckpointConfig(
+        True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+    )
+    return UnalignedCheckpointer(config, unaligned, rules.size_of, is_sink=not rules.may_overtake)
+
+
+class Machine:
+    """A gate of `impl` that can be put into the state of a table's gate."""
+
+    def __init__(self, rules: Rules, make: Callable[[Rules], BarrierAligner] = aligner_of) -> None:
+        self.port = Port()
+        self.gate = self.port.gate = Implementation(make(rules), self.port)
+        self._captures: dict[Gate, Hashable] = {}
+
+    def difference(self, gate: Gate, move: Move) -> str | None:
+        """How the machine, in the state of `gate`, makes the move otherwise than the table; None if it does not."""
+        return self.difference_from(gate, move, *run(gate, move))
+
+    def difference_from(self, gate: Gate, move: Move, after: Gate, expected: Effects) -> str | None:
+        """The same, where the table's answer is known."""
+        self.gate.restore(self._captured(gate))
+        effects = self.made(move)
+        if effects != expected:
+            return f"{move}: the table says '{listed(expected)}', the machine '{listed(effects)}'"
+        found, meant = without_counters(self.gate.capture()), without_counters(self._captured(after))
+        if found != meant:
+            return f"{move}: the table leaves {meant}, the machine {found}"
+        return None
+
+    def _captured(self, gate: Gate) -> Hashable:
+        known = self._captures.get(gate)
+        if known is None:
+            known = self._captures[gate] = captured(gate)
+        return known
+
+    def made(self, move: Move) -> Effects:
+        """What the machine does."""
+        self.port.effects, self.port.answer = [], move.answer
+        gate, happening = self.gate, move.happening
+        took = True
+        match happening:
+            case Arrival(input_id, message, at_ns):
+                took = gate.offer(input_id, message, at_ns)
+            case Overtaking(input_id, barrier, ahead, at_ns):
+                took = gate.offer_overtaking(input_id, barrier, ahead, at_ns)
+            case Release(at_ns):
+                gate.release_next(at_ns)
+            case Abort(checkpoint_id):
+                gate.abort(checkpoint_id, Reason.EXPIRED, 0)
+            case Triggered(checkpoint_id, at_ns):
+                gate.note_trigger(checkpoint_id, at_ns)
+            case Clock(at_ns):
+                gate.on_time(at_ns)
+            case OutputPassed(size_bytes):
+                gate.note_output(size_bytes)
+            case _:
+                raise ValueError(f"{happening}: only the answer to an effect; allowed: what a driver begins")
+        if not took:
+            assert isinstance(happening, Arrival | Overtaking)
+            self.port.effects.insert(0, Effect("refuse", happening.input_id, happening.message))
+        return tuple(self.port.effects)
+
+    def misstatement(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
+        """What the machine, in the state of `gate`, answers otherwise when it is asked something; None if nothing.
+
+        Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
+        """
+        machine = self.gate
+        machine.restore(self._captured(gate))
+        asked: list[tuple[str, object, object]] = [
+            ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
+            ("has_released", bool(gate.line), machine.has_released),
+        ]
+        for i in range(gate.rules.num_inputs):
+            asked.append((f"can_take({i})", gate.can_take(i), machine.can_take(i)))
+            asked.append((f"is_blocked({i})", gate.is_blocked(i), machine.is_blocked(i)))
+        for about in barriers:
+            asked.append((f"wants_overtaking{about}", gate.wants_overtaking(*about), machine.wants_overtaking(*about)))
+        for what, meant, found in asked:
+            if meant != found:
+                return f"{what}: the table says {meant}, the machine {found}"
+        return None
+
+
+def listed(effects: Effects) -> str:
+    """Effects in a line."""
+    return "; ".join(map(str, effects)) or "nothing"
+
+
+# The state of a machine that a table's gate means.
+
+
+def captured(gate: Gate) -> Hashable:
+    """What `impl.gate.Gate.capture` gives in this state, its counters at 0."""
+    rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
+    missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
+    waiting = tuple(filter(gate.is_waiting, inputs))
+    takes = tuple(filter(gate.is_open, inputs))
+    free = tuple(i for i in takes if not gate.held[i] and i not in waiting and i not in missing)
+    asked = pending is not None and gate.aligning and pending.is_unaligned and not rules.flag_matters
+    barrier = plain(pending) if asked and pending is not None else pending
+    aligner = (
+        barrier,
+        gate.last_done,
+        False,
+        (),
+        gate.held,
+        free,
+        waiting,
+        gate.line,
+        takes,
+        rules.num_inputs - len(gate.ended),
+        gate.first_ns,
+        gate.triggers,
+        (0, 0, 0),
+    )
+    blocking = pending.checkpoint_id if pending is not None and gate.aligning else 0
+    if rules.flag_matters:
+        return blocking, aligner
+    record = tuple((i, events) for i, events in enumerate(gate.record) if events or i in missing)
+    part = (gate.recording, gate.unaligned, gate.switched, asked, False, missing, record, gate.in_flight_bytes)
+    return blocking, (aligner, *part, (0, 0, 0, 0))
+
+
+def plain(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    """The barrier without the flag."""
+    return CheckpointBarrier(barrier.checkpoint_id, barrier.epoch, barrier.flags & ~UNALIGNED_FLAG)
+
+
+def without_counters(capture: Hashable) -> Hashable:
+    """A capture of a gate without what only counts, and what nobody looks at before it is written again."""
+    assert isinstance(capture, tuple)
+    blocking, whole = capture
+    if not isinstance(whole[0], tuple):
+        return blocking, aligner_without_counters(whole)
+    aligner, recording, unaligned, switched, asked, _, missing, record, in_flight_bytes, _ = whole
+    kept = tuple((i, events) for i, events in record if events)
+    part = (recording, unaligned, switched, asked, missing, kept, in_flight_bytes)
+    return blocking, (aligner_without_counters(aligner), *part)
+
+
+def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
+    """The same of an aligner's."""
+    *state, first_ns, triggers, _ = whole
+    return (*state, first_ns if whole[0] is not None else 0, triggers)
+
+
+# Every reachable gate.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Instead of a gate: where machine and table part."""
+
+    text: str
+
+
+Point = Gate | Difference
+
+
+class Refinement:
+    """A table's gate and a machine that keeps step, as a system to explore.
+
+    Parameters
+    ----------
+    table : Table
+    rules : Rules
+    happenings : sequence of Happening
+        What may happen, over and over: an input that has ended takes no more of it.
+    answers : sequence of Answer
+        To each snapshot, any of these.
+    make : callable, optional
+        Makes the machine.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        rules: Rules,
+        happenings: Sequence[Happening],
+        answers: Sequence[Answer] = (Answer(),),
+        make: Callable[[Rules], BarrierAligner] = aligner_of,
+    ) -> None:
+        self.table = table
+        self.rules = rules
+        self.happenings = tuple(happenings)
+        self.answers = tuple(answers)
+        self.machine = Machine(rules, make)
+        self._barriers = [
+            (each.input_id, each.message, each.at_ns)
+            for each in self.happenings
+            if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
+        ]
+        self._point: Point | None = None  # the last one whose moves were asked for,
+        self._first_steps: dict[Happening, tuple[Gate, Effects]] = {}  # and what the table made of each happening there
+
+    def start(self) -> Point:
+        """Nothing has happened."""
+        return Gate.new(self.table, self.rules)
+
+    def moves(self, point: Point) -> list[Move]:
+        """All that may happen, with each answer to a snapshot that it asks for."""
+        if isinstance(point, Difference):
+            return []
+        moves = []
+        for happening in self.happenings:
+            if isinstance(happening, Arrival | Overtaking) and not point.is_open(happening.input_id):
+                continue
+            self._first_steps[happening] = after, _ = point.step(happening)
+            moves += [Move(happening, answer) for answer in self.answers] if after.taking else [Move(happening)]
+        self._point = point
+        return moves
+
+    def after(self, point: Point, move: Move) -> Point:
+        """The table's next gate, if the machine does the same."""
+        assert isinstance(point, Gate)
+        first_step = self._first_steps[move.happening] if point is self._point else point.step(move.happening)
+        after, effects = finished(first_step, move.answer)
+        difference = self.machine.difference_from(point, move, after, effects)
+        return after if difference is None else Difference(difference)
+
+    @property
+    def properties(self) -> tuple[Always[Point], ...]:
+        """That the machine does what the table says, and answers what the table's gate answers."""
+        return Always("refinement", refines), Always("answers", self._misstatement)
+
+    def _misstatement(self, point: Point) -> str | None:
+        return None if isinstance(point, Difference) else self.machine.misstatement(point, self._barriers)
+
+
+def refines(point: Point) -> str | None:
+    """Where machine and table part."""
+    return point.text if isinstance(point, Difference) else None

@@ -1,0 +1,84 @@
+"""What exploring costs, beside a bare loop over the same states in the same run.
+
+    python -m tests.bench.bench_explore [--repeats N] [--tokens N] [--capacity N]
+
+The system is the ring of `tests.model.ring`; the bare loop keeps a set of tuples and two lists, asks the invariant,
+and can name no run. Processor time; the least of interleaved repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from time import process_time
+
+from model.explore import explore
+from tests.model.ring import Ring
+
+TARGET_PER_S = 100_000  # states per second of processor time, in CPython
+MOST_FLOORS = 1.5
+
+
+def bare(ring: Ring) -> int:
+    """The floor: breadth first, and nothing besides. How many states there are."""
+    moves, after, fault = ring.moves, ring.after, ring.all_tokens
+    level = [ring.start()]
+    seen = set(level)
+    while level:
+        following = []
+        for state in level:
+            for move in moves(state):
+                reached = after(state, move)
+                if reached not in seen:
+                    seen.add(reached)
+                    following.append(reached)
+                    if fault(reached) is not None:
+                        raise AssertionError(reached)
+        level = following
+    return len(seen)
+
+
+def explored(ring: Ring) -> int:
+    """The same, by the explorer."""
+    result = explore(ring, [ring.invariant])
+    assert result.verdict == "holds"
+    return result.counts.states
+
+
+def measure(repeats: int, tokens: int, capacity: int) -> tuple[int, float, float]:
+    """How many states there are, and the seconds of the bare loop and of the explorer."""
+    floors, spent, states = [], [], 0
+    for _ in range(repeats):
+        for work, times in ((bare, floors), (explored, spent)):
+            gc.collect()
+            ring = Ring(tokens, capacity)
+            begin = process_time()
+            states = work(ring)
+            times.append(process_time() - begin)
+    return states, min(floors), min(spent)
+
+
+def lines(states: int, floor_s: float, spent_s: float) -> list[str]:
+    """The table."""
+    fast = "ok" if states / spent_s >= TARGET_PER_S else "MISSED"
+    near = "ok" if spent_s <= MOST_FLOORS * floor_s else "MISSED"
+    targets = f">= {TARGET_PER_S:,}/s {fast}  {spent_s / floor_s:.2f}x <= {MOST_FLOORS}x {near}"
+    return [
+        f"{'floor: bare loop':<20} {floor_s:7.2f} s {states / floor_s:10,.0f} states/s",
+        f"{'explore':<20} {spent_s:7.2f} s {states / spent_s:10,.0f} states/s  {targets}",
+    ]
+
+
+def main() -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="interleaved repeats (default: 3)")
+    parser.add_argument("--tokens", type=int, default=2, metavar="N", help="of each process (default: 2)")
+    parser.add_argument("--capacity", type=int, default=3, metavar="N", help="of each channel (default: 3)")
+    asked = parser.parse_args()
+    print("\n".join(lines(*measure(asked.repeats, asked.tokens, asked.capacity))))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
