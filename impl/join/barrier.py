@@ -397,6 +397,10 @@ class JoinBarrier:
             return _READY
         return self._weigh(out, now_ns)
 
+    def is_possible(self, out: int) -> bool:
+        """Whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
+        return all(each.first_output <= out <= each.most_output for each in self._inputs)
+
     def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
         """The streams that `out` waits for."""
         return self._streams(out, now_ns, stale=False)

@@ -13,6 +13,7 @@ from impl.join.merge_map import (
     SequenceMergeMapAnnounce,
     TimestampMergeMapAnnounce,
     TimestampSource,
+    check_range,
 )
 
 
@@ -65,18 +66,14 @@ class LatestValueJoinBarrier(JoinBarrier):
 
     def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
         """A frame descriptor of a stream has come; counts where the newest frame is the one of the highest number."""
-        return self._observe(self._by_number.get(stream_id), epoch, seq, seq, now_ns)
+        return self._observe(self._by_number.get(stream_id), epoch, seq, now_ns)
 
     def observe_time(
         self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
     ) -> Observed:
         """A timestamp of a stream has come; counts where the newest frame is the one of the latest timestamp."""
         by = self._by_frame if source is TimestampSource.FRAME_DESCRIPTOR else self._by_slot
-        each = by.get(stream_id)
-        if timestamp_ns is None:
-            return Observed.NOT_AN_INPUT if each is None else Observed.NULL
-        # Of frames of the same time the last one is the newest.
-        return self._observe(each, epoch, timestamp_ns, timestamp_ns + 1, now_ns)
+        return self._observe(by.get(stream_id), epoch, timestamp_ns, now_ns)
 
     def fail(self, stream_id: int, out: int) -> None:
         """The newest frame of a stream could not be read: it is absent for this tick, and no other (section 9.1)."""
@@ -93,18 +90,19 @@ class LatestValueJoinBarrier(JoinBarrier):
             return Readiness.READY
         return self._weigh(out, now_ns)
 
-    def _observe(self, each: JoinInput | None, epoch: int, value: int, behind: int, now_ns: int) -> Observed:
+    def _observe(self, each: JoinInput | None, epoch: int, value: int | None, now_ns: int) -> Observed:
+        """Of frames with the same time the last one is the newest; a number comes once."""
         if each is None:
             return Observed.NOT_AN_INPUT
-        if epoch != each.epoch or not each.observed < behind or value >= NULL_U64:
-            if type(value) is not int or not 0 <= value <= MAX_U64:
-                raise LimitError("a sequence number or timestamp", value, f"0 to {MAX_U64}")
-            if value == NULL_U64:
-                return Observed.NULL
-            if epoch == each.epoch:
-                return Observed.BEHIND
-            if not self._enter_epoch(each.stream_id, epoch):
+        if value is None or epoch != each.epoch or not each.observed < value + self.by_timestamp or value >= NULL_U64:
+            if value is not None:
+                check_range("a sequence number or timestamp", value, 0, MAX_U64)
+            if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
                 return Observed.OLDER_EPOCH
+            if value is None or value == NULL_U64:
+                return Observed.NULL
+            if value + self.by_timestamp <= each.observed:
+                return Observed.BEHIND
         each.observed = each.reached = value
         each.fresh_ns = now_ns
         return Observed.TAKEN

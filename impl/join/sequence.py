@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from impl.errors import LimitError
 from impl.join.barrier import UNOBSERVED, JoinBarrier, JoinInput, Observed, Read
-from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, SequenceMergeMapAnnounce
+from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, SequenceMergeMapAnnounce, check_range
 
 _TAKEN = Observed.TAKEN
 
@@ -82,14 +81,13 @@ class SequenceJoinBarrier(JoinBarrier):
         return max(0, max(floors) if need_all else min(floors)) if floors else 0
 
     def _observe_unusual(self, each: JoinInput, epoch: int, seq: int, now_ns: int) -> Observed:
-        if type(seq) is not int or not 0 <= seq <= MAX_U64:
-            raise LimitError("seq", seq, f"0 to {MAX_U64}")
+        check_range("seq", seq, 0, MAX_U64)
+        if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+            return Observed.OLDER_EPOCH
         if seq == NULL_U64:
             return Observed.NULL
-        if epoch == each.epoch:
+        if seq <= each.observed:
             return Observed.BEHIND
-        if not self._enter_epoch(each.stream_id, epoch):
-            return Observed.OLDER_EPOCH
         return self.observe(each.stream_id, epoch, seq, now_ns)
 
     def _is_of_mine(self, kind: type[MergeMap]) -> bool:

@@ -7,8 +7,9 @@ The document leaves three things to the stage, and they decide what comes out. H
   and the next one tries again (section 9.1). (Defects J-02, J-21.)
 * *What becomes of an output time while another one waits.* `Pending` (defects J-09, J-24).
 * *Where a sequence join begins and where it goes on.* At the first output that can ever be ready: one that counts from
-  0 with an offset of -2 would wait for output 0 for ever. After an overrun, at the first output of which no slot is
-  overwritten for sure: one by one it might never catch up (defect J-21).
+  0 with an offset of -2 would wait for output 0 for ever; so would a queue behind an output time that is less than a
+  window. After an overrun, at the first output of which no slot is overwritten for sure: one by one it might never
+  catch up (defect J-21).
 
 The driver feeds what comes, asks `poll`, reads what an `Attempt` names, each once, and hands the result to `finish`.
 """
@@ -104,6 +105,7 @@ class SkipReason(Enum):
     HELD = "held"
     OVERFLOW = "overflow"
     PASSED = "passed"
+    IMPOSSIBLE = "impossible"
     NEXT_TICK = "next tick"
     MAP_CHANGED = "map changed"
 
@@ -212,9 +214,10 @@ class JoinStage:
         if out is None:
             return None
         answer = self.barrier.ready(out, now_ns)
-        if answer is Readiness.PASSED:
-            self._wanted.popleft()
-            return Skipped(out, out, SkipReason.PASSED)
+        if self._wanted and answer is Readiness.PASSED:
+            return Skipped(self._wanted.popleft(), out, SkipReason.PASSED)
+        if self._wanted and answer is Readiness.WAITING and not self.barrier.is_possible(out):
+            return Skipped(self._wanted.popleft(), out, SkipReason.IMPOSSIBLE)
         if not answer.may_attempt:
             return answer
         if self._wanted:

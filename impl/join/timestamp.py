@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from impl.errors import LimitError
 from impl.join.barrier import NEVER, UNOBSERVED, JoinBarrier, JoinInput, LatenessScope, Observed, Read
-from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, TimestampMergeMapAnnounce, TimestampSource
+from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, TimestampMergeMapAnnounce, TimestampSource, check_range
 
 _TAKEN = Observed.TAKEN
 _FRAME = TimestampSource.FRAME_DESCRIPTOR
@@ -52,9 +51,7 @@ class TimestampJoinBarrier(JoinBarrier):
         each = (self._by_frame if source is _FRAME else self._by_slot).get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT
-        if timestamp_ns is None:
-            return Observed.NULL
-        if epoch != each.epoch or not each.observed <= timestamp_ns < NULL_U64:
+        if timestamp_ns is None or epoch != each.epoch or not each.observed <= timestamp_ns < NULL_U64:
             return self._observe_unusual(each, epoch, timestamp_ns, now_ns)
         each.observed = timestamp_ns
         each.fresh_ns = now_ns
@@ -80,16 +77,16 @@ class TimestampJoinBarrier(JoinBarrier):
             each.reached = min(each.observed, timestamp_ns)
         return _TAKEN
 
-    def _observe_unusual(self, each: JoinInput, epoch: int, timestamp_ns: int, now_ns: int) -> Observed:
-        if type(timestamp_ns) is not int or not 0 <= timestamp_ns <= MAX_U64:
-            raise LimitError("timestamp_ns", timestamp_ns, f"0 to {MAX_U64}, or None")
-        if timestamp_ns == NULL_U64:
+    def _observe_unusual(self, each: JoinInput, epoch: int, timestamp_ns: int | None, now_ns: int) -> Observed:
+        if timestamp_ns is not None:
+            check_range("timestamp_ns", timestamp_ns, 0, MAX_U64)
+        if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+            return Observed.OLDER_EPOCH
+        if timestamp_ns is None or timestamp_ns == NULL_U64:
             return Observed.NULL
-        if epoch == each.epoch:
+        if timestamp_ns < each.observed:
             each.observed, each.reached = NEVER, UNOBSERVED
             return Observed.REJECTED
-        if not self._enter_epoch(each.stream_id, epoch):
-            return Observed.OLDER_EPOCH
         assert each.source is not None
         return self.observe_time(each.stream_id, epoch, each.source, timestamp_ns, now_ns)
 
