@@ -57,8 +57,9 @@ class StageConfig:
     ----------
     on_failure : OnFailure
         Not asked with the latest value, of which the document says what a failure is.
-    pending : Pending
-        Not asked with sequences, which follow one another.
+    pending : Pending or None
+        None is QUEUE, and REPLACE with the latest value, where a tick that is not ready is retried by the next one
+        (section 9.1). Not asked with sequences, which follow one another.
     most_pending : int
         So many output times wait at most; one more, and the oldest is skipped.
     slots : tuple of (int, int)
@@ -71,7 +72,7 @@ class StageConfig:
     """
 
     on_failure: OnFailure = OnFailure.SKIP
-    pending: Pending = Pending.QUEUE
+    pending: Pending | None = None
     most_pending: int = 1024
     slots: tuple[tuple[int, int], ...] = ()
 
@@ -151,7 +152,7 @@ class JoinStage:
     True
     """
 
-    __slots__ = ("_epoch", "_map", "_next", "_observe", "_slots", "_wanted", "attempt", "barrier", "config")
+    __slots__ = ("_epoch", "_map", "_next", "_observe", "_pending", "_slots", "_wanted", "attempt", "barrier", "config")
 
     def __init__(self, barrier: JoinBarrier, config: StageConfig | None = None) -> None:
         self.barrier = barrier
@@ -162,6 +163,8 @@ class JoinStage:
         self._wanted: deque[int] = deque()
         self._next = 0
         self._epoch: int | None = None  # in which `_next` counts
+        by_default = Pending.REPLACE if isinstance(barrier, LatestValueJoinBarrier) else Pending.QUEUE
+        self._pending = self.config.pending or by_default
         self._observe = self._observer()
 
     # What comes.
@@ -180,7 +183,7 @@ class JoinStage:
 
     def offer(self, out: int) -> tuple[Skipped, ...]:
         """An output time or tick is wanted; what that skips. Sequence joins are not offered anything: they count."""
-        wanted, pending = self._wanted, self.config.pending
+        wanted, pending = self._wanted, self._pending
         if wanted and pending is Pending.HOLD:
             return (Skipped(out, out, SkipReason.HELD),)
         gone: list[Skipped] = []

@@ -138,7 +138,7 @@ def test_an_epoch_fits_its_eight_bytes(epoch: Any) -> None:
     ],
 )
 def test_a_map_that_says_nothing_is_none(make: Any, words: str) -> None:
-    """An empty map would be always ready, one of itself never, a window that may be empty ready all the same (rule 28)."""
+    """An empty map would always be ready, one of itself never, an empty window ready all the same (rule 28)."""
     with pytest.raises(MergeMapError) as raised:
         make()
     assert words in str(raised.value)
