@@ -198,7 +198,7 @@ class StreamIdError(ContractError):
     """A stream id that no stream has."""
 
     def __init__(self, name: str, stream_id: object) -> None:
-        super().__init__(f"{name} {stream_id!r}", f"1 to {2**32 - 2}", "give the id under which the stream is published")
+        super().__init__(f"{name} {stream_id!r}", f"1 to {2**32 - 2}", "give the id that the stream is published by")
 
 
 class OutputOrderError(ContractError):

@@ -67,18 +67,27 @@ class SequenceJoinBarrier(JoinBarrier):
             each.reached = min(each.observed, seq)
         return _TAKEN
 
-    def earliest(self, slots: Mapping[int, int], need_all: bool = True) -> int:
-        """The first output of which no required slot is overwritten for sure, where a stream has so many slots.
+    def after_overrun(self, slots: Mapping[int, int], need_all: bool = True, margin: int = 0) -> int:
+        """Where a stage goes on that was overrun: `margin` outputs above the first that may have all its slots.
 
-        An attempt below it fails whatever is done, so a stage that was overrun goes on there (defect J-21). Where an
-        output may go without some inputs (`need_all` is False), one slot that may be there is enough.
+        An attempt below that one fails whatever is done (defect J-21). But its slot is the next to be overwritten, so
+        a stage that is steadily too slow needs a margin. It is never beyond what is ready, nor below 0.
+
+        Parameters
+        ----------
+        slots : mapping of int to int
+            Stream and number of its slots, for those that are known.
+        need_all : bool
+            Whether an output needs every input, or one is enough.
+        margin : int
         """
-        floors = [
-            each.observed - slots[each.stream_id] + 1 - each.aim
-            for each in self._inputs
-            if each.observed != UNOBSERVED and each.stream_id in slots
-        ]
-        return max(0, max(floors) if need_all else min(floors)) if floors else 0
+        known = [each for each in self._inputs if each.observed != UNOBSERVED and each.stream_id in slots]
+        if not known:
+            return 0
+        most = max if need_all else min
+        floor = most(each.observed - slots[each.stream_id] + 1 - each.aim for each in known)
+        newest = (min if need_all else max)(each.observed - each.aim for each in known)
+        return max(0, min(floor + margin, newest))
 
     def _observe_unusual(self, each: JoinInput, epoch: int, seq: int, now_ns: int) -> Observed:
         check_range("seq", seq, 0, MAX_U64)

@@ -8,8 +8,8 @@ The document leaves three things to the stage, and they decide what comes out. H
 * *What becomes of an output time while another one waits.* `Pending` (defects J-09, J-24).
 * *Where a sequence join begins and where it goes on.* At the first output that can ever be ready: one that counts from
   0 with an offset of -2 would wait for output 0 for ever; so would a queue behind an output time that is less than a
-  window. After an overrun, at the first output of which no slot is overwritten for sure: one by one it might never
-  catch up (defect J-21).
+  window. After an overrun, at the first output of which no slot is overwritten for sure, and with each overrun in a
+  row further above it: one by one it might never catch up (defect J-21).
 
 The driver feeds what comes, asks `poll`, reads what an `Attempt` names, each once, and hands the result to `finish`.
 """
@@ -152,7 +152,19 @@ class JoinStage:
     True
     """
 
-    __slots__ = ("_epoch", "_map", "_next", "_observe", "_pending", "_slots", "_wanted", "attempt", "barrier", "config")
+    __slots__ = (
+        "_epoch",
+        "_map",
+        "_margin",
+        "_next",
+        "_observe",
+        "_pending",
+        "_slots",
+        "_wanted",
+        "attempt",
+        "barrier",
+        "config",
+    )
 
     def __init__(self, barrier: JoinBarrier, config: StageConfig | None = None) -> None:
         self.barrier = barrier
@@ -162,6 +174,7 @@ class JoinStage:
         self._slots = dict(self.config.slots)
         self._wanted: deque[int] = deque()
         self._next = 0
+        self._margin = 0  # how far above the oldest slots to go on; doubled by each overrun in a row
         self._epoch: int | None = None  # in which `_next` counts
         by_default = Pending.REPLACE if isinstance(barrier, LatestValueJoinBarrier) else Pending.QUEUE
         self._pending = self.config.pending or by_default
@@ -261,6 +274,7 @@ class JoinStage:
                 frames.append(what)
         if not misses or (frames and self._goes_without):
             self.barrier.accept(out)
+            self._margin = 0
             missed = tuple(stream for stream, _ in misses)
             return Joined(out, tuple(frames), tuple(dict.fromkeys((*attempt.absent, *missed))))
         return self._skip(out, tuple(misses))
@@ -272,11 +286,12 @@ class JoinStage:
 
     def capture(self) -> Hashable:
         """All that `restore` needs, but the configuration."""
-        return self.barrier.capture(), self.attempt, self._map, tuple(self._wanted), self._next, self._epoch
+        wanted = tuple(self._wanted)
+        return self.barrier.capture(), self.attempt, self._map, wanted, self._next, self._margin, self._epoch
 
     def restore(self, value: Hashable) -> None:
         """Be as the stage was that gave `value`."""
-        barrier, self.attempt, self._map, wanted, self._next, self._epoch = value  # type: ignore[misc]
+        barrier, self.attempt, self._map, wanted, self._next, self._margin, self._epoch = value  # type: ignore[misc]
         self.barrier.restore(barrier)  # type: ignore[has-type]
         self._wanted = deque(wanted)  # type: ignore[has-type]
 
@@ -294,7 +309,10 @@ class JoinStage:
             return Skipped(out, out, SkipReason.NEXT_TICK, misses)
         last = out
         if isinstance(barrier, SequenceJoinBarrier):
-            last = max(out, barrier.earliest(self._slots, self.config.on_failure is OnFailure.SKIP) - 1)
+            overrun = any(miss is Miss.OVERWRITTEN for _, miss in misses)
+            goes_on = barrier.after_overrun(self._slots, self.config.on_failure is OnFailure.SKIP, self._margin)
+            last = max(out, goes_on - 1)
+            self._margin = max(1, 2 * self._margin) if overrun else 0
         barrier.accept(last)
         return Skipped(out, last, SkipReason.FAILED, misses)
 
