@@ -63,7 +63,10 @@ class _Judge:
         self.again_at: dict[int, set[int]] = {}  # of the latest value: streams that failed, by tick
 
     def stream(self, number: int) -> _Stream:
-        return self.streams.setdefault(number, _Stream())
+        found = self.streams.get(number)
+        if found is None:
+            found = self.streams[number] = _Stream()
+        return found
 
     # What is told.
 

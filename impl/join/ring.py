@@ -86,6 +86,11 @@ class SlotRing:
         self.begin(frame)
         self.commit(frame)
 
+    def holds(self, frame: Frame) -> bool:
+        """Whether `frame` lies whole in its slot: its header can be read."""
+        place = frame.seq % self.slots
+        return self._frames[place] is frame and self._counters[place] % 2 == 0
+
     def open(self, read: Read) -> Opened | Miss:
         """Look for the newest frame that `read` asks for: newest first, at each slot once."""
         return self._open_number(read) if read.source is None else self._open_time(read)
