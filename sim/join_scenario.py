@@ -109,6 +109,7 @@ class JoinScenario:
     title: str
     until_s: float
     warmup_s: float
+    cooldown_s: float
     seed: int
     join: JoinSettings
     inputs: Mapping[str, InputSettings]
@@ -167,6 +168,7 @@ TOP: dict[str, Reader] = {
     "title": text,
     "until_s": number(TICK_S),
     "warmup_s": number(),
+    "cooldown_s": number(),
     "seed": whole(0),
 }
 TABLES = ("parameters", "join", "input")
@@ -234,6 +236,7 @@ class JoinBuilder(Builder):
             title=top.get("title", self.file),
             until_s=top.get("until_s", 10.0),
             warmup_s=top.get("warmup_s", 0.0),
+            cooldown_s=top.get("cooldown_s", 0.0),
             seed=top.get("seed", 1),
             join=join,
             inputs=inputs,
@@ -247,6 +250,8 @@ class JoinBuilder(Builder):
     def _check_join(self, scenario: JoinScenario) -> None:
         """What no single key can show."""
         join, inputs = scenario.join, scenario.inputs
+        if scenario.warmup_s + scenario.cooldown_s >= scenario.until_s:
+            self.fail("", f"measures nothing: warmup_s and cooldown_s leave nothing of until_s = {scenario.until_s:g}")
         if not inputs:
             self.fail("", "has no table [input.NAME]; give each stream one")
         if join.barrier == "sequence":

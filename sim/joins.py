@@ -290,23 +290,36 @@ class Control:
 
 
 class Measures:
-    """What is measured of each output after the warm-up."""
+    """What is measured of each output that is wanted after the warm-up and before the cool-down.
+
+    A sequence is wanted when the first of its frames is here; one that is skipped, when it is skipped.
+    """
 
     def __init__(self, engine: JoinEngine) -> None:
-        self.engine = engine
-        self.warmup_ns = ns(engine.scenario.warmup_s)
+        scenario = engine.scenario
+        self.from_ns = ns(scenario.warmup_s)
+        self.to_ns = ns(scenario.until_s - scenario.cooldown_s)
         self.wanted_count = 0
         self.waits_ns: list[int] = []
         self.ages_ns: list[int] = []
         self.skews_ns: list[int] = []
         self.complete = 0
         self.outputs = 0
-        self._wanted_ns: dict[int, int] = {}
+        self.wanted_ns: dict[int, int] = {}
         self._arrived_ns: dict[tuple[int, int, int], int] = {}
         self._shift_ns = {
-            number: ns(engine.scenario.inputs[name].offset_s or 0.0) for name, number in engine.scenario.streams.items()
+            number: ns(scenario.inputs[name].offset_s or 0.0) for name, number in scenario.streams.items()
         }
         self._by_sequence = isinstance(engine.world.stage.barrier, SequenceJoinBarrier)
+
+    @property
+    def seconds(self) -> float:
+        """How long it is measured, in seconds."""
+        return (self.to_ns - self.from_ns) / NS_PER_S
+
+    def counts(self, at_ns: int) -> bool:
+        """Whether what is wanted then counts."""
+        return self.from_ns <= at_ns <= self.to_ns
 
     def arrived(self, frame: Frame, now_ns: int) -> None:
         """A frame is here."""
@@ -315,18 +328,17 @@ class Measures:
 
     def wanted(self, out: int, now_ns: int) -> None:
         """An output is wanted."""
-        if now_ns >= self.warmup_ns:
-            self.wanted_count += 1
-        self._wanted_ns[out] = now_ns
+        self.wanted_count += self.counts(now_ns)
+        self.wanted_ns[out] = now_ns
 
     def joined(self, outcome: Joined, now_ns: int) -> None:
-        """An output came out; it waited since it was wanted, or since the first of its frames if it is a sequence."""
+        """An output came out."""
         frames = outcome.frames
         if self._by_sequence:
             since_ns = min(self._arrived_ns.pop((f.stream_id, f.epoch, f.seq), now_ns) for f in frames)
         else:
-            since_ns = self._wanted_ns.pop(outcome.out, now_ns)
-        if now_ns < self.warmup_ns:
+            since_ns = self.wanted_ns[outcome.out]
+        if not self.counts(since_ns):
             return
         captured = [frame.slot_ns for frame in frames if frame.slot_ns is not None]
         aligned = [f.slot_ns - self._shift_ns[f.stream_id] for f in frames if f.slot_ns is not None]
@@ -367,7 +379,7 @@ class JoinResult:
 
     def run_row(self) -> dict[str, Any]:
         """One row for the whole run, as runs of jobs have."""
-        seconds = self.scenario.until_s - self.scenario.warmup_s
+        measures = self._engine.measures
         return {
             "scenario": self.scenario.name,
             "seed": self.seed,
@@ -376,8 +388,8 @@ class JoinResult:
             "checkpoints_completed": 0,
             "checkpoints_failed": 0,
             "events_in": self._engine.published,
-            "events_out": self._engine.measures.outputs,
-            "throughput_per_s": self._engine.measures.outputs / seconds if seconds > 0 else 0.0,
+            "events_out": measures.outputs,
+            "throughput_per_s": measures.outputs / measures.seconds,
             "sim_duration_s": self.scenario.until_s,
             "journal_digest": self.digest,
             "journal_entries": len(self.entries),
@@ -396,7 +408,6 @@ class JoinResult:
         measures, join = self._engine.measures, self.scenario.join
         skipped = sum(self.skip_counts().values())
         wanted = measures.outputs + skipped if join.barrier == "sequence" else measures.wanted_count
-        seconds = self.scenario.until_s - self.scenario.warmup_s
         return [
             {
                 "barrier": join.barrier,
@@ -406,7 +417,7 @@ class JoinResult:
                 "complete": measures.complete,
                 "degraded": measures.outputs - measures.complete,
                 "skipped": skipped,
-                "output_rate_per_s": measures.outputs / seconds if seconds > 0 else 0.0,
+                "output_rate_per_s": measures.outputs / measures.seconds,
                 "complete_share": measures.complete / wanted if wanted else 0.0,
                 **_spread("wait", measures.waits_ns),
                 **_spread("age", measures.ages_ns),
@@ -419,15 +430,19 @@ class JoinResult:
         return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
 
     def skip_counts(self) -> dict[str, int]:
-        """Outputs that were passed over after the warm-up, by why."""
+        """Outputs that were passed over, of those that count, by why."""
         counts: dict[str, int] = {}
+        measures = self._engine.measures
         for at_ns, verb, _, subject in self.entries:
-            if verb == "skip" and at_ns >= self._engine.measures.warmup_ns:
+            if verb == "skip":
                 first, last, reason, _ = cast("tuple[int, int, str, object]", subject)
+            elif verb == "again":
+                first, reason, _ = cast("tuple[int, str, object]", subject)
+                last = first
+            else:
+                continue
+            if measures.counts(measures.wanted_ns.get(first, at_ns)):
                 counts[reason] = counts.get(reason, 0) + last - first + 1
-            elif verb == "again" and at_ns >= self._engine.measures.warmup_ns:
-                _, reason, _ = cast("tuple[int, str, object]", subject)
-                counts[reason] = counts.get(reason, 0) + 1
         return counts
 
     def trace(self) -> str:
