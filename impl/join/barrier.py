@@ -95,7 +95,7 @@ class LatenessScope(Enum):
     WINDOWS = "windows"
 
 
-_READY = Readiness.READY
+_READY, _WAITING = Readiness.READY, Readiness.WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ class JoinBarrier:
         if self._least <= out <= self._most:
             for each in self._inputs:
                 if each.reached < out + each.shift:
-                    return self._weigh(out, now_ns)
+                    return _WAITING if self._stale_ns == NEVER else self._weigh(out, now_ns)
             return _READY
         return self._weigh(out, now_ns)
 

@@ -153,6 +153,7 @@ class JoinStage:
     """
 
     __slots__ = (
+        "_counted",
         "_epoch",
         "_map",
         "_margin",
@@ -176,6 +177,7 @@ class JoinStage:
         self._next = 0
         self._margin = 0  # how far above the oldest slots to go on; doubled by each overrun in a row
         self._epoch: int | None = None  # in which `_next` counts
+        self._counted: MergeMap | None = None  # the map whose first output `_next` has passed
         by_default = Pending.REPLACE if isinstance(barrier, LatestValueJoinBarrier) else Pending.QUEUE
         self._pending = self.config.pending or by_default
         self._observe = self._observer()
@@ -216,10 +218,14 @@ class JoinStage:
         barrier = self.barrier
         if not isinstance(barrier, SequenceJoinBarrier):
             return self._wanted[0] if self._wanted else None
-        if barrier.active is not None:
+        active = barrier.active
+        if active is not None and active is not self._counted:
+            self._counted = active
             if barrier.epoch != self._epoch:
                 self._epoch, self._next = barrier.epoch, 0
-            self._next = max(self._next, barrier.last_out + 1, barrier.active.first_output)
+            self._next = max(self._next, active.first_output)
+        if self._next <= barrier.last_out:
+            self._next = barrier.last_out + 1
         return self._next
 
     def poll(self, now_ns: int) -> Attempt | Skipped | Readiness | None:
@@ -259,7 +265,8 @@ class JoinStage:
             raise LimitError("the number of results", len(found), f"{len(attempt.reads)}, one for each read")
         self.attempt = None
         out = attempt.out
-        if self.barrier.active != self._map:  # section 6.4: what was ready is not so any more
+        active = self.barrier.active
+        if active is not self._map and active != self._map:  # section 6.4: what was ready is not so any more
             if not isinstance(self.barrier, SequenceJoinBarrier):
                 self._wanted.appendleft(out)
             return Skipped(out, out, SkipReason.MAP_CHANGED)
@@ -294,6 +301,7 @@ class JoinStage:
         barrier, self.attempt, self._map, wanted, self._next, self._margin, self._epoch = value  # type: ignore[misc]
         self.barrier.restore(barrier)  # type: ignore[has-type]
         self._wanted = deque(wanted)  # type: ignore[has-type]
+        self._counted = None  # looked at again, to the same effect
 
     # Inside.
 
