@@ -113,6 +113,21 @@ def test_a_changed_map_makes_time_decide() -> None:
     assert outs == {(), (0,), (0, 1), (0, 0, 1)}  # the last: in the new epoch again, as frame 0 still lies in its slot
 
 
+def test_staleness_makes_time_decide() -> None:
+    """As above: two replicas that see the same frames in the same order differ, as their clocks say (defect J-12)."""
+    outcomes = []
+    for asked_at in (10, 11):
+        it = world(sequence(numbers(at(1), at(2), stale=10)), slots=4)
+        it.publish(frame(1, 0), 0)
+        it.observe(frame(1, 0), 0)
+        it.run(asked_at)
+        it.publish(frame(2, 0), 12)
+        it.observe(frame(2, 0), 12)
+        it.run(12)
+        outcomes.append([(joined_.out, joined_.absent) for joined_ in it.outcomes])  # type: ignore[union-attr]
+    assert outcomes == [[(0, ())], [(0, (2,))]]
+
+
 def test_the_latest_value_is_not_confluent_and_does_not_claim_to_be() -> None:
     """Section 9.3: best effort. The other two have one outcome on the same moves."""
 
