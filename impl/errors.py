@@ -244,6 +244,35 @@ class AttemptError(ContractError):
         super().__init__(came, allowed, "begin a checkpoint, write each task's part once, complete it with those parts")
 
 
+class MergeMapError(ContractError):
+    """A merge map, or a rule of one, that says nothing that a join could go by (protocol rule 28)."""
+
+
+class StreamIdError(ContractError):
+    """A stream id that no stream has."""
+
+    def __init__(self, name: str, stream_id: object) -> None:
+        super().__init__(f"{name} {stream_id!r}", f"1 to {2**32 - 2}", "give the id that the stream is published by")
+
+
+class OutputOrderError(ContractError):
+    """An output that does not come after the last accepted one (protocol rule 30)."""
+
+    def __init__(self, out: int, last: int, strict: bool) -> None:
+        super().__init__(
+            f"output {out} accepted after {last}",
+            f"more than {last}" if strict else f"{last} or more",
+            "accept outputs in order; asking for an older one is free",
+        )
+
+
+class NoMapError(ContractError):
+    """An output accepted, or an attempt ended, where none can be: no map is in force, or nothing is being tried."""
+
+    def __init__(self, call: str, allowed: str) -> None:
+        super().__init__(call, allowed, "ask first, and try what the answer allows")
+
+
 class StoreError(BarrierError):
     """What a store cannot give or keep: its medium did it, not the caller."""
 

@@ -15,8 +15,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from sim.joins import JoinResult
 from sim.result import Result, run
-from sim.scenario import ScenarioError, load, shipped
+from sim.scenario import ScenarioError, load, shipped, shipped_joins
 from sim.show import ShowError, show_command
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
@@ -71,7 +72,7 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, as_json: bool) -> None:
-    """Simulate SCENARIO once: its checkpoints, and the verdict of the invariants.
+    """Simulate SCENARIO once: its checkpoints or joined outputs, and the verdict of the invariants.
 
     SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
 
@@ -88,6 +89,8 @@ def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: 
             ) from error
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
+    elif isinstance(result, JoinResult):
+        _show_join(result)
     else:
         _show(result)
     sys.exit(EXIT[result.verdict])
@@ -137,6 +140,10 @@ def _show(result: Result) -> None:
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
     )
+    _show_verdict(console, result)
+
+
+def _show_verdict(console: Console, result: Result | JoinResult) -> None:
     for violation in result.violations:
         console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
     console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
@@ -178,6 +185,29 @@ def _s(value_ms: float | None) -> str:
     return "" if value_ms is None else f"{value_ms / 1000:.3f}"
 
 
+def _show_join(result: JoinResult) -> None:
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    row = result.join_rows()[0]
+    table = Table(title=f"{result.scenario.title} (seed {result.seed}): {row['barrier']} join", title_justify="left")
+    table.add_column("of each output")
+    for name in ("mean ms", "median ms", "99 % ms"):
+        table.add_column(name, justify="right")
+    for name, words in (
+        ("wait", "waited since it was wanted"),
+        ("age", "age of its oldest frame"),
+        ("skew", "between its oldest and newest frame"),
+    ):
+        table.add_row(words, *(_ms(row[f"{name}_{which}_ms"]) for which in ("mean", "p50", "p99")))
+    console.print(table)
+    skips = ", ".join(f"{count} {reason}" for reason, count in result.skip_counts().items()) or "none"
+    console.print(
+        f"{row['outputs']} outputs ({row['output_rate_per_s']:.1f} a second), {row['complete']} of them complete, of "
+        f"{row['wanted']} wanted; skipped: {skips}",
+        highlight=False,
+    )
+    _show_verdict(console, result)
+
+
 def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
@@ -189,7 +219,7 @@ def scenarios_command(as_json: bool) -> None:
 
     Example: barrierlab scenarios
     """
-    found = {name: load(name) for name in shipped()}
+    found = {name: load(name) for name in [*shipped(), *shipped_joins()]}
     if as_json:
         rows = {
             name: {"title": s.title, "topology": str(s.topology), "parameters": s.parameters}

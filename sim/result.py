@@ -16,6 +16,7 @@ from model.operators import refolding
 from model.trace import head_of, write
 from sim.build import make_task_operator
 from sim.engine import Engine
+from sim.join_scenario import JoinScenario
 from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
 from sim.settings import Scenario, ns
@@ -185,6 +186,10 @@ class Result:
                     }
                 )
         return rows
+
+    def join_rows(self) -> list[dict[str, Any]]:
+        """None: a job joins events, and not streams in shared memory."""
+        return []
 
     def violation_rows(self) -> list[dict[str, Any]]:
         """One row for each violation."""
@@ -366,12 +371,12 @@ class Result:
         return records[checkpoint_id]
 
 
-def run(scenario: Scenario, seed: int | None = None, **make: Any) -> Result:
-    """Simulate `scenario` once and judge it.
+def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
+    """Simulate `scenario` once and judge it: a `Result`, or for a join a `sim.joins.JoinResult`.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : Scenario or JoinScenario
         From `load`.
     seed : int, optional
         The scenario's own where not given.
@@ -384,6 +389,11 @@ def run(scenario: Scenario, seed: int | None = None, **make: Any) -> Result:
     >>> run(load("diamond"), seed=1).verdict
     'holds'
     """
+    if isinstance(scenario, JoinScenario):
+        from sim.joins import run_join
+
+        with _collector_paused():
+            return run_join(scenario, seed)
     chosen = scenario.seed if seed is None else seed
     with _collector_paused():
         engine = Engine(scenario, chosen, **make)

@@ -53,6 +53,7 @@ from sim.settings import (
 )
 
 SHIPPED = files("sim") / "scenarios"
+JOINS = SHIPPED / "joins"
 
 
 class ScenarioError(ValueError):
@@ -64,13 +65,20 @@ def shipped() -> list[str]:
     return sorted(path.name.removesuffix(".toml") for path in SHIPPED.iterdir() if path.name.endswith(".toml"))
 
 
-def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Scenario:
+def shipped_joins() -> list[str]:
+    """The names of the joins of streams in shared memory that come with the package."""
+    return sorted(path.name.removesuffix(".toml") for path in JOINS.iterdir() if path.name.endswith(".toml"))
+
+
+def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
+
+    A file with a table [join] is a `sim.join_scenario.JoinScenario`, any other a `Scenario`.
 
     Parameters
     ----------
     name : str or Path
-        One of `shipped()`, or the path of a file.
+        One of `shipped()` or `shipped_joins()`, or the path of a file.
     settings : mapping
         Parameter names or dotted keys to values, such as ``{"level": "sat_4ms", "source.a.rate_per_s": 50.0}``.
 
@@ -89,7 +97,11 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Scenari
         data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
-    return _Builder(file, text, data, dict(settings or {})).build()
+    if "join" in data:
+        from sim.join_scenario import JoinBuilder
+
+        return JoinBuilder(file, text, data, dict(settings or {})).build()
+    return Builder(file, text, data, dict(settings or {})).build()
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:
@@ -102,15 +114,21 @@ def _read_text(name: str | Path) -> tuple[str, str]:
             raise ScenarioError(
                 f"{name}: cannot be read: {reason}; give a TOML file or one of the shipped scenarios"
             ) from error
+    if str(name) in shipped_joins():
+        return (JOINS / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
     if str(name) not in shipped():
+        known = [*shipped(), *shipped_joins()]
         raise ScenarioError(
-            f"{name}: no scenario of this name; there are {', '.join(shipped())}" + suggest(str(name), shipped())
+            f"{name}: no scenario of this name; there are {', '.join(known)}" + suggest(str(name), known)
         )
     return (SHIPPED / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
-class _Builder:
+class Builder:
     """Reads one scenario file. Every fault names the file and the key."""
+
+    top: Mapping[str, Reader] = TOP
+    tables: tuple[str, ...] = TABLES
 
     def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
         self.file, self.text, self.data, self.settings = file, text, data, settings
@@ -191,11 +209,11 @@ class _Builder:
             for key in sets:
                 self._set(key, value)
         for key, value in wanted.items():
-            if key.split(".")[0] not in (*TOP, *TABLES):
+            if key.split(".")[0] not in (*self.top, *self.tables):
                 self.fail(
                     f"setting {key!r}",
                     f"is neither a parameter ({', '.join(parameters) or 'there are none'}) nor a key of the file"
-                    + suggest(key, [*parameters, *TOP, *TABLES]),
+                    + suggest(key, [*parameters, *self.top, *self.tables]),
                 )
             self._set(key, value)
 

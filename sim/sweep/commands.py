@@ -50,7 +50,8 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
         f"barrierlab sweep {sweep} --out {directory}{'' if master == 'local[*]' else f' --master {master}'} --resume"
     )
     _execute(plan, store, master, again)
-    if process_count(master) is None:
+    joins = store.read("joins").num_rows
+    if process_count(master) is None and not joins:
         from sim.sweep.analyse import analysed
 
         click.echo("analysing", err=True)
@@ -61,6 +62,8 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
     else:
         from sim.sweep.summary import verdict_line
 
+        if joins:
+            _show_joins(store, plan.question)
         click.echo(verdict_line(found))
         click.echo(f"results: {directory}")
     sys.exit(1 if found["violations"] else 0)
@@ -108,10 +111,16 @@ def _outcome(store: Store, plan: Plan) -> dict[str, Any]:
 @_spark_master
 @_json
 def analyse_command(directory: Path, master: str, as_json: bool) -> None:
-    """What the sweep in DIRECTORY says: answer, verdict, quantiles, effects.
+    """What the sweep in DIRECTORY says: answer, verdict, quantiles, effects. (Joins need no Spark for that.)
 
     Example: barrierlab analyse out/demo --json
     """
+    from sim.sweep.store import Store
+
+    store = Store.open(directory)
+    if store.read("joins").num_rows:
+        _analyse_joins(store, as_json)
+        return
     analysis, _ = _analysed(directory, master)
     if as_json:
         click.echo(json.dumps(analysis))
@@ -161,9 +170,53 @@ def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
     from sim.sweep.store import Store
 
     store = Store.open(directory)
+    if store.read("joins").num_rows:
+        raise SweepError(f"{directory} is a sweep of joins, which has no report: barrierlab analyse {directory}")
     if process_count(check_master(master)) is not None:
         raise SweepError(f"--master is {master!r}: the analysis runs on Spark; give a Spark master such as local[*]")
     return analysed(store, master), store
+
+
+def _analyse_joins(store: Store, as_json: bool) -> None:
+    from sim.sweep.joins import cells
+    from sim.sweep.summary import verdict_line
+
+    manifest = store.manifest()
+    runs = store.read("runs").to_pylist()
+    violations = sum(row["violations"] or 0 for row in runs)
+    if as_json:
+        click.echo(json.dumps({"question": manifest["question"], "violations": violations, "cells": cells(store)}))
+    else:
+        _show_joins(store, manifest["question"])
+        counts = {status: sum(row["status"] == status for row in runs) for status in ("OK", "ERROR")}
+        about = {"violations": violations, "undecided": 0, "done": len(runs), "planned": manifest["runs"], **counts}
+        click.echo(verdict_line(about))
+    sys.exit(1 if violations else 0)
+
+
+def _show_joins(store: Store, question: str) -> None:
+    """The table of a sweep of joins, and its answer."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sim.sweep.joins import answer, cells
+
+    found = cells(store)
+    table = Table("streams", "barrier", "lateness ms", "complete %", "wait p99 ms", "age p99 ms", "skew p99 ms")
+    for cell in found:
+        values = [cell[name] for name in ("wait_p99_ms", "age_p99_ms", "skew_p99_ms")]
+        table.add_row(
+            cell["streams"],
+            cell["barrier"],
+            "" if cell["lateness_ms"] is None else f"{cell['lateness_ms']:g}",
+            f"{100 * cell['complete_share']:.1f}",
+            *("" if value is None else f"{value:.1f}" for value in values),
+        )
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    if question:
+        click.echo(question)
+    for sentence in answer(found):
+        click.echo(f"  {sentence}")
 
 
 def _show_analysis(analysis: dict[str, Any]) -> None:

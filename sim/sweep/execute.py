@@ -152,6 +152,7 @@ def simulate(run: Run) -> Rows:
         "runs": [result.run_row()],
         "checkpoints": result.checkpoint_rows(),
         "tasks": result.task_rows(),
+        "joins": result.join_rows(),
         "violations": [{"number": number, **row} for number, row in enumerate(result.violation_rows())],
     }
 

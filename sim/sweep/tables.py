@@ -156,8 +156,35 @@ VIOLATIONS = Table(
     ),
 )
 
+JOINS = Table(
+    "joins",
+    "one row a run of a join of streams in shared memory; what is counted and measured is after the warm-up",
+    ("run_id",),
+    (
+        _RUN,
+        Column("barrier", "text", "", "sequence, timestamp or latest"),
+        Column("lateness_ms", "real", "ms", "lateness of a timestamp barrier: how much less than required is enough"),
+        Column("wanted", "whole", "count", "outputs that were asked for; of sequences those made or skipped"),
+        Column("outputs", "whole", "count", "outputs that came out"),
+        Column("complete", "whole", "count", "of them those without an absent input"),
+        Column("degraded", "whole", "count", "of them those with an absent input"),
+        Column("skipped", "whole", "count", "outputs that were passed over"),
+        Column("output_rate_per_s", "real", "1/s", "outputs in a simulated second"),
+        Column("complete_share", "real", "share", "complete outputs of those wanted"),
+        *(
+            Column(f"{name}_{which}_ms", "real", "ms", f"{words}: {meaning}")
+            for name, words in (
+                ("wait", "from when an output was wanted (a sequence: from its first frame) until it came out"),
+                ("age", "from when its oldest frame was captured until an output came out"),
+                ("skew", "between the capture of an output's oldest and newest frame, less the offsets of their rules"),
+            )
+            for which, meaning in (("mean", "mean"), ("p50", "median"), ("p99", "99th percentile"))
+        ),
+    ),
+)
+
 # A run counts as done once it is in `runs`, so that table is written last.
-TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, VIOLATIONS, RUNS)}
+TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, JOINS, VIOLATIONS, RUNS)}
 
 
 def dictionary() -> str:

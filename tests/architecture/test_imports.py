@@ -17,6 +17,7 @@ OF_OURS = {"impl": {"impl"}, "model": {"impl", "model"}, "sim": {"impl", "model"
 # The specification knows nothing of the code that it judges.
 SPECIFICATION = {
     *("model/history.py", "model/attempts.py", "model/invariants.py", "model/recovery.py", "model/topology.py"),
+    *("model/join_history.py", "model/join_invariants.py"),
 }
 # Nothing that has a clock, chance, threads or the outside world; and nothing that would run what it reads.
 NOT_IN_IMPL = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FunctionType
 
-from impl import CheckpointBarrier, DamagedError, Event, InFlight, Manifest, TaskSnapshot, Watermark
+from impl import CheckpointBarrier, DamagedError, Event, InFlight, Manifest, TaskSnapshot, Watermark, join
 from impl.encoding import decode, encode
 from impl.manifest import decode_manifest, encode_manifest
 from impl.snapshot import decode_in_flight, decode_state, encode_in_flight, encode_state, files_of
@@ -62,6 +62,15 @@ def value(data: bytes) -> bytes:
     return encode(decode(data))
 
 
+def merge_map(data: bytes) -> bytes:
+    """A message about a merge map, written again; of a newer version, of which bytes are skipped, as it is."""
+    said = join.decode(data)
+    if isinstance(said, join.Undecodable | join.InvalidMergeMap):
+        raise DamagedError("a message", said.reason, "a message about a merge map")
+    return join.encode(said) if data[6:8] == join.encode(said)[6:8] else data
+
+
+MERGE_MAP = join.SequenceMergeMapAnnounce(9, 2, (join.SequenceMergeRule.at_offset(1, -2),), 50)
 Reader = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes], bytes]
 """What reads and writes again, what puts a checksum right, and a well-formed input."""
 
@@ -69,6 +78,7 @@ READERS: tuple[Reader, ...] = (
     (in_flight, sealed, encode_in_flight(SUBTASK, SNAPSHOT.inputs[0])),
     (state, sealed, encode_state(SUBTASK, SNAPSHOT.state)),
     (manifest, sealed_manifest, encode_manifest(Manifest(3, 3, True, (files_of(SNAPSHOT)[0],)))),
+    (merge_map, bytes, join.encode(MERGE_MAP)),
     (value, bytes, encode((1, -(2**80), "x", b"y", (None, True, 0.5), Event("a", 1)))),
 )
 
@@ -102,7 +112,7 @@ def main(arguments: list[str]) -> None:
     """Fuzz until libFuzzer has enough, or something is found."""
     import atheris
 
-    for module in ("impl.encoding", "impl.manifest", "impl.snapshot"):
+    for module in ("impl.encoding", "impl.join.codec", "impl.manifest", "impl.snapshot"):
         for function in vars(sys.modules[module]).values():
             if isinstance(function, FunctionType) and function.__module__ == module:
                 function.__code__ = atheris.instrument_func(function).__code__

@@ -12,6 +12,7 @@ import impl.task
 from model.trace import judged, read
 from sim import load, run, shipped
 from sim.cli import cli, main
+from sim.scenario import shipped_joins
 from tests.sim.support import SKEWED, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
@@ -127,7 +128,7 @@ def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"{name}: {load(name).title}" in " ".join(out.split())
     assert "--set level=" in out
     status, out, _ = _main(capsys, "scenarios", "--json")
-    assert set(json.loads(out)["scenarios"]) == set(shipped())
+    assert set(json.loads(out)["scenarios"]) == {*shipped(), *shipped_joins()}
 
 
 def test_every_command_shows_an_example() -> None:

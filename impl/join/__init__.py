@@ -1,0 +1,91 @@
+"""Joins of streams in shared memory: merge maps, the three barriers, and what a stage around them does.
+
+Source: merge-map-join-barrier, sound by protocol rules 27 to 33. `docs/join.md` maps its sentences to code and tests.
+"""
+
+from __future__ import annotations
+
+from impl.join.barrier import (
+    JoinBarrier,
+    JoinConfig,
+    LatenessScope,
+    MapChange,
+    Observed,
+    Read,
+    Readiness,
+)
+from impl.join.codec import Refusal, Undecodable, decode, encode
+from impl.join.late_join import MergeMapAuthority, MergeMapJoiner
+from impl.join.latest import LatestValueJoinBarrier
+from impl.join.merge_map import (
+    ClockDomain,
+    InvalidMergeMap,
+    MergeMap,
+    MergeMapRequest,
+    MergeRuleType,
+    MergeTimeRuleType,
+    SequenceMergeMapAnnounce,
+    SequenceMergeMapRequest,
+    SequenceMergeRule,
+    TimestampMergeMapAnnounce,
+    TimestampMergeMapRequest,
+    TimestampMergeRule,
+    TimestampSource,
+)
+from impl.join.ring import Frame, Miss, Opened, SlotRing
+from impl.join.sequence import SequenceJoinBarrier
+from impl.join.stage import (
+    Attempt,
+    Joined,
+    JoinStage,
+    OnFailure,
+    Pending,
+    Skipped,
+    SkipReason,
+    StageConfig,
+)
+from impl.join.timestamp import TimestampJoinBarrier
+
+__all__ = [
+    "Attempt",
+    "ClockDomain",
+    "Frame",
+    "InvalidMergeMap",
+    "JoinBarrier",
+    "JoinConfig",
+    "JoinStage",
+    "Joined",
+    "LatenessScope",
+    "LatestValueJoinBarrier",
+    "MapChange",
+    "MergeMap",
+    "MergeMapAuthority",
+    "MergeMapJoiner",
+    "MergeMapRequest",
+    "MergeRuleType",
+    "MergeTimeRuleType",
+    "Miss",
+    "Observed",
+    "OnFailure",
+    "Opened",
+    "Pending",
+    "Read",
+    "Readiness",
+    "Refusal",
+    "SequenceJoinBarrier",
+    "SequenceMergeMapAnnounce",
+    "SequenceMergeMapRequest",
+    "SequenceMergeRule",
+    "SkipReason",
+    "Skipped",
+    "SlotRing",
+    "StageConfig",
+    "TimestampJoinBarrier",
+    "TimestampMergeMapAnnounce",
+    "TimestampMergeMapRequest",
+    "TimestampMergeRule",
+    "TimestampSource",
+    "Undecodable",
+    "decode",
+    "encode",
+]

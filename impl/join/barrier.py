@@ -1,0 +1,524 @@
+"""What the three join barriers have in common: the map in force, a cursor for each input, and when one is absent.
+
+A barrier answers one question: may an output be attempted? It never waits for a slot, keeps none from being
+overwritten, and says nothing about what the attempt finds (sections 5, 7.2, 8.3). Where the document leaves a choice,
+protocol rules 27 to 33 make it:
+
+* What was not observed is minus infinity. Numbers are checked, and a requirement out of range is not met (27).
+* A map is applied, ignored or replaced by (output, epoch) alone. The same one again changes nothing (28).
+* Outputs are monotonic over those accepted; asking is free (30).
+* An input has an epoch of its own, and a new one resets it. A new epoch of the output asks for a new map, and for new
+  observations: an older one says nothing about outputs that count from the start again (31).
+* An input is absent where it lacks what it owes, and nothing of it came for longer than the timeout, counted from the
+  map at first. One input at least must have what it owes (32).
+
+The state is a few numbers for each input, whatever was observed; updates and questions allocate nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, NamedTuple
+
+from impl.errors import LimitError, NoMapError, OutputOrderError
+from impl.join.merge_map import (
+    MAX_U64,
+    NULL_U64,
+    ClockDomain,
+    InvalidMergeMap,
+    MergeMap,
+    TimestampMergeMapAnnounce,
+    TimestampSource,
+    check_range,
+    check_stream,
+)
+
+UNOBSERVED = -(2**66)
+"""Minus infinity: less than anything that can be required."""
+NEVER = 2**80
+"""Plus infinity: more than any output, and longer than any time."""
+_NO_OUTPUT = -1
+
+
+class Readiness(Enum):
+    """What a barrier answers.
+
+    READY and DEGRADED allow an attempt. DEGRADED says that inputs are absent: `absent` names them.
+    """
+
+    READY = "ready"
+    DEGRADED = "degraded"
+    WAITING = "waiting"
+    NO_LIVE_INPUT = "no live input"
+    NO_MAP = "no map"
+    PASSED = "passed"
+    CLOCKS_DIFFER = "clocks differ"
+
+    may_attempt: bool
+
+    def __init__(self, text: str) -> None:
+        self.may_attempt = text in ("ready", "degraded")
+
+
+class MapChange(Enum):
+    """What became of an announce."""
+
+    APPLIED = "applied"
+    UNCHANGED = "unchanged"
+    INVALIDATED = "invalidated"
+    OLDER_EPOCH = "older epoch"
+    OTHER_OUTPUT = "other output"
+    OTHER_KIND = "other kind"
+    NOT_IN_FORCE = "not in force"
+
+
+class Observed(Enum):
+    """What became of an observation."""
+
+    TAKEN = "taken"
+    BEHIND = "behind"
+    OLDER_EPOCH = "older epoch"
+    NOT_AN_INPUT = "not an input"
+    NULL = "null"
+    REJECTED = "rejected"
+
+
+class LatenessScope(Enum):
+    """To which rules the lateness applies: two readings of the document (defect J-06).
+
+    MAP is normative: every rule (section 8.1). WINDOWS is that of example A.4.2, where only the window rule has it.
+    """
+
+    MAP = "map"
+    WINDOWS = "windows"
+
+
+_READY, _WAITING = Readiness.READY, Readiness.WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class JoinConfig:
+    """What a barrier is told once.
+
+    Attributes
+    ----------
+    out_stream_id : int
+    epoch : int or None
+        Of the output stream, if it is known; else the first map says it.
+    use_processed : bool
+        Whether the processed cursors gate as well. They are those of a stage *before* the join: one that waited for
+        its own would wait for ever (defect J-04).
+    lateness_scope : LatenessScope
+    clock_domain : ClockDomain or None
+        Of the output's times, if it is known: a map in another one is no use.
+
+    Raises
+    ------
+    StreamIdError, LimitError
+        If the output stream cannot be one, or the epoch is out of range.
+    """
+
+    out_stream_id: int
+    epoch: int | None = None
+    use_processed: bool = False
+    lateness_scope: LatenessScope = LatenessScope.MAP
+    clock_domain: ClockDomain | None = None
+
+    def __post_init__(self) -> None:
+        check_stream("output stream", self.out_stream_id)
+        if self.epoch is not None:
+            check_range("epoch", self.epoch, 0, NULL_U64 - 1)
+
+
+class Read(NamedTuple):
+    """What an attempt is to look for at one input, once: the newest valid frame from `first` to `last`, both included.
+
+    Attributes
+    ----------
+    stream_id, epoch : int
+    source : TimestampSource or None
+        By which timestamps; None is by sequence number.
+    first, last : int
+        Sequence numbers, or nanoseconds.
+    """
+
+    stream_id: int
+    epoch: int
+    source: TimestampSource | None
+    first: int
+    last: int
+
+
+class JoinInput:
+    """One rule of the map, and how far its stream has come.
+
+    Attributes
+    ----------
+    stream_id : int
+    source : TimestampSource or None
+    aim, slack : int
+        The rule as numbers: an output calls for `output + aim`, and `slack` less than that is enough.
+    below : int
+        How far down from `output` a window reaches; -1 where the rule is no window.
+    shift, first_output, most_output : int
+        It is ready from `output + shift` on, but only for outputs from the first to the most.
+    epoch : int or None
+        Of the input stream; None until it is known.
+    observed, processed, reached : int
+        The cursors; `reached` is what gates: the observed one, or the lesser of both. A rejected input has observed
+        plus infinity and reached minus infinity.
+    fresh_ns : int
+        When the last frame that counted was observed; at first when the map was applied.
+    failed_tick : int
+        The output for which the newest frame could not be read.
+    """
+
+    __slots__ = (
+        "aim",
+        "below",
+        "epoch",
+        "failed_tick",
+        "first_output",
+        "fresh_ns",
+        "most_output",
+        "observed",
+        "processed",
+        "reached",
+        "shift",
+        "slack",
+        "source",
+        "stream_id",
+    )
+
+    def __init__(
+        self,
+        stream_id: int,
+        source: TimestampSource | None,
+        now_ns: int,
+        aim: int = 0,
+        slack: int = 0,
+        below: int = -1,
+        first_output: int = 0,
+    ) -> None:
+        self.stream_id = stream_id
+        self.source = source
+        self.aim = aim
+        self.slack = slack
+        self.below = below
+        self.first_output = first_output
+        self.most_output = MAX_U64 - max(0, aim)
+        self.shift = aim - slack
+        self.epoch: int | None = None
+        self.fresh_ns = now_ns
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is observed any more."""
+        self.observed = self.processed = self.reached = UNOBSERVED
+        self.failed_tick = _NO_OUTPUT
+
+    @property
+    def rule(self) -> tuple[int, int, int, int]:
+        """What never changes, as `__init__` takes it behind the time."""
+        return self.aim, self.slack, self.below, self.first_output
+
+    def capture(self) -> Hashable:
+        """All but the rule."""
+        return self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the input was that gave `value`."""
+        self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick = value  # type: ignore[misc]
+
+
+class JoinBarrier:
+    """A barrier without its question: `SequenceJoinBarrier`, `TimestampJoinBarrier`, `LatestValueJoinBarrier` ask it.
+
+    Parameters
+    ----------
+    config : JoinConfig
+
+    Attributes
+    ----------
+    config : JoinConfig
+    active : SequenceMergeMapAnnounce or TimestampMergeMapAnnounce or None
+        The map in force. None blocks (section 7.3).
+    epoch : int or None
+        Of the output stream.
+    last_out : int
+        The last accepted output of this epoch; -1 before the first.
+    """
+
+    __slots__ = (
+        "_clocks",
+        "_inputs",
+        "_least",
+        "_most",
+        "_of_stream",
+        "_stale_ns",
+        "active",
+        "config",
+        "epoch",
+        "last_out",
+    )
+
+    strict: ClassVar[bool] = True
+    """Whether an output must be more than the last one, or may equal it."""
+
+    def __init__(self, config: JoinConfig) -> None:
+        self.config = config
+        self.active: MergeMap | None = None
+        self.epoch = config.epoch
+        self.last_out = _NO_OUTPUT
+        self._use(())
+        self._clocks: dict[int, ClockDomain] = {}
+        self._stale_ns = NEVER
+        self._least = NEVER  # the least and the most output for which the inputs alone decide
+        self._most = MAX_U64
+
+    # The map.
+
+    def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
+        """A map has come; a different one of the epoch in force replaces the active one.
+
+        Cursors of inputs that stay are kept within an epoch. Clocks of staleness start for what was not observed yet.
+        (That a delayed older map of the same epoch comes back cannot be told on this wire, which has no revision; the
+        next re-announce puts it right. An authority of ours takes a new epoch for each change: `impl.join.late_join`.)
+        """
+        if not self._is_of_mine(type(merge_map)):
+            return MapChange.OTHER_KIND
+        if merge_map.out_stream_id != self.config.out_stream_id:
+            return MapChange.OTHER_OUTPUT
+        if self.epoch is not None and merge_map.epoch < self.epoch:
+            return MapChange.OLDER_EPOCH
+        if merge_map == self.active:
+            return MapChange.UNCHANGED
+        self.begin_epoch(merge_map.epoch)
+        before = {(each.stream_id, each.source): each for each in self._inputs}
+        epochs = {each.stream_id: each.epoch for each in self._inputs}
+        self.active = merge_map
+        self._stale_ns = NEVER if merge_map.stale_timeout_ns is None else merge_map.stale_timeout_ns
+        self._use(tuple(self._made(merge_map, now_ns)))
+        for each in self._inputs:
+            old = before.get((each.stream_id, each.source))
+            each.epoch = epochs.get(each.stream_id)
+            if old is not None:
+                each.restore(old.capture())
+                if old.observed == UNOBSERVED:
+                    each.fresh_ns = now_ns
+        self._set_bounds()
+        return MapChange.APPLIED
+
+    def announce_invalid(self, invalid: InvalidMergeMap) -> MapChange:
+        """An announce that is no map: the one it was to replace is invalid until replaced, and no other (rule 28)."""
+        if not self._is_of_mine(invalid.kind):
+            return MapChange.OTHER_KIND
+        if invalid.out_stream_id != self.config.out_stream_id:
+            return MapChange.OTHER_OUTPUT
+        if invalid.epoch != self.epoch or self.active is None:
+            return MapChange.NOT_IN_FORCE
+        self.active = None
+        self._set_bounds()
+        return MapChange.INVALIDATED
+
+    def begin_epoch(self, epoch: int) -> bool:
+        """The output stream is in this epoch: if it is a newer one, nothing goes on without a new map (section 6.4).
+
+        Returns
+        -------
+        bool
+            Whether it is newer.
+        """
+        check_range("epoch", epoch, 0, NULL_U64 - 1)
+        if self.epoch is not None and epoch <= self.epoch:
+            return False
+        self.epoch, self.active, self.last_out = epoch, None, _NO_OUTPUT
+        for each in self._inputs:
+            each.forget()  # but not its epoch: an older frame is an older frame
+        self._set_bounds()
+        return True
+
+    def declare_clock(self, stream_id: int, domain: ClockDomain) -> None:
+        """By which clock a stream's timestamps are, as its own announce says: rules do not say it (defect J-16)."""
+        check_stream("stream", stream_id)
+        self._clocks[stream_id] = domain
+        self._set_bounds()
+
+    @property
+    def clocks_differ(self) -> bool:
+        """Whether an input, or the output, is known to have another clock than the map: the join is rejected (8.2)."""
+        active = self.active
+        if not isinstance(active, TimestampMergeMapAnnounce):
+            return False
+        domain = active.clock_domain
+        mine = self.config.clock_domain
+        known = [self._clocks.get(each.stream_id, domain) for each in self._inputs]
+        return (mine is not None and mine is not domain) or any(each is not domain for each in known)
+
+    # What the kinds of barrier say.
+
+    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
+        raise NotImplementedError
+
+    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
+        """An input for each rule."""
+        raise NotImplementedError
+
+    def _met(self, each: JoinInput, out: int, now_ns: int) -> bool:
+        """Whether an input has what it owes to `out` (sections 7.1 and 8.1)."""
+        return each.first_output <= out <= each.most_output and each.reached >= out + each.shift
+
+    def _read(self, each: JoinInput, out: int) -> Read:
+        raise NotImplementedError
+
+    # Questions.
+
+    def ready(self, out: int, now_ns: int) -> Readiness:
+        """Whether `out` may be attempted (sections 7.1 and 8.1).
+
+        Parameters
+        ----------
+        out : int
+            A sequence number, or a time in nanoseconds. Asking is free: it commits to nothing.
+        now_ns : int
+            Local monotonic time; only staleness looks at it.
+
+        Raises
+        ------
+        LimitError
+            If `out` is out of the range of 64 bits.
+        """
+        if self._least <= out <= self._most:
+            for each in self._inputs:
+                if each.reached < out + each.shift:
+                    return _WAITING if self._stale_ns == NEVER else self._weigh(out, now_ns)
+            return _READY
+        return self._weigh(out, now_ns)
+
+    def is_possible(self, out: int) -> bool:
+        """Whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
+        return all(each.first_output <= out <= each.most_output for each in self._inputs)
+
+    def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
+        """The streams that `out` waits for."""
+        return self._streams(out, now_ns, stale=False)
+
+    def absent(self, out: int, now_ns: int) -> tuple[int, ...]:
+        """The streams that `out` would go without, each named once (section 7.4)."""
+        return self._streams(out, now_ns, stale=True)
+
+    def reads(self, out: int, now_ns: int) -> tuple[Read, ...]:
+        """What an attempt at `out` is to look for, at each input that is not absent, in the order of the rules."""
+        return tuple(self._read(each, out) for each in self._inputs if self._met(each, out, now_ns))
+
+    def epoch_of(self, stream_id: int) -> int | None:
+        """The epoch that an input is in; None if nothing of it is known, or it is no input."""
+        inputs = self._of_stream.get(stream_id)
+        return inputs[0].epoch if inputs else None
+
+    def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
+        """When an input that `out` waits for will be stale; None if that never happens, or nothing is waited for."""
+        if self.active is None or self._stale_ns == NEVER:
+            return None
+        waiting = [
+            each.fresh_ns
+            for each in self._inputs
+            if not self._met(each, out, now_ns) and not self._is_stale(each, now_ns)
+        ]
+        return min(waiting) + self._stale_ns + 1 if waiting else None
+
+    def accept(self, out: int) -> None:
+        """`out` is dealt with: it was emitted, or skipped for good. Later ones only from here (rule 30).
+
+        Raises
+        ------
+        NoMapError
+            If no map is in force.
+        OutputOrderError
+            If it does not come after the last one.
+        """
+        if self.active is None:
+            raise NoMapError(f"output {out} accepted without a map", "outputs of the map in force")
+        if out < self.last_out + self.strict or out < 0:
+            raise OutputOrderError(out, self.last_out, self.strict)
+        if out > MAX_U64:
+            raise LimitError("output", out, f"0 to {MAX_U64}")
+        self.last_out = out
+        self._set_bounds()
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs, but the configuration."""
+        inputs = tuple((each.stream_id, each.source, each.rule, each.capture()) for each in self._inputs)
+        return self.active, self.epoch, self.last_out, self._stale_ns, inputs, tuple(sorted(self._clocks.items()))
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the barrier was that gave `value`."""
+        self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks = value  # type: ignore[misc]
+        self._use(tuple(JoinInput(stream, source, 0, *rule) for stream, source, rule, _ in inputs))  # type: ignore[has-type]
+        for each, (*_, state) in zip(self._inputs, inputs, strict=True):  # type: ignore[has-type]
+            each.restore(state)
+        self._clocks = dict(clocks)  # type: ignore[has-type]
+        self._set_bounds()
+
+    # Inside.
+
+    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
+        self._inputs = inputs
+        self._of_stream: dict[int, tuple[JoinInput, ...]] = {}
+        for each in inputs:
+            self._of_stream[each.stream_id] = (*self._of_stream.get(each.stream_id, ()), each)
+
+    def _set_bounds(self) -> None:
+        """Between the bounds a question is one comparison an input."""
+        if self.active is None or self.clocks_differ:
+            self._least = NEVER
+            return
+        self._least = max(0, self.last_out + self.strict, *(each.first_output for each in self._inputs))
+        self._most = min(each.most_output for each in self._inputs)
+
+    def _weigh(self, out: int, now_ns: int) -> Readiness:
+        """The answer where not every input simply has what it owes."""
+        check_range("output", out, 0, MAX_U64)
+        if self.active is None:
+            return Readiness.NO_MAP
+        if self.clocks_differ:
+            return Readiness.CLOCKS_DIFFER
+        if out < self.last_out + self.strict:
+            return Readiness.PASSED
+        some, all_there = False, True
+        for each in self._inputs:
+            if self._met(each, out, now_ns):
+                some = True
+            elif self._is_stale(each, now_ns):
+                all_there = False
+            else:
+                return Readiness.WAITING
+        if not some:
+            return Readiness.NO_LIVE_INPUT
+        return Readiness.READY if all_there else Readiness.DEGRADED
+
+    def _streams(self, out: int, now_ns: int, stale: bool) -> tuple[int, ...]:
+        found = [
+            each.stream_id
+            for each in self._inputs
+            if not self._met(each, out, now_ns) and self._is_stale(each, now_ns) is stale
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
+        """Longer ago than the timeout, and not as long ago (section 7.4). A clock that went back is no time."""
+        return now_ns - each.fresh_ns > self._stale_ns
+
+    def _enter_epoch(self, stream_id: int, epoch: int) -> bool:
+        """A frame of an input is of an epoch other than the known one; False if that is an older one (rule 31)."""
+        check_range("epoch", epoch, 0, NULL_U64 - 1)
+        inputs = self._of_stream[stream_id]
+        known = inputs[0].epoch
+        if known is not None and epoch < known:
+            return False
+        for each in inputs:
+            each.epoch = epoch
+            each.forget()
+        return True

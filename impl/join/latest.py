@@ -1,0 +1,132 @@
+"""The barrier that takes the newest frame of each input, whatever it is aligned with: an as-of join, best effort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from impl.errors import LimitError
+from impl.join.barrier import JoinBarrier, JoinConfig, JoinInput, Observed, Read, Readiness
+from impl.join.merge_map import (
+    MAX_U64,
+    NULL_U64,
+    MergeMap,
+    SequenceMergeMapAnnounce,
+    TimestampMergeMapAnnounce,
+    TimestampSource,
+    check_range,
+)
+
+
+class LatestValueJoinBarrier(JoinBarrier):
+    """Ready when each input has a frame of its epoch, and none of them is stale (section 9.1).
+
+    Which inputs there are the map says; the parameters of its rules do not count. An input whose newest frame could
+    not be read is absent for that tick, which is not ready; the next one tries again. One that is stale is absent, and
+    the tick goes on without it, as in examples A.5.1 and A.5.2, as long as another is live (defect J-10, rule 32).
+
+    Parameters
+    ----------
+    config : JoinConfig
+    map_kind : type
+        Whose rules name the inputs: `SequenceMergeMapAnnounce` or `TimestampMergeMapAnnounce` (rule 33).
+    by_timestamp : bool
+        Whether the newest frame is the one of the latest timestamp, by the source of its rule, and not of the highest
+        number. The same for all inputs (section 9.2).
+
+    Raises
+    ------
+    LimitError
+        If timestamps are asked for and a sequence map, which has no clock, or processed cursors, which have no part.
+
+    Examples
+    --------
+    >>> from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule
+    >>> barrier = LatestValueJoinBarrier(JoinConfig(out_stream_id=9))
+    >>> rules = (SequenceMergeRule.at_offset(1), SequenceMergeRule.at_offset(2))
+    >>> barrier.announce(SequenceMergeMapAnnounce(9, 1, rules), 0).name
+    'APPLIED'
+    >>> barrier.observe(1, 1, 700, 0).name, barrier.missing(1, 0)
+    ('TAKEN', (2,))
+    >>> barrier.observe(2, 1, 3, 0).name, barrier.ready(1, 0).name
+    ('TAKEN', 'READY')
+    """
+
+    __slots__ = ("_by_frame", "_by_number", "_by_slot", "by_timestamp", "map_kind")
+
+    def __init__(
+        self, config: JoinConfig, map_kind: type[MergeMap] = SequenceMergeMapAnnounce, by_timestamp: bool = False
+    ) -> None:
+        if by_timestamp and map_kind is not TimestampMergeMapAnnounce:
+            raise LimitError("by_timestamp", by_timestamp, "False with a sequence map, which declares no clock")
+        if config.use_processed:
+            raise LimitError("use_processed", True, "False with the latest value, which is gated by no cursor")
+        self.map_kind = map_kind
+        self.by_timestamp = by_timestamp
+        super().__init__(config)
+
+    def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
+        """A frame descriptor of a stream has come; counts where the newest frame is the one of the highest number."""
+        return self._observe(self._by_number.get(stream_id), epoch, seq, now_ns)
+
+    def observe_time(
+        self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
+    ) -> Observed:
+        """A timestamp of a stream has come; counts where the newest frame is the one of the latest timestamp."""
+        by = self._by_frame if source is TimestampSource.FRAME_DESCRIPTOR else self._by_slot
+        return self._observe(by.get(stream_id), epoch, timestamp_ns, now_ns)
+
+    def fail(self, stream_id: int, out: int) -> None:
+        """The newest frame of a stream could not be read: it is absent for this tick, and no other (section 9.1)."""
+        for each in self._of_stream.get(stream_id, ()):
+            each.failed_tick = out
+
+    def ready(self, out: int, now_ns: int) -> Readiness:
+        """Whether tick `out` may be attempted."""
+        if self._least <= out <= self._most:
+            since_ns = now_ns - self._stale_ns
+            for each in self._inputs:
+                if each.reached < 0 or each.fresh_ns < since_ns or each.failed_tick == out:
+                    return self._weigh(out, now_ns)
+            return Readiness.READY
+        return self._weigh(out, now_ns)
+
+    def _observe(self, each: JoinInput | None, epoch: int, value: int | None, now_ns: int) -> Observed:
+        """Of frames with the same time the last one is the newest; a number comes once."""
+        if each is None:
+            return Observed.NOT_AN_INPUT
+        if value is None or epoch != each.epoch or not each.observed < value + self.by_timestamp or value >= NULL_U64:
+            if value is not None:
+                check_range("a sequence number or timestamp", value, 0, MAX_U64)
+            if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+                return Observed.OLDER_EPOCH
+            if value is None or value == NULL_U64:
+                return Observed.NULL
+            if value + self.by_timestamp <= each.observed:
+                return Observed.BEHIND
+        each.observed = each.reached = value
+        each.fresh_ns = now_ns
+        return Observed.TAKEN
+
+    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
+        return kind is self.map_kind
+
+    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
+        keys: dict[tuple[int, TimestampSource | None], None] = {}
+        for rule in merge_map.rules:
+            source = getattr(rule, "timestamp_source", None) if self.by_timestamp else None
+            keys[rule.input_stream_id, source] = None
+        for stream_id, source in keys:
+            yield JoinInput(stream_id, source, now_ns)
+
+    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
+        super()._use(inputs)
+        self._by_number = {each.stream_id: each for each in inputs if each.source is None}
+        self._by_frame = {each.stream_id: each for each in inputs if each.source is TimestampSource.FRAME_DESCRIPTOR}
+        self._by_slot = {each.stream_id: each for each in inputs if each.source is TimestampSource.SLOT_HEADER}
+
+    def _met(self, each: JoinInput, out: int, now_ns: int) -> bool:
+        return each.reached >= 0 and each.failed_tick != out and not self._is_stale(each, now_ns)
+
+    def _read(self, each: JoinInput, out: int) -> Read:
+        assert each.epoch is not None
+        return Read(each.stream_id, each.epoch, each.source, each.observed, each.observed)

@@ -1,0 +1,138 @@
+"""A stream's slots in shared memory: a ring that its writer overwrites, and that a reader looks into once.
+
+Nothing here waits and nothing holds a writer back (merge-map-join-barrier, sections 5, 7.2). A reader opens a slot,
+copies, and closes it: if the slot was begun anew in between, or was never whole, the read has failed and is not
+repeated. That is a sequence lock, told as a value: `open` and `close` compare a counter that is odd while a frame is
+being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import Enum
+from typing import NamedTuple
+
+from impl.errors import LimitError
+from impl.join.barrier import Read
+from impl.join.merge_map import TimestampSource
+
+
+class Frame(NamedTuple):
+    """A frame as its slot and its descriptor tell it; `slot_ns` is when it was captured, `frame_ns` when it came."""
+
+    stream_id: int
+    epoch: int
+    seq: int
+    frame_ns: int | None
+    slot_ns: int | None
+
+
+class Miss(Enum):
+    """Why a read found no frame."""
+
+    MISSING = "missing"
+    OVERWRITTEN = "overwritten"
+    NOT_COMMITTED = "not committed"
+    OLDER_EPOCH = "older epoch"
+
+
+class Opened(NamedTuple):
+    """A slot that is being read: its place and its counter when the reading began."""
+
+    place: int
+    counter: int
+    frame: Frame
+
+
+class SlotRing:
+    """The slots of one stream.
+
+    Parameters
+    ----------
+    slots : int
+        A frame with number n lies in slot n modulo this.
+
+    Raises
+    ------
+    LimitError
+        If there is not at least one slot.
+    """
+
+    __slots__ = ("_counters", "_frames", "newest", "slots")
+
+    def __init__(self, slots: int) -> None:
+        if slots < 1:
+            raise LimitError("slots", slots, "1 or more")
+        self.slots = slots
+        self._frames: list[Frame | None] = [None] * slots
+        self._counters = [0] * slots
+        self.newest = -1
+
+    def begin(self, frame: Frame) -> None:
+        """The writer begins to write `frame`: what lay in its slot is gone."""
+        place = frame.seq % self.slots
+        self._frames[place] = frame
+        self._counters[place] += 1 + self._counters[place] % 2
+
+    def commit(self, frame: Frame) -> None:
+        """`frame` is written: it can be read from now on."""
+        place = frame.seq % self.slots
+        if self._frames[place] is frame and self._counters[place] % 2:
+            self._counters[place] += 1
+            self.newest = frame.seq
+
+    def publish(self, frame: Frame) -> None:
+        """`begin` and `commit`."""
+        self.begin(frame)
+        self.commit(frame)
+
+    def holds(self, frame: Frame) -> bool:
+        """Whether `frame` lies whole in its slot: its header can be read."""
+        place = frame.seq % self.slots
+        return self._frames[place] is frame and self._counters[place] % 2 == 0
+
+    def open(self, read: Read) -> Opened | Miss:
+        """Look for the newest frame that `read` asks for: newest first, at each slot once."""
+        return self._open_number(read) if read.source is None else self._open_time(read)
+
+    def close(self, opened: Opened) -> Frame | Miss:
+        """The frame, if its slot stayed as it was."""
+        return opened.frame if self._counters[opened.place] == opened.counter else Miss.OVERWRITTEN
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs, but the number of slots."""
+        return tuple(self._frames), tuple(self._counters), self.newest
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the ring was that gave `value`."""
+        frames, counters, self.newest = value  # type: ignore[misc]
+        self._frames, self._counters = list(frames), list(counters)  # type: ignore[has-type]
+
+    def _open_number(self, read: Read) -> Opened | Miss:
+        first = max(read.first, read.last - self.slots + 1)
+        found = Miss.MISSING
+        for seq in range(read.last, first - 1, -1):
+            place = seq % self.slots
+            frame = self._frames[place]
+            if frame is None or (frame.epoch, frame.seq) < (read.epoch, seq):
+                continue
+            if (frame.epoch, frame.seq) > (read.epoch, seq):
+                found = Miss.OVERWRITTEN
+            elif self._counters[place] % 2:
+                found = Miss.NOT_COMMITTED
+            else:
+                return Opened(place, self._counters[place], frame)
+        return found
+
+    def _open_time(self, read: Read) -> Opened | Miss:
+        by_slot = read.source is TimestampSource.SLOT_HEADER
+        for seq in range(self.newest, max(self.newest - self.slots, -1), -1):
+            place = seq % self.slots
+            frame = self._frames[place]
+            if frame is None or frame.seq != seq or frame.epoch != read.epoch or self._counters[place] % 2:
+                continue
+            at_ns = frame.slot_ns if by_slot else frame.frame_ns
+            if at_ns is None or at_ns > read.last:
+                continue
+            return Opened(place, self._counters[place], frame) if at_ns >= read.first else Miss.MISSING
+        return Miss.MISSING

@@ -1,0 +1,35 @@
+"""The time since the last frame is taken modulo 2**64.
+
+Source
+    merge-map-join-barrier, section 7.4: "local monotonic time since its last observed frame".
+What goes wrong
+    Read a nanosecond before the frame was noted, by another thread, the difference is five hundred years: stale.
+Repair
+    A clock that went back is no time (protocol rule 27).
+"""
+
+from __future__ import annotations
+
+from impl.join import SequenceJoinBarrier
+from impl.join.barrier import JoinInput
+from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from model.join_world import JoinWorld
+
+
+class Wraps(SequenceJoinBarrier):
+    """Sixty-four bits, and the borrow is lost."""
+
+    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
+        return (now_ns - each.fresh_ns) % 2**64 > self._stale_ns
+
+
+def witness(parts: Parts) -> JoinWorld:
+    """Asked with a time of just before the last frame."""
+    it = world(parts, "sequence", numbers(parts, at(1), at(2), stale=1000))
+    show(it, 1, 0, 1, now=50)
+    show(it, 2, 0, now=50)
+    it.ask(1, 49)
+    return it
+
+
+DEFECT = JoinDefect("J-17", "safety", "ABSENT", Parts(sequence=Wraps), witness)

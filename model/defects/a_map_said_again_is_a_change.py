@@ -1,0 +1,38 @@
+"""Every announce is a change of the map, also one that says the same again.
+
+Source
+    merge-map-join-barrier, section 6.4: "changes MUST invalidate"; section 10.1: announced again and again.
+What goes wrong
+    With each re-announce what was observed is forgotten, and readiness flaps.
+Repair
+    The same map again changes nothing (protocol rule 28).
+"""
+
+from __future__ import annotations
+
+from impl.join import MapChange, MergeMap, SequenceJoinBarrier
+from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from model.join_world import JoinWorld
+
+
+class EachIsAChange(SequenceJoinBarrier):
+    """What is announced is applied, from the beginning."""
+
+    def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
+        self.active = None
+        for each in self._inputs:
+            each.forget()
+        return super().announce(merge_map, now_ns)
+
+
+def witness(parts: Parts) -> JoinWorld:
+    """The map is said twice, with a frame between."""
+    said = numbers(parts, at(1))
+    it = world(parts, "sequence", said)
+    show(it, 1, 5)
+    it.announce(said, 1)
+    it.ask(5, 1)
+    return it
+
+
+DEFECT = JoinDefect("J-13", "liveness", "LIVE", Parts(sequence=EachIsAChange), witness)

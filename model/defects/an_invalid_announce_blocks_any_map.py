@@ -1,0 +1,36 @@
+"""An announce that is no map invalidates the active one, whichever epoch it was for.
+
+Source
+    merge-map-join-barrier, sections 6.2 and 6.3: "the MergeMap MUST be treated as invalid until replaced".
+What goes wrong
+    A slip in the map of another epoch stops a join whose own map is good.
+Repair
+    Only the map that it was to replace, of the same output and epoch, is invalid (protocol rule 28).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from impl.join import InvalidMergeMap, MapChange, SequenceJoinBarrier, SequenceMergeMapAnnounce
+from model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, show, world
+from model.join_world import JoinWorld
+
+
+class AnyEpoch(SequenceJoinBarrier):
+    """Whatever it was for, it is for ours."""
+
+    def announce_invalid(self, invalid: InvalidMergeMap) -> MapChange:
+        return super().announce_invalid(replace(invalid, epoch=self.epoch or 0))
+
+
+def witness(parts: Parts) -> JoinWorld:
+    """A bad announce for epoch 2, while epoch 1 is in force."""
+    it = world(parts, "sequence", numbers(parts, at(1)))
+    show(it, 1, 5)
+    it.announce(InvalidMergeMap(SequenceMergeMapAnnounce, OUT, 2, "two rules for stream 1"), 1)
+    it.ask(5, 1)
+    return it
+
+
+DEFECT = JoinDefect("J-13", "liveness", "LIVE", Parts(sequence=AnyEpoch), witness)

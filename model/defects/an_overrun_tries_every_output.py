@@ -1,0 +1,48 @@
+"""After a failed attempt the next output is tried, and nothing else.
+
+Source
+    merge-map-join-barrier, sections 5 and 7.2: "drop-on-failure", and no rule for where to go on.
+What goes wrong
+    Two frames come while one is read. Each output that is tried is overwritten, the distance grows, nothing ever comes.
+Repair
+    Go on where there are slots, and with each overrun in a row further above the oldest (`JoinStage`).
+"""
+
+from __future__ import annotations
+
+from impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
+from model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
+
+
+class OneByOne(JoinStage):
+    """The next one."""
+
+    def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
+        self.barrier.accept(out)
+        return Skipped(out, out, SkipReason.FAILED, misses)
+
+
+class ToTheOldest(JoinStage):
+    """Where the oldest slot is: the next to be overwritten."""
+
+    def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
+        assert isinstance(self.barrier, SequenceJoinBarrier)
+        last = max(out, self.barrier.after_overrun(self._slots) - 1)
+        self.barrier.accept(last)
+        return Skipped(out, last, SkipReason.FAILED, misses)
+
+
+def witness(parts: Parts) -> bool:
+    """Two frames in the time of one attempt, after a stall of a whole ring; whether anything comes out."""
+    it = world(parts, "sequence", numbers(parts, at(1)))
+    show(it, 1, *range(20))
+    for seq in range(20, 200, 2):
+        it.try_next(seq)
+        show(it, 1, seq, seq + 1, now=seq)
+        it.end(seq)
+    return bool(outs(it))
+
+
+DEFECT = JoinDefect("J-21", "liveness", "value", Parts(stage=OneByOne), witness, True, False)
+ALSO = JoinDefect("J-21", "liveness", "value", Parts(stage=ToTheOldest), witness, True, False)
+"""The cure that comes to mind first is none."""

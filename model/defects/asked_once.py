@@ -1,0 +1,37 @@
+"""A joiner asks for its map once.
+
+Source
+    merge-map-join-barrier, section 10.3: "MUST send a request"; no repetition, no negative answer, no bound.
+What goes wrong
+    The request is lost, and the joiner is blocked until the next unasked announce, which is only a SHOULD.
+Repair
+    Ask at intervals, so often at most (`MergeMapJoiner`).
+"""
+
+from __future__ import annotations
+
+from impl.join import MergeMapJoiner, MergeMapRequest, SequenceMergeMapRequest
+from model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, world
+
+
+class Once(MergeMapJoiner):
+    """No second time."""
+
+    def on_time(self, now_ns: int) -> MergeMapRequest | None:
+        return None
+
+
+def witness(parts: Parts) -> int | None:
+    """The first request is lost; in which epoch the joiner is after three intervals."""
+    authority, joiner, it = parts.authority(), parts.joiner(SequenceMergeMapRequest, OUT, 10), world(parts, "sequence")
+    authority.publish(numbers(parts, at(1), epoch=7), 0)
+    joiner.start(0, 0)
+    for now in (10, 20, 30):
+        request = joiner.on_time(now)
+        for said in authority.on_request(request) if request is not None else ():
+            joiner.heard(said)
+            it.announce(said, now)
+    return it.stage.barrier.epoch
+
+
+DEFECT = JoinDefect("J-23", "liveness", "value", Parts(joiner=Once), witness, 7, None)

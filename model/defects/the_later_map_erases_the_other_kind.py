@@ -1,0 +1,38 @@
+"""An output has one map: a timestamp map erases the sequence map.
+
+Source
+    merge-map-join-barrier, section 6.1: a map for an (output, epoch); that there are two kinds of it comes later.
+What goes wrong
+    The join that goes by sequences has no map any more, because somebody announced one for times.
+Repair
+    Both live side by side; the configured barrier goes by its own (protocol rule 33).
+"""
+
+from __future__ import annotations
+
+from impl.join import MapChange, MergeMap, SequenceJoinBarrier
+from model.defects.join_kind import JoinDefect, Parts, at, at_ns, numbers, show, times, world
+from model.join_world import JoinWorld
+
+
+class OneMap(SequenceJoinBarrier):
+    """Whatever comes takes the place."""
+
+    def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
+        change = super().announce(merge_map, now_ns)
+        if change is MapChange.OTHER_KIND:
+            self.active = None
+            self._set_bounds()
+        return change
+
+
+def witness(parts: Parts) -> JoinWorld:
+    """A sequence join, and then a timestamp map."""
+    it = world(parts, "sequence", numbers(parts, at(1)))
+    show(it, 1, 5)
+    it.announce(times(parts, at_ns(1)), 1)
+    it.ask(5, 1)
+    return it
+
+
+DEFECT = JoinDefect("J-26", "liveness", "LIVE", Parts(sequence=OneMap), witness)

@@ -1,0 +1,37 @@
+"""What was not observed counts as observed at 0.
+
+Source
+    merge-map-join-barrier, sections 4 and 7.1: "highest sequence observed", and nothing on what it is before.
+What goes wrong
+    Output 0, and with a lateness every output below it, is ready when nothing was ever seen.
+Repair
+    Not observed is minus infinity (protocol rule 27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from impl.join import MergeMap, SequenceJoinBarrier
+from impl.join.barrier import JoinInput
+from model.defects.join_kind import JoinDefect, Parts, at, numbers, world
+from model.join_world import JoinWorld
+
+
+class FromZero(SequenceJoinBarrier):
+    """Cursors begin at 0."""
+
+    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
+        for each in super()._made(merge_map, now_ns):
+            each.observed = each.reached = 0
+            yield each
+
+
+def witness(parts: Parts) -> JoinWorld:
+    """Ask for output 0 before anything came."""
+    it = world(parts, "sequence", numbers(parts, at(1)))
+    it.ask(0, 0)
+    return it
+
+
+DEFECT = JoinDefect("J-01", "safety", "READY", Parts(sequence=FromZero), witness)
