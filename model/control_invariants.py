@@ -39,11 +39,13 @@ MOVES = {
     ">deliver": "processor, channel, -: the processor takes the head of a channel",
     ">fail": "processor, -, -: the processor breaks down, whatever the protocol does",
     ">lose": "processor, channel, -: the transport loses the head of a channel",
+    ">repeat": "processor, channel, -: the transport delivers the head of a channel twice",
 }
 EFFECTS = {
     "send": "node, channel, message: it enters the channel",
     "take": "processor, channel, message: it leaves the channel",
     "lost": "processor, channel, message: it is gone from the channel",
+    "repeated": "processor, channel, message: a copy of it is before it in the channel",
     "deliver": "processor, channel, event: it takes effect",
     "arrive": "processor, channel, barrier: this upstream has delivered it",
     "close": "processor, channel, end: no more will come from this upstream",
@@ -387,6 +389,9 @@ class Monitor:
         elif verb == "lost":
             assert where is not None
             self._flight[where].remove(subject)
+        elif verb == "repeated":
+            assert where is not None
+            self._flight[where].appendleft(subject)
         elif verb == ">emit":
             self.emitted.extend(rows_of(subject))
         else:

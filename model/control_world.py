@@ -2,8 +2,8 @@
 
 The machines are those of `impl.control`; the channels, bounded and first in, first out, are here. A move is a line of
 text: ``signal`` (the head sends the next one of its script), ``emit a`` (a source makes an event), ``deliver a->join``
-(a processor takes the head of a channel); and where a setup allows it ``fail b`` and ``lose a->join``. What a node
-gives off enters its channels as soon as there is room: that is no move of its own.
+(a processor takes the head of a channel); and where a setup allows it ``fail b``, ``lose a->join`` and ``repeat
+a->join``. What a node gives off enters its channels as soon as there is room: that is no move of its own.
 
 A state is a flat tuple of small integers, each the place of a component in a table of this object: one for the head and
 each processor (with what the invariants remember of it), for each channel, for how far script and sources are, and for
@@ -111,8 +111,8 @@ class Setup:
     make_processor, make_head : callable
     may_fail : tuple of str
         Processors that may break down at any time.
-    may_lose : tuple of str
-        Channels that may lose a barrier at any time.
+    may_lose, may_repeat : tuple of str
+        Channels that may lose a barrier, or deliver one twice, at any time.
     """
 
     wiring: ControlWiring
@@ -124,6 +124,7 @@ class Setup:
     make_head: MakeHead = head_of
     may_fail: tuple[str, ...] = ()
     may_lose: tuple[str, ...] = ()
+    may_repeat: tuple[str, ...] = ()
 
 
 Told = tuple[str, str | None, object]
@@ -285,10 +286,8 @@ class ControlWorld:
                 moves.append(f"emit {name}")
         moves += [f"deliver {channel}" for channel in self.channels if self._takes_from(state, channel)]
         moves += [f"fail {name}" for name in setup.may_fail if not self._ended(state, name)]
-        for channel in setup.may_lose:
-            content = self._content(state, channel)
-            if content and type(content[0]) is BarrierControlSignal:
-                moves.append(f"lose {channel}")
+        moves += [f"lose {channel}" for channel in setup.may_lose if self._barriers_first(state, channel)]
+        moves += [f"repeat {channel}" for channel in setup.may_repeat if self._barriers_first(state, channel) == 1]
         return tuple(moves)
 
     def after(self, state: State, move: str) -> State:
@@ -356,8 +355,12 @@ class ControlWorld:
     def _take(self, parts: list[int], entries: list[Entry], verb: str, channel: str) -> None:
         sender, _, receiver, index, kind = self._ends_of[channel]
         first, *rest = self._content(parts, channel)
-        parts[self._channel_at[channel]] = self._intern_content(tuple(rest))
         entries.append((0, f">{verb}", receiver, channel, None))
+        if verb == "repeat":
+            parts[self._channel_at[channel]] = self._intern_content((first, first, *rest))
+            entries.append((0, "repeated", receiver, channel, first))
+            return
+        parts[self._channel_at[channel]] = self._intern_content(tuple(rest))
         if verb == "lose":
             entries.append((0, "lost", receiver, channel, first))
         else:
@@ -424,6 +427,11 @@ class ControlWorld:
 
     def _content(self, state: Sequence[int], channel: str) -> tuple[Message, ...]:
         return self._contents[state[self._channel_at[channel]]]
+
+    def _barriers_first(self, state: Sequence[int], channel: str) -> int:
+        """How many copies of a barrier are first in a channel."""
+        content = self._content(state, channel)
+        return content.count(content[0]) if content and type(content[0]) is BarrierControlSignal else 0
 
     def _first(self, state: Sequence[int], name: str, kind: str) -> tuple[int, Message] | None:
         return self._nodes[name].first[state[self._node_at[name]]][kind]

@@ -212,7 +212,8 @@ class ControlProcessor(Sender):
         try:
             completed = self._aligners[carrier].align(upstream, barrier)
         except ControlSignalError as error:
-            self.fail(str(error), carrier, upstream)
+            self.fail(error.came, carrier, upstream)
+            self.failure = str(error)
             return
         self.tell("arrive", carrier, upstream, barrier)
         if completed is not None:

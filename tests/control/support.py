@@ -70,6 +70,7 @@ class Found:
 
     violations: tuple[Violation, ...]
     moves: list[str]
+    state: State
     states: int
     transitions: int
 
@@ -95,7 +96,7 @@ def explore(world: ControlWorld, most: int = 100_000) -> Found:
             while step is not None:
                 run.append(step[1])
                 step = came_from[step[0]]
-            return Found(violations, run[::-1], len(came_from), transitions)
+            return Found(violations, run[::-1], state, len(came_from), transitions)
         for move in moves:
             after = world.after(state, move)
             transitions += 1
@@ -103,4 +104,4 @@ def explore(world: ControlWorld, most: int = 100_000) -> Found:
                 came_from[after] = (state, move)
                 queue.append(after)
         assert len(came_from) <= most, f"more than {most} states: make the scope smaller"
-    return Found((), [], len(came_from), transitions)
+    return Found((), [], start, len(came_from), transitions)
