@@ -9,8 +9,8 @@ ALL      a barrier is complete at a processor only if every upstream has deliver
          it is forwarded on the channel on which it is complete
 ONCE     a barrier is complete at most once for each processor and channel, and ids increase
 FIFO     what a channel carries is taken, and takes effect, in its order; a barrier does so when it is complete
-LIVE     at rest, each barrier that came is complete or, for a quick end or a failure, given up, and none is
-         missing where nobody has ended; no processor fails; after a terminal signal each has ended
+LIVE     at rest, each barrier that the head sent is complete at every processor; after a quick end or where one
+         broke down, those that came are at least given up; none fails; after a terminal signal each has ended
 NOLOSS   without a quick end or a failure, no event comes after the end of a processor, and after a graceful end
          each one that a source made has reached every sink below it
 =======  ===============================================================================================
@@ -61,8 +61,8 @@ NAMES = ("ALL", "ONCE", "FIFO", "LIVE", "NOLOSS")
 
 
 def key_of(barrier: Any) -> Key:
-    """What copies of one barrier have in common; a fence's kind is its class."""
-    return barrier.barrier_id, str(getattr(barrier, "kind", type(barrier).__name__))
+    """What copies of one barrier have in common."""
+    return barrier.barrier_id, str(barrier.kind)
 
 
 def text_of(key: Key) -> str:
@@ -297,7 +297,7 @@ class Ends:
             if _is_barrier(signal):
                 key = key_of(signal)
                 for name, watch in watches.items():
-                    if not watch.ended and not watch.settled(carrier, key):
+                    if not watch.settled(carrier, key) and (graceful or not watch.ended):
                         yield f"{text_of(key)} is never complete at {name}"
         for name, watch in watches.items():
             if terminal and not watch.ended:

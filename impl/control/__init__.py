@@ -20,20 +20,17 @@ from impl.control.errors import (
 from impl.control.head import BarrierIdAllocator, ControlSourceProcessor
 from impl.control.processor import ControlProcessor, MakeAligner
 from impl.control.signals import (
-    Alignable,
     BarrierControlSignal,
     BarrierControlSignalKind,
     BarrierKey,
     Carrier,
     ControlSignal,
-    Fence,
     InstantControlSignal,
     Message,
 )
 
 __all__ = [
     "AfterEndError",
-    "Alignable",
     "BarrierControlSignal",
     "BarrierControlSignalKind",
     "BarrierIdAllocator",
@@ -48,7 +45,6 @@ __all__ = [
     "ControlSourceProcessor",
     "CountingAligner",
     "DuplicateBarrierError",
-    "Fence",
     "IdentityAligner",
     "InstantControlSignal",
     "MakeAligner",

@@ -17,7 +17,7 @@ from collections.abc import Hashable
 from typing import Protocol
 
 from impl.control.errors import BarrierOverlapError, DuplicateBarrierError, NoUpstreamsError
-from impl.control.signals import Alignable, Carrier, ControlSignal, Fence, InstantControlSignal
+from impl.control.signals import BarrierControlSignal, Carrier, ControlSignal, InstantControlSignal
 from impl.errors import ClosedInputError, InputIndexError
 
 
@@ -37,16 +37,16 @@ class ControlAligner(Protocol):
     expected_upstreams: int
     last_done: int
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         """Take one copy; the barrier that is complete with it, if one is."""
 
-    def close(self, upstream: int) -> tuple[Alignable, ...]:
+    def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
         """No more will come from this upstream; the barriers that are complete with that, in order."""
 
     def ahead(self, upstream: int) -> int:
         """How many barriers this upstream has delivered that are not complete."""
 
-    def abort(self) -> tuple[Alignable, ...]:
+    def abort(self) -> tuple[BarrierControlSignal, ...]:
         """Give up all that is not complete, and say what that was, in order."""
 
     def capture(self) -> Hashable:
@@ -78,9 +78,7 @@ def align_control_signal(aligner: ControlAligner, upstream: int, signal: Control
     """
     if isinstance(signal, InstantControlSignal):
         return signal
-    completed = aligner.align(upstream, signal)
-    assert not isinstance(completed, Fence)  # what completes with a copy has the key of that copy
-    return completed
+    return aligner.align(upstream, signal)
 
 
 class IdentityAligner:
@@ -110,11 +108,11 @@ class IdentityAligner:
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
         self.last_done = 0
-        self._order: deque[Alignable] = deque()  # what is not complete: the first copy of each, by id
+        self._order: deque[BarrierControlSignal] = deque()  # what is not complete: the first copy of each, by id
         self._ahead = [0] * expected_upstreams  # how much of `_order` each upstream has delivered
         self._closed: set[int] = set()
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         """Take one copy; the barrier that is complete with it, if one is.
 
         There is at most one: this upstream has not delivered what comes after it.
@@ -143,7 +141,7 @@ class IdentityAligner:
         assert len(completed) <= 1
         return completed[0] if completed else None
 
-    def close(self, upstream: int) -> tuple[Alignable, ...]:
+    def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
         """No more will come from this upstream; the barriers that are complete with that, in order.
 
         Raises
@@ -161,7 +159,7 @@ class IdentityAligner:
         if upstream in self._closed:
             raise ClosedInputError(upstream, message)
 
-    def _take_completed(self) -> tuple[Alignable, ...]:
+    def _take_completed(self) -> tuple[BarrierControlSignal, ...]:
         completed = []
         ahead = self._ahead
         while self._order and all(count or upstream in self._closed for upstream, count in enumerate(ahead)):
@@ -174,7 +172,7 @@ class IdentityAligner:
         """How many barriers this upstream has delivered that are not complete."""
         return self._ahead[upstream]
 
-    def abort(self) -> tuple[Alignable, ...]:
+    def abort(self) -> tuple[BarrierControlSignal, ...]:
         """Give up all that is not complete, and say what that was, in order."""
         aborted = tuple(self._order)
         if aborted:
@@ -220,10 +218,10 @@ class CountingAligner:
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
         self.last_done = 0
-        self.pending: Alignable | None = None
+        self.pending: BarrierControlSignal | None = None
         self.arrived_count = 0
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         """Take one copy; the barrier if it is complete with it.
 
         Raises
@@ -244,13 +242,13 @@ class CountingAligner:
             return None
         return self._take_pending()
 
-    def _take_pending(self) -> Alignable | None:
+    def _take_pending(self) -> BarrierControlSignal | None:
         barrier, self.pending, self.arrived_count = self.pending, None, 0
         if barrier is not None:
             self.last_done = barrier.barrier_id
         return barrier
 
-    def close(self, upstream: int) -> tuple[Alignable, ...]:
+    def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
         """Nothing: whether this upstream has delivered what is pending, a count cannot tell."""
         return ()
 
@@ -258,7 +256,7 @@ class CountingAligner:
         """0: a count cannot tell."""
         return 0
 
-    def abort(self) -> tuple[Alignable, ...]:
+    def abort(self) -> tuple[BarrierControlSignal, ...]:
         """Give up what is pending, and say what that was."""
         barrier = self._take_pending()
         return () if barrier is None else (barrier,)

@@ -14,7 +14,6 @@ from impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
     Carrier,
-    Fence,
     InstantControlSignal,
 )
 from impl.messages import MAX_U64
@@ -51,8 +50,8 @@ class BarrierIdAllocator:
 class ControlSourceProcessor(Sender):
     """Makes control signals and sends each to all downstreams of one channel.
 
-    Behind a terminal signal both channels are closed. A terminal barrier puts its fence on the other channel (protocol
-    rule 26).
+    Behind a terminal signal both channels are closed; of a terminal barrier, the end of the other channel is the fence
+    (protocol rule 26).
 
     Parameters
     ----------
@@ -99,7 +98,6 @@ class ControlSourceProcessor(Sender):
         barrier = BarrierControlSignal(kind, self._allocator.allocate(), payload, fenced=kind.is_terminal)
         self._forward(carrier, barrier)
         if barrier.is_terminal:
-            self._send(carrier.other, Fence(barrier.barrier_id))
             self._end(barrier)
         return barrier
 

@@ -17,10 +17,8 @@ from impl.control.aligner import ControlAligner, IdentityAligner
 from impl.control.errors import ControlSignalError, UnequalUpstreamsError
 from impl.control.sender import Sender, Tell, silent
 from impl.control.signals import (
-    Alignable,
     BarrierControlSignal,
     Carrier,
-    Fence,
     InstantControlSignal,
     Message,
 )
@@ -73,7 +71,6 @@ class ControlProcessor(Sender):
 
     __slots__ = (
         "_aligners",
-        "_fences",
         "_most_ahead",
         "_open",
         "_terminal",
@@ -113,7 +110,6 @@ class ControlProcessor(Sender):
             Carrier.CONTROL: set(range(control_upstreams)),
         }
         self._terminal: tuple[Carrier, BarrierControlSignal] | None = None  # complete; it may wait for its fence
-        self._fences = dict.fromkeys(Carrier, 0)  # the last one that every upstream has delivered
 
     # Messages in.
 
@@ -157,7 +153,7 @@ class ControlProcessor(Sender):
         elif type(message) is EndOfInput:
             self._close(carrier, upstream)
         else:
-            assert isinstance(message, BarrierControlSignal | Fence)
+            assert isinstance(message, BarrierControlSignal)
             self._align(carrier, upstream, message)
         return True
 
@@ -191,7 +187,7 @@ class ControlProcessor(Sender):
             if 0 <= upstream < count:
                 raise ClosedInputError(upstream, message)
             raise InputIndexError(upstream, count)
-        known: tuple[type, ...] = (BarrierControlSignal, InstantControlSignal, Fence, EndOfInput)
+        known: tuple[type, ...] = (BarrierControlSignal, InstantControlSignal, EndOfInput)
         if carrier is Carrier.DATA:
             known = (*known, Event)
         if not isinstance(message, known):
@@ -208,7 +204,7 @@ class ControlProcessor(Sender):
 
     # Alignment.
 
-    def _align(self, carrier: Carrier, upstream: int, barrier: Alignable) -> None:
+    def _align(self, carrier: Carrier, upstream: int, barrier: BarrierControlSignal) -> None:
         try:
             completed = self._aligners[carrier].align(upstream, barrier)
         except ControlSignalError as error:
@@ -236,12 +232,9 @@ class ControlProcessor(Sender):
             self._flush()
             self._end("every upstream has closed")
 
-    def _complete(self, carrier: Carrier, barrier: Alignable) -> None:
+    def _complete(self, carrier: Carrier, barrier: BarrierControlSignal) -> None:
         self.tell("complete", carrier, -1, barrier)
-        if isinstance(barrier, Fence):
-            self._fences[carrier] = barrier.barrier_id
-            self._end_if_drained()
-        elif barrier.is_terminal:
+        if barrier.is_terminal:
             self._terminal = carrier, barrier
             self._end_if_drained()
         else:
@@ -252,19 +245,20 @@ class ControlProcessor(Sender):
     def _end_if_drained(self) -> None:
         """A fenced terminal barrier waits for all that is older on the other channel (protocol rule 26).
 
-        What the operator still has is given off before the barrier; the fence goes behind it, for those further down.
+        What the operator still has is given off before the barrier.
         """
         if self._terminal is None:
             return
         carrier, barrier = self._terminal
-        other = carrier.other
-        if barrier.fenced and self._fences[other] < barrier.barrier_id and self._open[other]:
+        if barrier.fenced and not self._has_drained(carrier.other):
             return
         self._flush()
         self._forward(carrier, barrier)
-        if barrier.fenced:
-            self._send(other, Fence(barrier.barrier_id))
         self._end(barrier)
+
+    def _has_drained(self, carrier: Carrier) -> bool:
+        """Whether nothing more will come on a channel."""
+        return not self._open[carrier]
 
     def _flush(self) -> None:
         """For the operator, a terminal barrier is the end of every upstream that has not closed yet."""
@@ -276,8 +270,7 @@ class ControlProcessor(Sender):
         """What is pending on either channel is given up, and told so (defect S-07)."""
         for carrier in Carrier:
             for barrier in self._aligners[carrier].abort():
-                if isinstance(barrier, BarrierControlSignal):
-                    self.tell("abort", carrier, -1, barrier)
+                self.tell("abort", carrier, -1, barrier)
         super()._end(cause)
 
     def _give_off(self, events: Iterable[Event]) -> None:
@@ -294,16 +287,14 @@ class ControlProcessor(Sender):
             tuple(tuple(sorted(self._open[carrier])) for carrier in Carrier),
             self.operator.checkpoint(),
             self._terminal,
-            tuple(self._fences.values()),
             self.failure,
         )
 
     def restore(self, value: Hashable) -> None:
         """Be as the processor was that gave `value`."""
-        outputs, aligners, still_open, image, self._terminal, fences, self.failure = value  # type: ignore[misc]
+        outputs, aligners, still_open, image, self._terminal, self.failure = value  # type: ignore[misc]
         self._restore_outputs(outputs)  # type: ignore[has-type]
         for carrier, captured in zip(Carrier, aligners, strict=True):  # type: ignore[has-type]
             self._aligners[carrier].restore(captured)
         self._open = {carrier: set(upstreams) for carrier, upstreams in zip(Carrier, still_open, strict=True)}  # type: ignore[has-type]
-        self._fences = dict(zip(Carrier, fences, strict=True))  # type: ignore[has-type]
         self.operator.restore(image)  # type: ignore[has-type]

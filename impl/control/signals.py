@@ -1,7 +1,7 @@
-"""Control signals, with what carries them: instant ones, barriers with and without an id, and the fence.
+"""Control signals, and which channel carries them: instant ones, and barriers with and without an id.
 
 Source: barrier-control-signals, "Signal Model". Unlike there, no wrapper surrounds a signal on the data channel, and a
-barrier may have a payload, which is no part of its key. The fence is not in the document: see `Fence`.
+barrier may have a payload, and a fence on the other channel; neither is part of its key.
 """
 
 from __future__ import annotations
@@ -89,8 +89,10 @@ class BarrierControlSignal:
         Whatever the signal carries. Copies that differ in it alone are copies of one barrier; the first one to come
         is the one that is forwarded (protocol rule 26).
     fenced : bool
-        Of a terminal barrier: whether a fence goes along on the other channel. A processor then ends when it has that
-        from every upstream, too. The head fences each terminal barrier; one that is not fenced is the document's.
+        Of a terminal barrier: whether the end of the other channel, which follows all that is older there, is its fence
+        (protocol rule 26). A processor then ends when it has that from every upstream, too: the barrier overtakes
+        neither data, if it is on the control channel, nor control signals, if it is on the data channel. The head
+        fences every terminal barrier; one that is not fenced is the document's (defect S-06).
 
     Raises
     ------
@@ -122,28 +124,6 @@ class BarrierControlSignal:
         return f"{self.kind.value} {self.barrier_id}{tail}"
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """Where one channel stood when a terminal barrier went out on the other (protocol rule 26).
-
-    It is aligned like a barrier, and is no control signal: the barrier itself still travels on one channel only
-    ("Channel Carrier Rule"). Whoever has received it from every upstream has all that the terminal barrier must not
-    overtake: older data, if the barrier is on the control channel (defect S-06), and older control signals, if it is
-    on the data channel, of which the rule does not speak.
-    """
-
-    barrier_id: int
-
-    @property
-    def key(self) -> BarrierKey:
-        """Id and a kind of its own."""
-        return self.barrier_id, "Fence"
-
-    def __str__(self) -> str:
-        return f"Fence {self.barrier_id}"
-
-
 ControlSignal = InstantControlSignal | BarrierControlSignal
-Alignable = BarrierControlSignal | Fence
-Message = Event | ControlSignal | Fence | EndOfInput
+Message = Event | ControlSignal | EndOfInput
 """What travels on the data channel; on the control channel, the same without events."""

@@ -9,8 +9,7 @@ Repair
     A closed upstream counts as delivered, for the pending barrier and for later ones (protocol rule 26).
 """
 
-from impl.control import BarrierControlSignalKind, Carrier, IdentityAligner
-from impl.control.signals import Alignable
+from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, IdentityAligner
 from model.control_wiring import ControlWiring
 from model.control_world import Processors, Setup
 from model.defects.control_kind import ControlDefect
@@ -19,7 +18,7 @@ from model.defects.control_kind import ControlDefect
 class Waits(IdentityAligner):
     """Expects as many upstreams as there were."""
 
-    def close(self, upstream: int) -> tuple[Alignable, ...]:
+    def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
         self._check(upstream, "close")
         return ()
 

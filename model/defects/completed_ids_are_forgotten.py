@@ -10,15 +10,14 @@ Repair
     Remember the last completed id (protocol rule 24).
 """
 
-from impl.control import Carrier, ControlAligner, CountingAligner
-from impl.control.signals import Alignable
+from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
 from model.defects.control_kind import ControlWitness, answers, sync
 
 
 class Forgets(CountingAligner):
     """Nothing is left of a barrier that is complete."""
 
-    def _take_pending(self) -> Alignable | None:
+    def _take_pending(self) -> BarrierControlSignal | None:
         completed = super()._take_pending()
         self.last_done = 0
         return completed

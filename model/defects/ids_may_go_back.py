@@ -9,15 +9,14 @@ Repair
     Ids must increase, for each channel (protocol rule 24).
 """
 
-from impl.control import Carrier, ControlAligner, IdentityAligner
-from impl.control.signals import Alignable
+from impl.control import BarrierControlSignal, Carrier, ControlAligner, IdentityAligner
 from model.defects.control_kind import ControlWitness, answers, sync
 
 
 class Immediate(IdentityAligner):
     """One upstream needs no alignment."""
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         return barrier if self.expected_upstreams == 1 else super().align(upstream, barrier)
 
 

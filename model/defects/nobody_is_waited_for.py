@@ -9,8 +9,7 @@ Repair
     No upstreams is a configuration error, when the aligner is made (protocol rule 26).
 """
 
-from impl.control import Carrier, CountingAligner
-from impl.control.signals import Alignable
+from impl.control import BarrierControlSignal, Carrier, CountingAligner
 from impl.errors import ContractError
 from model.defects.control_kind import ControlWitness, answers, headline, sync
 
@@ -22,7 +21,7 @@ class Unchecked(CountingAligner):
         super().__init__(1, carrier)
         self.expected_upstreams = expected_upstreams
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         self.arrived_count += 1
         return barrier if self.arrived_count == self.expected_upstreams else None
 

@@ -6,32 +6,20 @@ Source
 What goes wrong
     The processor ends with data still in its data channel: a graceful end that is not graceful.
 Repair
-    A fence on the data channel; the barrier waits until that is in from every upstream (protocol rule 26).
+    The end of the data channel is the barrier's fence: it waits for that from every upstream (protocol rule 26).
 """
 
-from collections.abc import Hashable
-
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
-from impl.control.sender import Tell
-from model.control_wiring import CONTROL, DATA, HEAD, ControlWiring
-from model.control_world import Setup
+from impl.control import BarrierControlSignalKind, Carrier, ControlProcessor
+from model.control_wiring import ControlWiring
+from model.control_world import Processors, Setup
 from model.defects.control_kind import ControlDefect
 
 
-class Unfenced(ControlSourceProcessor):
-    """Sends a terminal barrier, and nothing on the other channel."""
+class Exits(ControlProcessor):
+    """Exits when the barrier is complete."""
 
-    def send(self, kind: BarrierControlSignalKind, carrier: Carrier, payload: Hashable = None) -> BarrierControlSignal:
-        barrier = kind.with_id(self._allocator.allocate(), payload)
-        self._forward(carrier, barrier)
-        if barrier.is_terminal:
-            self._end(barrier)
-        return barrier
-
-
-def head(wiring: ControlWiring, tell: Tell) -> ControlSourceProcessor:
-    """The head of a pipeline, without fences."""
-    return Unfenced(HEAD, len(wiring.outputs(DATA, HEAD)), len(wiring.outputs(CONTROL, HEAD)), tell=tell)
+    def _has_drained(self, carrier: Carrier) -> bool:
+        return True
 
 
 _WIRING = ControlWiring("a->sink")
@@ -41,6 +29,6 @@ DEFECT = ControlDefect(
     entry="S-06",
     kind="safety",
     breaks="NOLOSS",
-    broken=Setup(_WIRING, _SCRIPT, make_head=head),
+    broken=Setup(_WIRING, _SCRIPT, make_processor=Processors(make=Exits)),
     sound=Setup(_WIRING, _SCRIPT),
 )

@@ -6,14 +6,14 @@ Source
 What goes wrong
     The processor ends with an older barrier still in its control channel, which takes effect nowhere below.
 Repair
-    A fence on the control channel, too: a terminal barrier waits for the fence on the channel that does not carry it.
+    The fence works both ways: a terminal barrier waits for the end of the channel that does not carry it.
 """
 
 from impl.control import BarrierControlSignalKind, Carrier
 from model.control_wiring import ControlWiring
-from model.control_world import Setup
+from model.control_world import Processors, Setup
 from model.defects.control_kind import ControlDefect
-from model.defects.the_end_overtakes_data import head
+from model.defects.the_end_overtakes_data import Exits
 
 _WIRING = ControlWiring("a->sink")
 _SCRIPT = (
@@ -25,6 +25,6 @@ DEFECT = ControlDefect(
     entry="S-06",
     kind="liveness",
     breaks="LIVE",
-    broken=Setup(_WIRING, _SCRIPT, events=0, make_head=head),
+    broken=Setup(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Exits)),
     sound=Setup(_WIRING, _SCRIPT, events=0),
 )

@@ -10,15 +10,14 @@ Repair
     which copy is first depends on timing, too. A kind whose payload matters needs a merge.
 """
 
-from impl.control import Carrier, ControlAligner, CountingAligner
-from impl.control.signals import Alignable
+from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
 from model.defects.control_kind import ControlWitness, answers, sync
 
 
 class Last(CountingAligner):
     """Returns the copy that completes the barrier."""
 
-    def align(self, upstream: int, barrier: Alignable) -> Alignable | None:
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         return None if super().align(upstream, barrier) is None else barrier
 
 

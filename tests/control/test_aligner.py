@@ -11,7 +11,6 @@ from impl.control import (
     ControlSignalError,
     CountingAligner,
     DuplicateBarrierError,
-    Fence,
     IdentityAligner,
     NoUpstreamsError,
     align_control_signal,
@@ -194,15 +193,6 @@ def test_indices_are_checked() -> None:
         aligner.align(0, sync(1))
     with pytest.raises(ClosedInputError):
         aligner.close(0)
-
-
-def test_a_fence_is_aligned_under_a_key_of_its_own() -> None:
-    """A fence would be taken for a copy of the barrier that it belongs to."""
-    aligner = IdentityAligner(2, DATA)
-    aligner.align(0, Fence(2))
-    with pytest.raises(BarrierOverlapError, match="StreamGracefulEnd 2 while Fence 2"):
-        aligner.align(1, graceful(2))
-    assert aligner.align(1, Fence(2)) == Fence(2)
 
 
 # Against a plain description, under any order.

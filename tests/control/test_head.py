@@ -10,7 +10,6 @@ from impl.control import (
     BarrierIdAllocator,
     BarrierIdError,
     ControlSourceProcessor,
-    Fence,
 )
 from tests.control.support import CONTROL, DATA, END, GRACEFUL, QUICK, SYNC, graceful, sync
 
@@ -44,14 +43,14 @@ def test_a_terminal_barrier_is_the_last(carrier) -> None:
     barrier = head.send(GRACEFUL, carrier)
     assert barrier == BarrierControlSignal(GRACEFUL, 1, fenced=True)
     assert [message for _, message in head.outbox[carrier]] == [barrier, END]
-    assert [message for _, message in head.outbox[carrier.other]] == [Fence(1), END]
+    assert [message for _, message in head.outbox[carrier.other]] == [END]
     for send in (lambda: head.send(SYNC, DATA), lambda: head.send_instant(QUICK, CONTROL)):
         with pytest.raises(AfterEndError, match="from head, which has ended"):
             send()
 
 
-def test_a_quick_end_needs_no_fence() -> None:
-    """A quick end would wait for the other channel."""
+def test_behind_a_quick_end_both_channels_are_closed() -> None:
+    """Whoever is fed on the other channel would wait for more."""
     head = ControlSourceProcessor("head", 1, 1)
     head.send_instant(QUICK, CONTROL)
     assert sent(head, CONTROL) == ["0 StreamQuickEnd", f"0 {END}"]
@@ -74,7 +73,6 @@ def test_what_is_a_copy_of_one_barrier() -> None:
     """Copies would be told apart by what they carry, or barriers of two kinds be taken for one."""
     assert sync(1, "a").key == sync(1, "b").key == (1, "SyncTest")
     assert sync(1).key != graceful(1).key
-    assert Fence(1).key not in (sync(1).key, graceful(1).key)
 
 
 def test_what_ends_a_processor() -> None:

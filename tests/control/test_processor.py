@@ -8,7 +8,6 @@ from impl.control import (
     AfterEndError,
     ControlProcessor,
     CountingAligner,
-    Fence,
     NoUpstreamsError,
     UnequalUpstreamsError,
 )
@@ -117,12 +116,9 @@ def test_a_fenced_barrier_on_the_control_channel_waits_for_older_data() -> None:
     bench = Bench(operator=Batch("p", 8, inputs=2))
     bench.give(CONTROL, 0, fenced(2))
     assert bench.give(CONTROL, 1, fenced(2)) == []
-    assert bench.give(DATA, 0, event("a1"), Fence(2)) == []
+    assert bench.give(DATA, 0, event("a1"), END) == []
     assert not bench.processor.ended
-    assert bench.give(DATA, 1, event("b1"), Fence(2)) == [
-        *("data p(a1+b1)1", "data Fence 2"),
-        "control StreamGracefulEnd 2",
-    ]
+    assert bench.give(DATA, 1, event("b1"), END) == ["data p(a1+b1)1", "control StreamGracefulEnd 2"]
     assert bench.processor.ended
 
 
@@ -131,28 +127,18 @@ def test_a_fenced_barrier_on_the_data_channel_waits_for_older_control_signals() 
     bench = Bench()
     bench.give(DATA, 0, fenced(2))
     bench.give(DATA, 1, fenced(2))
-    bench.give(CONTROL, 0, sync(1), Fence(2))
+    bench.give(CONTROL, 0, sync(1), END)
     assert bench.give(CONTROL, 1, sync(1)) == ["control SyncTest 1"]
     assert not bench.processor.ended
-    assert bench.give(CONTROL, 1, Fence(2)) == ["data StreamGracefulEnd 2", "control Fence 2"]
+    assert bench.give(CONTROL, 1, END) == ["data StreamGracefulEnd 2"]
     assert bench.processor.ended
 
 
 def test_the_fence_may_come_first() -> None:
     """A fence that is faster than its barrier would be forgotten, and the processor never end."""
     bench = Bench(data=1, control=1)
-    assert bench.give(DATA, 0, Fence(1)) == []
-    assert bench.give(CONTROL, 0, fenced(1)) == ["data Fence 1", "control StreamGracefulEnd 1"]
-
-
-def test_a_closed_channel_has_drained() -> None:
-    """A terminal barrier would wait for the fence of upstreams that are gone (protocol rule 26)."""
-    bench = Bench()
-    bench.give(CONTROL, 0, fenced(1))
-    bench.give(CONTROL, 1, fenced(1))
-    bench.give(DATA, 0, END)
-    assert not bench.processor.ended
-    bench.give(DATA, 1, END)
+    assert bench.give(DATA, 0, END) == []
+    assert bench.give(CONTROL, 0, fenced(1)) == ["control StreamGracefulEnd 1"]
     assert bench.processor.ended
 
 
@@ -182,7 +168,7 @@ def test_behind_the_end_everything_is_taken_and_told() -> None:
     bench = Bench()
     bench.give(CONTROL, 0, QUICK)
     bench.lines.clear()
-    assert bench.give(DATA, 0, event("a1"), sync(1), Fence(2), QUICK, END) == []
+    assert bench.give(DATA, 0, event("a1"), sync(1), QUICK, END) == []
     assert bench.give(CONTROL, 1, sync(3), END) == []
     assert bench.lines == ["drop data 0 a1", "abort data 0 SyncTest 1", "abort control 1 SyncTest 3"]
     with pytest.raises(ClosedInputError):
@@ -298,8 +284,8 @@ def test_a_restored_processor_behaves_the_same() -> None:
     """An explorer would go on with another processor than it left."""
     script = [
         *((DATA, 0, event("a1")), (CONTROL, 1, sync(1)), (DATA, 1, sync(2)), (CONTROL, 0, sync(1))),
-        *((DATA, 0, sync(2)), (DATA, 1, event("b1")), (CONTROL, 0, fenced(3)), (DATA, 0, Fence(3))),
-        *((CONTROL, 1, fenced(3)), (DATA, 1, EndOfInput()), (DATA, 0, EndOfInput())),
+        *((DATA, 0, sync(2)), (DATA, 1, event("b1")), (CONTROL, 0, fenced(3)), (DATA, 0, EndOfInput())),
+        *((CONTROL, 1, fenced(3)), (DATA, 1, EndOfInput())),
     ]
     whole = Bench(operator=Batch("p", 8, inputs=2))
     ends = set()
