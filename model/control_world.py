@@ -33,6 +33,8 @@ from model.control_operators import DISCARDING, KINDS
 from model.control_wiring import CONTROL, DATA, HEAD, ControlWiring
 from model.invariants import Violation
 
+NS_PER_S = 1_000_000_000
+
 State = tuple[int, ...]
 Send = tuple[BarrierControlSignalKind | InstantControlSignal, Carrier]
 
@@ -450,18 +452,19 @@ class ControlWorld:
         return self._nodes[receiver].can_take(state[self._node_at[receiver]], kind, index)
 
 
-def as_text(entries: Iterable[Entry]) -> str:
-    """A journal as lines: a move after ``>``, below it what it did.
+def as_text(entries: Iterable[Entry], timed: bool = False) -> str:
+    """A journal as lines: a move after ``>``, with its time in seconds if `timed`, and below it what it did.
 
     >>> print(as_text([(0, ">deliver", "a", "head->a", None), (0, "end", "a", None, "StreamQuickEnd")]), end="")
     > deliver head->a
         a end StreamQuickEnd
     """
     lines = []
-    for _, verb, node, where, subject in entries:
+    for at_ns, verb, node, where, subject in entries:
         about = "" if subject is None else f" {subject}"
         if verb[0] == ">":
-            lines.append(f"> {verb[1:]} {where or node}{about}")
+            at = f" @ {at_ns // NS_PER_S}.{at_ns % NS_PER_S:09d}" if timed else ""
+            lines.append(f"> {verb[1:]} {where or node}{about}{at}")
         else:
             place = "" if where is None else f" {where}"
             lines.append(f"    {node} {verb}{place}{about}")

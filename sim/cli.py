@@ -15,8 +15,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from sim.engines import Engine, all_shipped, engine_of
 from sim.result import Result, run
-from sim.scenario import ScenarioError, load, shipped
+from sim.scenario import ScenarioError, load
 from sim.show import ShowError, show_command
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
@@ -71,14 +72,15 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, as_json: bool) -> None:
-    """Simulate SCENARIO once: its checkpoints, and the verdict of the invariants.
+    """Simulate SCENARIO once: its checkpoints (or control signals), and the verdict of the invariants.
 
     SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
 
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
-    loaded = load(scenario, read_settings(pairs))
-    result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+    engine = engine_of(scenario, CHECKPOINTS)
+    loaded = engine.load(scenario, read_settings(pairs))
+    result = _with_status(f"simulating {loaded.name}", lambda: engine.run(loaded, seed))
     if trace is not None:
         try:
             trace.write_text(result.trace(), encoding="utf-8")
@@ -89,7 +91,7 @@ def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: 
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
     else:
-        _show(result)
+        engine.show(Console(width=None if sys.stdout.isatty() else 120), result)
     sys.exit(EXIT[result.verdict])
 
 
@@ -102,8 +104,7 @@ def _with_status(text: str, work: Any) -> Any:
         return work()
 
 
-def _show(result: Result) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 120)
+def _show(console: Console, result: Result) -> None:
     table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
     for name in (
         "checkpoint",
@@ -140,6 +141,9 @@ def _show(result: Result) -> None:
     console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
 
 
+CHECKPOINTS = Engine(load, run, _show)
+
+
 def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
@@ -151,7 +155,7 @@ def scenarios_command(as_json: bool) -> None:
 
     Example: barrierlab scenarios
     """
-    found = {name: load(name) for name in shipped()}
+    found = all_shipped(CHECKPOINTS)
     if as_json:
         rows = {
             name: {"title": s.title, "topology": str(s.topology), "parameters": s.parameters}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,15 +44,18 @@ from sim.settings import (
 )
 
 SHIPPED = files("sim") / "scenarios"
+ENGINES = {"control": "sim.control_signals"}
+"""Tables that give a scenario to another engine, with its module. What is shipped for it is in a folder so called."""
 
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run. The message is one line: file, key, what came, what is allowed, what to do."""
 
 
-def shipped() -> list[str]:
-    """The names of the scenarios that come with the package."""
-    return sorted(path.name.removesuffix(".toml") for path in SHIPPED.iterdir() if path.name.endswith(".toml"))
+def shipped(table: str = "") -> list[str]:
+    """The names of the scenarios of checkpoints that come with the package; or of those with a table of `ENGINES`."""
+    folder = SHIPPED / table if table else SHIPPED
+    return sorted(path.name.removesuffix(".toml") for path in folder.iterdir() if path.name.endswith(".toml"))
 
 
 def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Scenario:
@@ -75,12 +78,25 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Scenari
     >>> load("flink_chain", {"level": "rho050"}).sources["source"].rate_per_s
     125.0
     """
+    file, text, data = read_toml(name)
+    for table in ENGINES.keys() & data.keys():
+        raise ScenarioError(f"{file}: has a table [{table}], so it is no scenario of checkpoints; use {ENGINES[table]}")
+    return Builder(file, text, data, dict(settings or {})).build()
+
+
+def read_toml(name: str | Path) -> tuple[str, str, dict[str, Any]]:
+    """File name, text and contents of the scenario called `name`, whichever engine it is for.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such scenario, or it is not TOML.
+    """
     text, file = _read_text(name)
     try:
-        data = tomllib.loads(text)
+        return file, text, tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
-    return _Builder(file, text, data, dict(settings or {})).build()
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:
@@ -93,15 +109,19 @@ def _read_text(name: str | Path) -> tuple[str, str]:
             raise ScenarioError(
                 f"{name}: cannot be read: {reason}; give a TOML file or one of the shipped scenarios"
             ) from error
-    if str(name) not in shipped():
+    folders = {known: SHIPPED / table if table else SHIPPED for table in ("", *ENGINES) for known in shipped(table)}
+    if str(name) not in folders:
         raise ScenarioError(
-            f"{name}: no scenario of this name; there are {', '.join(shipped())}" + suggest(str(name), shipped())
+            f"{name}: no scenario of this name; there are {', '.join(folders)}" + suggest(str(name), folders)
         )
-    return (SHIPPED / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
+    return (folders[str(name)] / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
-class _Builder:
+class Builder:
     """Reads one scenario file. Every fault names the file and the key."""
+
+    top: Mapping[str, Reader] = TOP
+    tables: Sequence[str] = TABLES
 
     def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
         self.file, self.text, self.data, self.settings = file, text, data, settings
@@ -112,11 +132,7 @@ class _Builder:
 
     def build(self) -> Scenario:
         self._apply_parameters()
-        data = self.data
-        for key in data:
-            if key not in TOP and key not in TABLES:
-                self._unknown("", key, [*TOP, *TABLES])
-        top = {key: self._value("", key, data[key], TOP) for key in data if key in TOP}
+        top = self._top()
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
         operators = {name: self._operator(name, table) for name, table in self._tables("operator")}
@@ -180,11 +196,11 @@ class _Builder:
             for key in sets:
                 self._set(key, value)
         for key, value in wanted.items():
-            if key.split(".")[0] not in (*TOP, *TABLES):
+            if key.split(".")[0] not in (*self.top, *self.tables):
                 self.fail(
                     f"setting {key!r}",
                     f"is neither a parameter ({', '.join(parameters) or 'there are none'}) nor a key of the file"
-                    + suggest(key, [*parameters, *TOP, *TABLES]),
+                    + suggest(key, [*parameters, *self.top, *self.tables]),
                 )
             self._set(key, value)
 
@@ -207,6 +223,13 @@ class _Builder:
         node[parts[-1]] = copy.deepcopy(value)
 
     # Sections.
+
+    def _top(self) -> dict[str, Any]:
+        """The keys above all tables; of tables, that there is no unknown one."""
+        for key in self.data:
+            if key not in self.top and key not in self.tables:
+                self._unknown("", key, [*self.top, *self.tables])
+        return {key: self._value("", key, self.data[key], self.top) for key in self.data if key in self.top}
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self.data.get(name, {})
