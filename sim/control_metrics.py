@@ -1,8 +1,8 @@
 """What is measured of control signals, read off the journal: waits, skew, and how long an end takes.
 
-Times are in ms. alignment wait: at one processor and channel, from the first copy of a barrier to its completion. skew: from the first
-processor at which a barrier is complete to the last. drain: from when a terminal signal is sent to when the last
-processor has ended. fence wait: at one processor, from when a terminal barrier is complete to its end.
+Times are in ms. alignment wait: at one processor and channel, from the first copy of a barrier to its completion. skew:
+from the first processor at which a barrier is complete to the last. drain: from when a terminal signal is sent to when
+the last processor has ended. fence wait: at one processor, from when a terminal barrier is complete to its end.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from impl.control import (
@@ -227,6 +227,7 @@ class Oracle:
         return self.completed[before:]
 
 
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(STEPS)
 def test_any_order_of_arrivals(steps) -> None:
     """Some interleaving of three upstreams would complete another barrier than the definition says, or fail."""
@@ -251,6 +252,7 @@ def test_any_order_of_arrivals(steps) -> None:
         assert ([] if completed is None else [completed.barrier_id]) == oracle.settle()
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(STEPS, STEPS)
 def test_a_restored_aligner_behaves_the_same(first, then) -> None:
     """An explorer, or a recovery, would go on with another machine than it left."""
