@@ -15,9 +15,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from sim.engines import Engine, all_shipped, engine_of
 from sim.joins import JoinResult
 from sim.result import Result, run
-from sim.scenario import ScenarioError, load, shipped, shipped_joins
+from sim.scenario import ScenarioError, load, shipped_joins
 from sim.show import ShowError, show_command
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
@@ -72,14 +73,15 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, as_json: bool) -> None:
-    """Simulate SCENARIO once: its checkpoints or joined outputs, and the verdict of the invariants.
+    """Simulate SCENARIO once: its checkpoints, control signals or joined outputs, and the verdict of the invariants.
 
     SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
 
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
-    loaded = load(scenario, read_settings(pairs))
-    result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+    engine = engine_of(scenario, CHECKPOINTS)
+    loaded = engine.load(scenario, read_settings(pairs))
+    result = _with_status(f"simulating {loaded.name}", lambda: engine.run(loaded, seed))
     if trace is not None:
         try:
             trace.write_text(result.trace(), encoding="utf-8")
@@ -89,10 +91,8 @@ def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: 
             ) from error
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
-    elif isinstance(result, JoinResult):
-        _show_join(result)
     else:
-        _show(result)
+        engine.show(Console(width=None if sys.stdout.isatty() else 120), result)
     sys.exit(EXIT[result.verdict])
 
 
@@ -105,8 +105,7 @@ def _with_status(text: str, work: Any) -> Any:
         return work()
 
 
-def _show(result: Result) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 120)
+def _show(console: Console, result: Result) -> None:
     table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
     for name in (
         "checkpoint",
@@ -185,8 +184,7 @@ def _s(value_ms: float | None) -> str:
     return "" if value_ms is None else f"{value_ms / 1000:.3f}"
 
 
-def _show_join(result: JoinResult) -> None:
-    console = Console(width=None if sys.stdout.isatty() else 120)
+def _show_join(console: Console, result: JoinResult) -> None:
     row = result.join_rows()[0]
     table = Table(title=f"{result.scenario.title} (seed {result.seed}): {row['barrier']} join", title_justify="left")
     table.add_column("of each output")
@@ -208,6 +206,16 @@ def _show_join(result: JoinResult) -> None:
     _show_verdict(console, result)
 
 
+def _show_either(console: Console, result: Result | JoinResult) -> None:
+    if isinstance(result, JoinResult):
+        _show_join(console, result)
+    else:
+        _show(console, result)
+
+
+CHECKPOINTS = Engine(load, run, _show_either)
+
+
 def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
@@ -219,7 +227,7 @@ def scenarios_command(as_json: bool) -> None:
 
     Example: barrierlab scenarios
     """
-    found = {name: load(name) for name in [*shipped(), *shipped_joins()]}
+    found = all_shipped(CHECKPOINTS) | {name: load(name) for name in shipped_joins()}
     if as_json:
         rows = {
             name: {"title": s.title, "topology": str(s.topology), "parameters": s.parameters}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -54,15 +54,18 @@ from sim.settings import (
 
 SHIPPED = files("sim") / "scenarios"
 JOINS = SHIPPED / "joins"
+ENGINES = {"control": "sim.control_signals"}
+"""Tables that give a scenario to another engine, with its module. What is shipped for it is in a folder so called."""
 
 
 class ScenarioError(ValueError):
     """A scenario that cannot be run. The message is one line: file, key, what came, what is allowed, what to do."""
 
 
-def shipped() -> list[str]:
-    """The names of the scenarios that come with the package."""
-    return sorted(path.name.removesuffix(".toml") for path in SHIPPED.iterdir() if path.name.endswith(".toml"))
+def shipped(table: str = "") -> list[str]:
+    """The names of the scenarios of checkpoints that come with the package; or of those with a table of `ENGINES`."""
+    folder = SHIPPED / table if table else SHIPPED
+    return sorted(path.name.removesuffix(".toml") for path in folder.iterdir() if path.name.endswith(".toml"))
 
 
 def shipped_joins() -> list[str]:
@@ -92,16 +95,29 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     >>> load("flink_chain", {"level": "rho050"}).sources["source"].rate_per_s
     125.0
     """
-    text, file = _read_text(name)
-    try:
-        data = tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
-        raise ScenarioError(f"{file}: not TOML: {error}") from error
+    file, text, data = read_toml(name)
+    for table in ENGINES.keys() & data.keys():
+        raise ScenarioError(f"{file}: has a table [{table}], so it is no scenario of checkpoints; use {ENGINES[table]}")
     if "join" in data:
         from sim.join_scenario import JoinBuilder
 
         return JoinBuilder(file, text, data, dict(settings or {})).build()
     return Builder(file, text, data, dict(settings or {})).build()
+
+
+def read_toml(name: str | Path) -> tuple[str, str, dict[str, Any]]:
+    """File name, text and contents of the scenario called `name`, whichever engine it is for.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such scenario, or it is not TOML.
+    """
+    text, file = _read_text(name)
+    try:
+        return file, text, tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
+        raise ScenarioError(f"{file}: not TOML: {error}") from error
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:
@@ -114,21 +130,20 @@ def _read_text(name: str | Path) -> tuple[str, str]:
             raise ScenarioError(
                 f"{name}: cannot be read: {reason}; give a TOML file or one of the shipped scenarios"
             ) from error
-    if str(name) in shipped_joins():
-        return (JOINS / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
-    if str(name) not in shipped():
-        known = [*shipped(), *shipped_joins()]
+    folders = {known: SHIPPED / table if table else SHIPPED for table in ("", *ENGINES) for known in shipped(table)}
+    folders |= dict.fromkeys(shipped_joins(), JOINS)
+    if str(name) not in folders:
         raise ScenarioError(
-            f"{name}: no scenario of this name; there are {', '.join(known)}" + suggest(str(name), known)
+            f"{name}: no scenario of this name; there are {', '.join(folders)}" + suggest(str(name), folders)
         )
-    return (SHIPPED / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
+    return (folders[str(name)] / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
 class Builder:
     """Reads one scenario file. Every fault names the file and the key."""
 
     top: Mapping[str, Reader] = TOP
-    tables: tuple[str, ...] = TABLES
+    tables: Sequence[str] = TABLES
 
     def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
         self.file, self.text, self.data, self.settings = file, text, data, settings
@@ -139,11 +154,7 @@ class Builder:
 
     def build(self) -> Scenario:
         self._apply_parameters()
-        data = self.data
-        for key in data:
-            if key not in TOP and key not in TABLES:
-                self._unknown("", key, [*TOP, *TABLES])
-        top = {key: self._value("", key, data[key], TOP) for key in data if key in TOP}
+        top = self._top()
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
         operators = {name: self._operator(name, table) for name, table in self._tables("operator")}
@@ -244,6 +255,13 @@ class Builder:
         return tables[int(part)]
 
     # Sections.
+
+    def _top(self) -> dict[str, Any]:
+        """The keys above all tables; of tables, that there is no unknown one."""
+        for key in self.data:
+            if key not in self.top and key not in self.tables:
+                self._unknown("", key, [*self.top, *self.tables])
+        return {key: self._value("", key, self.data[key], self.top) for key in self.data if key in self.top}
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self.data.get(name, {})

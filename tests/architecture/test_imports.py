@@ -18,6 +18,7 @@ OF_OURS = {"impl": {"impl"}, "model": {"impl", "model"}, "sim": {"impl", "model"
 SPECIFICATION = {
     *("model/history.py", "model/attempts.py", "model/invariants.py", "model/recovery.py", "model/topology.py"),
     *("model/join_history.py", "model/join_invariants.py"),
+    *("model/control_invariants.py", "model/control_wiring.py"),
 }
 # Nothing that has a clock, chance, threads or the outside world; and nothing that would run what it reads.
 NOT_IN_IMPL = {

@@ -12,7 +12,7 @@ import impl.task
 from model.trace import judged, read
 from sim import load, run, shipped
 from sim.cli import cli, main
-from sim.scenario import shipped_joins
+from sim.scenario import ENGINES, shipped_joins
 from tests.sim.support import SKEWED, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
@@ -126,9 +126,11 @@ def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0
     for name in shipped():
         assert f"{name}: {load(name).title}" in " ".join(out.split())
+    assert "graceful_shutdown: A graceful shutdown" in out
     assert "--set level=" in out
     status, out, _ = _main(capsys, "scenarios", "--json")
-    assert set(json.loads(out)["scenarios"]) == {*shipped(), *shipped_joins()}
+    others = {*shipped_joins(), *(name for table in ENGINES for name in shipped(table))}
+    assert set(json.loads(out)["scenarios"]) == {*shipped(), *others}
 
 
 def test_every_command_shows_an_example() -> None:

@@ -1,0 +1,71 @@
+"""What control signals can raise: for what the builder of a pipeline did wrong, or what its upstreams did.
+
+Where channels lose and repeat nothing and one head gives the ids, an overlap or a duplicate cannot come. A processor
+that meets one fails: it closes its outputs and says why (`ControlProcessor.failure`). An aligner on its own raises.
+"""
+
+from __future__ import annotations
+
+from impl.errors import BarrierError, ContractError
+
+
+class ControlSignalError(BarrierError):
+    """An upstream broke the rules that alignment rests on. The aligner is as it was before."""
+
+
+class BarrierOverlapError(ControlSignalError):
+    """Another barrier than the one that is this upstream's turn (barrier-control-signals, "No overlap")."""
+
+    def __init__(self, carrier: object, pending: object, came: object) -> None:
+        super().__init__(
+            f"barrier overlap on {carrier} channel: {came} while {pending} is pending",
+            "the same barriers in the same order from every upstream",
+            "let one head give all ids, and send every barrier to every upstream",
+        )
+
+
+class DuplicateBarrierError(ControlSignalError):
+    """A barrier that has come already, or one older than that (barrier-control-signals, "No duplicates")."""
+
+    def __init__(self, carrier: object, came: object, newest: int) -> None:
+        super().__init__(
+            f"duplicate barrier on {carrier} channel: {came} after barrier {newest}",
+            f"ids above {newest}",
+            "align wherever channels meet, and use a transport that repeats nothing",
+        )
+
+
+class NoUpstreamsError(ContractError):
+    """A processor or an aligner without anybody to wait for (protocol rule 26)."""
+
+    def __init__(self, carrier: object) -> None:
+        super().__init__(
+            f"no upstreams on the {carrier} channel", "1 or more", "connect the processor to the head or to another one"
+        )
+
+
+class UnequalUpstreamsError(ContractError):
+    """A processor that is to have as many upstreams on one channel as on the other has not (defect S-10)."""
+
+    def __init__(self, name: str, data: int, control: int) -> None:
+        super().__init__(
+            f"{name} has {data} upstreams on the data channel and {control} on the control channel",
+            "as many on one as on the other",
+            "connect both channels of every upstream, or do not ask for equality",
+        )
+
+
+class BarrierIdError(ContractError):
+    """A barrier id that is 0 or does not fit 64 bits."""
+
+    def __init__(self, barrier_id: object) -> None:
+        super().__init__(
+            f"barrier id {barrier_id!r}", f"1 to {2**64 - 1}", "take ids from the head of the pipeline; 0 is no barrier"
+        )
+
+
+class AfterEndError(ContractError):
+    """Something to be sent behind the end of its sender."""
+
+    def __init__(self, name: str, came: object) -> None:
+        super().__init__(f"'{came}' from {name}, which has ended", "nothing after the end", "send it before the end")

@@ -1,0 +1,38 @@
+"""A single upstream may deliver a barrier again, or an older one.
+
+Source
+    barrier-control-signals, "Barrier Alignment Mechanism": "If `expected_upstreams == 1`, the barrier is immediately
+    complete", without a look at its id. Entry S-04.
+What goes wrong
+    Of one upstream, 5, 5 and 3 are three completions.
+Repair
+    Ids must increase, for each channel (protocol rule 24).
+"""
+
+from impl.control import BarrierControlSignal, Carrier, ControlAligner, IdentityAligner
+from model.defects.control_kind import ControlWitness, answers, sync
+
+
+class Immediate(IdentityAligner):
+    """One upstream needs no alignment."""
+
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
+        return barrier if self.expected_upstreams == 1 else super().align(upstream, barrier)
+
+
+def _run(aligner: ControlAligner) -> tuple[str, ...]:
+    return answers(aligner, (0, sync(5)), (0, sync(5)), (0, sync(3)))
+
+
+DEFECT = ControlWitness(
+    entry="S-04",
+    kind="safety",
+    broken=lambda: _run(Immediate(1, Carrier.CONTROL)),
+    sound=lambda: _run(IdentityAligner(1, Carrier.CONTROL)),
+    wrong=("SyncTest 5", "SyncTest 5", "SyncTest 3"),
+    right=(
+        "SyncTest 5",
+        "duplicate barrier on control channel: SyncTest 5 after barrier 5",
+        "duplicate barrier on control channel: SyncTest 3 after barrier 5",
+    ),
+)

@@ -1,0 +1,38 @@
+"""A quick end leaves a pending barrier in the dark.
+
+Source
+    barrier-control-signals, "Terminal Semantics": processors exit on a terminal signal; what becomes of a barrier that
+    is pending then, it does not say. Entry S-07.
+What goes wrong
+    The barrier is neither complete nor given up: whoever asked for it waits for ever.
+Repair
+    A terminal signal goes first, and gives up explicitly what is pending on either channel.
+"""
+
+from impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
+from impl.control.sender import Sender
+from model.control_wiring import ControlWiring
+from model.control_world import Processors, Setup
+from model.defects.control_kind import ControlDefect
+
+
+class Leaves(ControlProcessor):
+    """Ends, and nothing else."""
+
+    def _end(self, cause: object) -> None:
+        Sender._end(self, cause)
+
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = (
+    (BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),
+    (InstantControlSignal.STREAM_QUICK_END, Carrier.DATA),
+)
+
+DEFECT = ControlDefect(
+    entry="S-07",
+    kind="liveness",
+    breaks="LIVE",
+    broken=Setup(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Leaves)),
+    sound=Setup(_WIRING, _SCRIPT, events=0),
+)

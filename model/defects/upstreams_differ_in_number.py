@@ -1,0 +1,42 @@
+"""A processor with two data upstreams and one control upstream completes a control barrier with one copy.
+
+Source
+    barrier-control-signals, "Barrier Alignment Mechanism": upstreams are "configured per channel", independently of
+    each other. Entry S-10.
+What goes wrong
+    Of a node that is to wait for all upstreams, one has been forgotten on the control channel, and nobody notices.
+Repair
+    Such a node asks for equality: `equal_upstreams`. Elsewhere the channels may be connected differently.
+"""
+
+from impl.control import Carrier, ControlProcessor
+from impl.errors import ContractError
+from model.defects.control_kind import ControlWitness, headline, sync
+from model.operators import make
+
+
+def _run(equal_upstreams: bool) -> tuple[str, ...]:
+    told: list[str] = []
+    try:
+        node = ControlProcessor(
+            "node",
+            make("union"),
+            data_upstreams=2,
+            control_upstreams=1,
+            equal_upstreams=equal_upstreams,
+            tell=lambda verb, carrier, index, subject: told.append(f"{verb} {subject}"),
+        )
+    except ContractError as error:
+        return (headline(error),)
+    node.offer(Carrier.CONTROL, 0, sync(1))
+    return tuple(told)
+
+
+DEFECT = ControlWitness(
+    entry="S-10",
+    kind="value",
+    broken=lambda: _run(equal_upstreams=False),
+    sound=lambda: _run(equal_upstreams=True),
+    wrong=("arrive SyncTest 1", "complete SyncTest 1", "forward SyncTest 1"),
+    right=("node has 2 upstreams on the data channel and 1 on the control channel",),
+)

@@ -1,0 +1,107 @@
+"""What the tests of control signals share: short names, a processor that writes down, and a search of all runs."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
+from impl.messages import EndOfInput, Event
+from model.control_operators import KINDS
+from model.control_world import ControlWorld, State
+from model.invariants import Violation
+
+DATA, CONTROL = Carrier.DATA, Carrier.CONTROL
+SYNC, GRACEFUL = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END
+QUICK = InstantControlSignal.STREAM_QUICK_END
+END = EndOfInput()
+
+
+def sync(barrier_id: int, payload: object = None) -> BarrierControlSignal:
+    """A barrier that means nothing."""
+    return SYNC.with_id(barrier_id, payload)
+
+
+def graceful(barrier_id: int) -> BarrierControlSignal:
+    """A terminal barrier as the document has it: without a fence."""
+    return GRACEFUL.with_id(barrier_id)
+
+
+def event(name: str, timestamp_ms: int = 0, key: int = 0) -> Event:
+    """``event("a1")`` is the first event of source a."""
+    return Event(name[0], int(name[1:]), key=key, timestamp_ms=timestamp_ms)
+
+
+class Bench:
+    """A processor, what it told as lines, and what came out of it."""
+
+    def __init__(self, data: int = 2, control: int = 2, operator=None, outputs: int = 1, **options) -> None:
+        self.lines: list[str] = []
+        operator = KINDS["union"]() if operator is None else operator
+        self.processor = ControlProcessor("p", operator, data, control, outputs, outputs, tell=self._tell, **options)
+
+    def _tell(self, verb, carrier, index, subject) -> None:
+        self.lines.append(f"{verb} {carrier or '-'} {'' if index < 0 else f'{index} '}{subject}")
+
+    def give(self, carrier: Carrier, upstream: int, *messages) -> list[str]:
+        """Offer messages, all of which must be taken, and say what came out on either channel."""
+        found = []
+        for message in messages:
+            assert self.processor.offer(carrier, upstream, message), message
+            found += self.out()
+        return found
+
+    def out(self) -> list[str]:
+        """What is in the outboxes, taken out: ``data SyncTest 1``, without the ends of channels."""
+        found = []
+        for carrier, outbox in self.processor.outbox.items():
+            found += [f"{carrier} {message}" for _, message in outbox if type(message) is not EndOfInput]
+            outbox.clear()
+        return found
+
+    def told(self, *verbs: str) -> list[str]:
+        """The lines that begin with one of `verbs`."""
+        return [line for line in self.lines if line.split(" ")[0] in verbs]
+
+
+@dataclass
+class Found:
+    """What a search of all runs gave: a shortest bad run if there is one, and how much there was to see."""
+
+    violations: tuple[Violation, ...]
+    moves: list[str]
+    state: State
+    states: int
+    transitions: int
+
+    @property
+    def invariants(self) -> set[str]:
+        """The names of what is broken."""
+        return {violation.invariant for violation in self.violations}
+
+
+def explore(world: ControlWorld, most: int = 100_000) -> Found:
+    """Every order of moves, breadth first, until something is wrong or nothing is new."""
+    start = world.start()
+    came_from: dict[State, tuple[State, str] | None] = {start: None}
+    queue = deque([start])
+    transitions = 0
+    while queue:
+        state = queue.popleft()
+        moves = world.moves(state)
+        violations = world.violations(state) or (() if moves else world.at_rest(state))
+        if violations:
+            run: list[str] = []
+            step = came_from[state]
+            while step is not None:
+                run.append(step[1])
+                step = came_from[step[0]]
+            return Found(violations, run[::-1], state, len(came_from), transitions)
+        for move in moves:
+            after = world.after(state, move)
+            transitions += 1
+            if after not in came_from:
+                came_from[after] = (state, move)
+                queue.append(after)
+        assert len(came_from) <= most, f"more than {most} states: make the scope smaller"
+    return Found((), [], start, len(came_from), transitions)

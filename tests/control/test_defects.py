@@ -1,0 +1,102 @@
+"""The S-entries: each goes wrong as it says, and the sound code does not, in the same scope and on the same run."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import model.defects
+from model.control_invariants import NAMES, judge
+from model.control_world import ControlWorld, as_text
+from model.defects.control_kind import NOT_RUN, ControlDefect, ControlWitness
+from tests.control.support import explore
+
+FOLDER = Path(model.defects.__file__).parent
+ALL = {
+    path.stem: found
+    for path in sorted(FOLDER.glob("*.py"))
+    if isinstance(
+        found := getattr(importlib.import_module(f"model.defects.{path.stem}"), "DEFECT", None),
+        ControlDefect | ControlWitness,
+    )
+}
+WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlDefect)}
+WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlWitness)}
+
+
+def on_the_same_run(world: ControlWorld, moves: list[str]) -> set[str]:
+    """The invariants that are broken after those of `moves` that are possible, and on from there to rest."""
+    state = world.start()
+    for move in moves:
+        if move in world.moves(state):
+            state = world.after(state, move)
+    while going_on := [move for move in world.moves(state) if move.startswith("deliver")]:
+        state = world.after(state, going_on[0])
+    return {violation.invariant for violation in (*world.violations(state), *world.at_rest(state))}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
+    """A reader would be told of a failure that does not come, or comes otherwise. The run is kept beside the entry."""
+    defect = WORLDS[name]
+    world = ControlWorld(defect.broken)
+    found = explore(world)
+    assert found.invariants == {defect.breaks}
+    entries = world.journal(found.moves)
+    text = as_text(entries) + "".join(f"! {violation}\n" for violation in found.violations)
+    assert text == (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
+    at_rest = not world.moves(found.state)
+    assert set(found.violations) <= set(judge(entries, defect.broken.wiring, cut_off=not at_rest).violations)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_sound_code_holds_in_the_same_scope(name: str) -> None:
+    """The failure would be one of the scope, and not of what was changed."""
+    defect = WORLDS[name]
+    found = explore(ControlWorld(defect.sound))
+    if defect.excuses:  # and then it is one of the transport: the processor says what it was sent
+        assert found.invariants <= set(defect.excuses)
+        assert "failed: duplicate barrier" in found.violations[0].reason
+    else:
+        assert found.violations == ()
+        assert found.states > 5
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
+    """Another schedule could be what went wrong."""
+    defect = WORLDS[name]
+    moves = explore(ControlWorld(defect.broken)).moves
+    assert on_the_same_run(ControlWorld(defect.sound), moves) <= set(defect.excuses)
+    assert defect.breaks in on_the_same_run(ControlWorld(defect.broken), moves)
+
+
+@pytest.mark.parametrize("name", WITNESSES)
+def test_a_few_calls_show_it(name: str) -> None:
+    """A reader would be told of an answer that does not come."""
+    defect = WITNESSES[name]
+    assert defect.broken() == defect.wrong
+    assert defect.sound() == defect.right
+    assert defect.wrong != defect.right
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_entry_says_source_failure_and_repair(name: str) -> None:
+    """The catalogue's page would have a hole."""
+    module = importlib.import_module(f"model.defects.{name}")
+    lines = (module.__doc__ or "").splitlines()
+    assert [line for line in lines if line and not line.startswith(" ")][1:] == ["Source", "What goes wrong", "Repair"]
+    assert f"Entry {ALL[name].entry}." in module.__doc__
+    assert ALL[name].kind in ("safety", "liveness", "contradiction", "value")
+
+
+def test_every_entry_is_there() -> None:
+    """An entry would be forgotten, or run under a reason why it cannot be."""
+    entries = {defect.entry for defect in ALL.values()}
+    assert entries | set(NOT_RUN) == {f"S-{number:02d}" for number in range(1, 15)}
+    assert not entries & set(NOT_RUN)
+    assert {defect.breaks for defect in WORLDS.values()} <= set(NAMES)
+    assert all(re.search(r"\.$", reason) for reason in NOT_RUN.values())
