@@ -136,6 +136,7 @@ OPERATOR: dict[str, Reader] = {
     "service_s": law,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
+SINK: dict[str, Reader] = {"aligns": flag}
 PARAMETERS: dict[str, Reader] = {
     "fanout": whole(0, 1000),
     "selectivity": number(0.0, most=1.0),

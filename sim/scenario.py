@@ -23,6 +23,7 @@ from sim.keys import (
     OPERATOR,
     PARAMETERS,
     PARAMETERS_OF,
+    SINK,
     SOURCE,
     STALL,
     TABLES,
@@ -242,7 +243,7 @@ class _Builder:
         where = f"operator.{name}"
         kind = self._value(where, "kind", table.get("kind", "map"), OPERATOR)
         own = PARAMETERS_OF.get(kind, ())
-        readers = OPERATOR | {key: PARAMETERS[key] for key in own}
+        readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
         values = self._section(where, table, readers)
         parameters = tuple((key, values.pop(key)) for key in own if key in values)
         return OperatorSettings(**values, parameters=parameters)

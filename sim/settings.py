@@ -41,6 +41,7 @@ class OperatorSettings:
     parallelism: int = 1
     service_s: Law = ZERO
     inputs: str = "auto"
+    aligns: bool = True
     parameters: tuple[tuple[str, float], ...] = ()
 
 
@@ -111,6 +112,10 @@ class Scenario:
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+
+    def aligns(self, task: str) -> bool:
+        """Whether no barrier may overtake on the way into `task`: it is a sink, unless that says otherwise."""
+        return task in self.topology.sinks and self.operators[self.topology.operator_of(task)].aligns
 
 
 def ns(seconds: float) -> int:
