@@ -320,8 +320,12 @@ class History:
                 history._close_source(name, task)
             else:
                 history._close(task)
+        places: dict[str, dict[object, int]] = {}
         for (channel, checkpoint_id), messages in history.recorded_by_sender.items():
-            place = {message: index for index, message in enumerate(history.channels[channel].sent)}
+            place = places.get(channel)
+            if place is None:
+                place = {message: index for index, message in enumerate(history.channels[channel].sent)}
+                places[channel] = place
             sent = sorted((message for message in messages if message in place), key=place.__getitem__)
             history.recorded.setdefault((channel, checkpoint_id), []).extend(sent)
         return history
