@@ -344,8 +344,8 @@ class CheckpointCoordinator:
         now_ns : int
         part : Acknowledge, optional
             Its `Task.final_part`. It stands as its part of every checkpoint newer than the last that it took part in;
-            for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came behind
-            the barrier. Without it there is no final checkpoint, and none after this can be restored.
+            for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came
+            behind the barrier. Without it there is no final checkpoint, and none after this can be restored.
 
         Raises
         ------

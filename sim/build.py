@@ -117,7 +117,7 @@ class Builder:
         for node in job.nodes.values():
             for index, name in enumerate(topology.outputs(node.name)):
                 channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
-                node.may_overtake[index] = topology.ends(name)[1] not in topology.sinks
+                node.may_overtake[index] = not self.scenario.aligns(topology.ends(name)[1])
         return job
 
     # Channels.
@@ -225,8 +225,7 @@ class Builder:
             return self._make_aligner(config)
         if self.scenario.protocol == "aligned":
             return BarrierAligner(config)
-        is_sink = task in self.scenario.topology.sinks
-        return UnalignedCheckpointer(config, unaligned_config(self.scenario), is_sink=is_sink)
+        return UnalignedCheckpointer(config, unaligned_config(self.scenario), is_sink=self.scenario.aligns(task))
 
     def _operator(
         self,

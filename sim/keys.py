@@ -138,7 +138,10 @@ OPERATOR: dict[str, Reader] = {
     "sync_s": law,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
-SINK: dict[str, Reader] = {"guarantee": one_of("exactly_once", "at_least_once", "idempotent")}
+SINK: dict[str, Reader] = {
+    "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),
+    "aligns": flag,
+}
 PARAMETERS: dict[str, Reader] = {
     "fanout": whole(0, 1000),
     "selectivity": number(0.0, most=1.0),

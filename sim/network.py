@@ -277,18 +277,27 @@ class NetworkChannel:
         return chunk, head
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
-        """Send `barrier` past all that lies here. It needs neither buffer nor credit.
+        """Send `barrier` past all that lies here. Like any barrier it ends the buffer that is being filled.
 
         Returns
         -------
         list of Event
             What it passed at the sender; on a local channel all that is queued is the receiver's.
         """
+        tail = self._tail()
+        if tail is not None:
+            self._finish(tail)
+        passed = self._send_ahead(barrier, self._subpartition)
+        self._offer()
+        return passed
+
+    def _send_ahead(self, barrier: CheckpointBarrier, of: Iterable[Buffer]) -> list[Event]:
+        """Send `barrier` past these buffers, without buffer or credit; the events in them that are the sender's."""
         if self._gate is None:
-            self._overtakers.put(barrier, sum(len(b.messages) - b.start for b in self._subpartition))
+            self._overtakers.put(barrier, sum(len(buffer.messages) - buffer.start for buffer in of))
             self.on_overtaking()
             return []
-        passed = _events(self._subpartition)
+        passed = _events(of)
         due_ns = max(self._line_free_ns, self._clock.now) + (0 if self._latency is None else self._latency())
         self._arrives_ns = max(self._arrives_ns, due_ns)
         if self._arrives_ns == self._clock.now:
@@ -309,13 +318,7 @@ class NetworkChannel:
         if ahead is None:
             return None
         self.on_departure(barrier.checkpoint_id)
-        if self._gate is None:
-            self._overtakers.put(barrier, sum(len(b.messages) - b.start for b in ahead))
-            self.on_overtaking()
-            return []
-        passed = _events(ahead)
-        self.overtake(barrier)
-        return passed
+        return self._send_ahead(barrier, ahead)
 
     def _take_barrier(self, checkpoint_id: int) -> list[Buffer] | None:
         """Take the barrier's buffer out; the buffers ahead of it."""

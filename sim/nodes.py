@@ -186,7 +186,7 @@ class Node:
         return True
 
     def _overtakes(self, index: int, message: StreamMessage) -> bool:
-        """Whether `message` passes what is in output `index`. A barrier to a sink keeps its place: sinks align."""
+        """Whether `message` passes what is in output `index`. A barrier to a sink that aligns keeps its place."""
         return type(message) is CheckpointBarrier and message.is_unaligned and self.may_overtake[index]
 
     def _push_barrier(self, index: int, barrier: CheckpointBarrier) -> None:

@@ -44,6 +44,7 @@ class OperatorSettings:
     sync_s: Law | None = None
     inputs: str = "auto"
     guarantee: str = "exactly_once"
+    aligns: bool = True
     parameters: tuple[tuple[str, float], ...] = ()
 
 
@@ -148,6 +149,10 @@ class Scenario:
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+
+    def aligns(self, task: str) -> bool:
+        """Whether no barrier may overtake on the way into `task`: it is a sink, unless that says otherwise."""
+        return task in self.topology.sinks and self.operators[self.topology.operator_of(task)].aligns
 
 
 def ns(seconds: float) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from impl import (
     Checkpoint,
     CheckpointCoordinator,
     EndOfInput,
-    OperatorTask,
     RegressingIdError,
     Restore,
     SinkWriter,
@@ -30,7 +28,7 @@ from sim.control import CoordinatorNode
 from sim.engine import Engine
 from sim.nodes import Node
 from sim.storage import Storage
-from tests.sim.support import FAILING, LATE, MODES, bent, reasons, scenario
+from tests.sim.support import FAILING, LATE, MODES, bent, scenario
 
 SEED = 4
 CRASH: dict[str, Any] = {"fault": [{"kind": "crash", "task": "work[0]", "at_s": 2.43}]}

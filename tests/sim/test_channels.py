@@ -172,6 +172,43 @@ def test_a_barrier_takes_along_what_is_before_it() -> None:
         assert channel.open() == [CheckpointBarrier(1, 1)]
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_a_barrier_that_overtakes_ends_the_buffer_as_well(local: bool) -> None:
+    """What it passed would wait for the flush timer, and buffers would not begin anew at every barrier."""
+    channel, _, _ = network(local=local)
+    channel.push(event(1))
+    passed = channel.overtake(CheckpointBarrier.new_unaligned(1, 1))
+    barrier, at_receiver = channel.take_overtaking([])
+    assert barrier.is_unaligned
+    if local:
+        assert (passed, at_receiver) == ([], [event(1)])
+    else:
+        assert passed == [event(1)]
+    assert channel.open() == [event(1)]
+    channel.close()
+    for sequence in (2, 3, 4):
+        channel.push(event(sequence))
+    channel.flush()
+    assert channel.open() == [event(2), event(3), event(4)]  # a whole buffer
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_late_barrier_leaves_the_buffer_behind_it_alone(local: bool) -> None:
+    """A barrier that turns to overtaking has ended its buffer already; what came since would leave in bits."""
+    channel, _, _ = network(local=local, exclusive=1)
+    channel.push(event(1))
+    if not local:
+        channel.flush()  # takes the only credit
+    channel.push(event(2))
+    channel.push(CheckpointBarrier(1, 1))
+    channel.push(event(3))
+    assert channel.expedite(CheckpointBarrier.new_unaligned(1, 1)) == ([] if local else [event(2)])
+    channel.push(event(4))
+    assert _read(channel)[-1] == event(2)
+    channel.flush()
+    assert channel.open() == [event(3), event(4)]
+
+
 def test_a_barrier_needs_neither_buffer_nor_credit() -> None:
     """A barrier would be stuck behind missing credit although nothing is ahead of it."""
     channel, pool, _ = network(pool=2, exclusive=2)

@@ -102,6 +102,8 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["[operator.join]", "a join with 1 inputs", "exactly two"],
     ),
     "sink with outputs": ({"operator": {"join": {"kind": "sink"}}}, ["[operator.join]", "a sink with outputs"]),
+    "an operator that aligns": ({"operator": {"join": {"aligns": False}}}, ["[operator.join]", "has no key 'aligns'"]),
+    "a sink that aligns now and then": ({"operator": {"sink": {"aligns": 1}}}, ["aligns is 1", "true or false"]),
     "end that is no sink": ({"operator": {"sink": {"kind": "map"}}}, ["[operator.sink]", 'write kind = "sink"']),
     "unknown kind": ({"operator": {"join": {"kind": "unoin"}}}, ["[operator.join] kind", "did you mean 'union'?"]),
     "unknown law": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -117,6 +118,18 @@ def test_sinks_align(tmp_path: Path) -> None:
     captured = [entry for entry in result.entries if entry[1] == "capture"]
     assert captured
     assert not [entry for entry in captured if entry[2] == "sink"]
+
+
+def test_a_sink_may_say_that_it_need_not_align(tmp_path: Path) -> None:
+    """A sink that commits nothing would make the tasks before it wait, and what they have sent it would be missing."""
+    path = queues(tmp_path, NETWORK, "channel")
+    captured: dict[bool, Counter[str]] = {}
+    for aligns in (True, False):
+        result = run(load(path, {"operator.sink.aligns": aligns, "operator.sink.service_s": 0.006}), 1)
+        assert result.verdict == "holds"
+        captured[aligns] = Counter(e[2] for e in result.entries if e[1] == "capture" and e[3] == "map->sink")
+    assert captured[True]["sink"] == 0 < captured[False]["sink"]
+    assert captured[True]["map"] < captured[False]["map"]  # all that is in the channel, not in its outbox alone
 
 
 def drop_passed(self: Task, output: int, messages: object, checkpoint_id: int) -> None:
