@@ -218,7 +218,7 @@ BROKEN: dict[str, tuple[str, tuple[Any, str], Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_broken_recovery_is_found(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recovery that is broken in this way would pass for a sound one; or the sound one, on the same run, for broken."""
+    """A recovery broken in this way would pass for a sound one; or the sound one, on the same run, for broken."""
     text, where, breakage, changes = BROKEN[name]
     small = scenario(tmp_path, FAILING, **changes)
     sound = run(small, SEED)
