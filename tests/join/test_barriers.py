@@ -659,3 +659,37 @@ def test_a_barrier_is_put_back_as_it_was(make: Any, said: Any) -> None:
         told(it, 1, 8, now=20)
         assert (it.ready(8, 21), it.absent(8, 21), it.ready(4, 21)) == (DEGRADED, (2,), it.ready(4, 21))
         assert it.last_out == 4
+
+
+# What breaking the code on purpose found to be untested.
+
+
+def test_a_changed_map_gives_an_unseen_input_its_time_again() -> None:
+    """It would be absent at once under a map that has only just come (rule 32: the clock starts with the map)."""
+    barrier = sequence(numbers(at(1), at(2), stale=10))
+    barrier.announce(numbers(at(1), at(2, -1), stale=10), 100)
+    told(barrier, 1, 5, now=105)
+    assert barrier.ready(5, 110) is WAITING
+    assert (barrier.ready(5, 111), barrier.absent(5, 111)) == (DEGRADED, (2,))
+
+
+def test_a_stream_keeps_its_epoch_when_its_rule_changes_the_source() -> None:
+    """A delayed frame of before its restart would count again."""
+    barrier = timestamp(times(at_ns(1)))
+    told(barrier, 1, 50, epoch=2)
+    barrier.announce(times(at_ns(1, 0, SLOT)), 0)
+    assert barrier.observe_time(1, 1, SLOT, 90, 0) is Observed.OLDER_EPOCH
+    assert barrier.observe_time(1, 2, SLOT, 90, 0) is Observed.TAKEN
+
+
+def test_an_overrun_goes_on_within_what_is_there() -> None:
+    """Outputs that could be made would be skipped for a margin that there is no room for."""
+    barrier = sequence(numbers(at(1), at(2, -2)))
+    assert barrier.after_overrun({1: 8, 2: 8}) == 0
+    for stream, seen in ((1, 100), (2, 90)):
+        told(barrier, stream, seen)
+    assert barrier.after_overrun({}) == 0
+    assert barrier.after_overrun({2: 8}) == 85
+    assert [barrier.after_overrun({1: 8, 2: 12}, margin=m) for m in (0, 1, 5)] == [92, 92, 92]  # 92 is the newest of 2
+    assert [barrier.after_overrun({1: 16, 2: 16}, margin=m) for m in (0, 3, 50)] == [85, 88, 92]
+    assert [barrier.after_overrun({1: 8, 2: 8}, False, margin=m) for m in (0, 3, 50)] == [85, 88, 100]
