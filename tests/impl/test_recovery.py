@@ -280,6 +280,18 @@ def test_a_source_goes_on_where_it_was():
     assert (over.final_part(), list(over.outbox)) == (replace(part, checkpoint_id=4), [])
 
 
+def test_a_task_that_went_on_is_what_it_captured():
+    """If it fails, an exploration that comes back to a recovered task finds one that has told of its watermark."""
+    first, _ = task()
+    first.recover(TaskRestore("t", (event("a1"),), watermark_ms=10, ended=(1,)), 4)
+    again, _ = task()
+    again.restore(first.capture())
+    assert (again.capture(), hash(again.capture())) == (first.capture(), hash(first.capture()))
+    for made in (first, again):
+        made.offer(0, Watermark(10), 0)
+        assert sent(made) == ["watermark 10"]
+
+
 def test_an_input_that_ended_must_be_one():
     """If it fails, an aligner waits for one input less than it has."""
     machine = aligner(2)
