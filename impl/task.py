@@ -316,6 +316,32 @@ class Task:
                 self.reports[index] = replace(report, is_unaligned=True, was_threshold_triggered=True)
                 self._ahead_id = checkpoint_id
 
+    def expedite(self, output: int, barrier: CheckpointBarrier) -> bool:
+        """An aligned barrier that still waits in the outbox for this output goes to the front, flagged: its time is up.
+
+        What it passes in the outbox on its way to this output is recorded (protocol rule 16); the driver then lets it
+        pass what is in the channel. To be called while the acknowledgement has not been taken (Flink: FLINK-27251).
+
+        Returns
+        -------
+        bool
+            Whether it was there.
+        """
+        passed: list[StreamMessage] = []
+        for place, (to, message) in enumerate(self.outbox):
+            if to != output:
+                continue
+            if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
+                if message.is_unaligned:
+                    return False
+                del self.outbox[place]
+                self.outbox.appendleft((output, barrier))
+                self.turn_ahead(barrier.checkpoint_id)
+                self.capture_overtaken(output, passed, barrier.checkpoint_id)
+                return True
+            passed.append(message)
+        return False
+
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> None:
         """The part is complete already; its acknowledgement still waits to be taken."""
         for index, report in enumerate(self.reports):

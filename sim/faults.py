@@ -131,19 +131,24 @@ class Faults:
             return lambda: under_way.remove(fault)
         added = self._randoms.sampler(fault.added_s, fault.name, "added")
         if kind == "late_ack":
-            ends = [self.acks[task].add(fault.factor, added) for task in self.tasks_of(fault)]
-            return lambda: [end() for end in ends] and None
+            return _all([self.acks[task].add(fault.factor, added) for task in self.tasks_of(fault)])
         if kind != "slow_link":
             return (self.store if kind == "slow_store" else self.recovery).add(fault.factor, added)
-        assert fault.channel is not None
-        end = self.links[fault.channel].add(fault.factor, added)
-        engine.link_changed(fault.channel)
-
-        def over() -> None:
-            end()
-            engine.link_changed(fault.channel)
-
-        return over
+        edge = fault.channel
+        assert edge is not None
+        end = self.links[edge].add(fault.factor, added)
+        engine.link_changed(edge)
+        return _all([end, lambda: engine.link_changed(edge)])
 
     def _draw(self, fault: Fault, purpose: str) -> int:
         return self._randoms.sampler(fault.for_s, fault.name, purpose)()
+
+
+def _all(steps: list[Callable[[], None]]) -> Callable[[], None]:
+    """One after the other."""
+
+    def take() -> None:
+        for step in steps:
+            step()
+
+    return take

@@ -173,6 +173,8 @@ class Node:
             index, message = outbox[0]
             channel = outputs[index]
             if not channel.accepts(message) and not self._overtakes(index, message):
+                if self._unsettled and self._turn_late():
+                    continue
                 return False
             if not continues:
                 entries.append((now, ">push", name, None, None))
@@ -190,23 +192,47 @@ class Node:
         return type(message) is CheckpointBarrier and message.is_unaligned and self.may_overtake[index]
 
     def _push_barrier(self, index: int, barrier: CheckpointBarrier) -> None:
-        channel, checkpoint_id, switch_ns = self._outputs[index], barrier.checkpoint_id, self.engine.switch_ns
+        channel, checkpoint_id = self._outputs[index], barrier.checkpoint_id
         if self._overtakes(index, barrier):
             self.task.capture_overtaken(index, channel.overtake(barrier), checkpoint_id)
-        elif switch_ns is None or barrier.is_unaligned or not self.may_overtake[index]:
-            channel.push(barrier)
-        else:
-            self._unsettled.setdefault(checkpoint_id, set()).add(index)
-            channel.push(barrier)
-            if self.engine.now >= self.engine.metrics.checkpoints[checkpoint_id].triggered_ns + switch_ns:
-                self._expedite_output(index, flagged(barrier))
+            self.departed(index, checkpoint_id)
+            return
+        channel.push(barrier)
+        if index in self._unsettled.get(checkpoint_id, ()) and self._is_late(checkpoint_id):
+            self._expedite_output(index, flagged(barrier))
+
+    def _forwarded(self, barrier: CheckpointBarrier) -> None:
+        """An aligned barrier is on its way out: until it has left each channel, it may yet overtake there."""
+        if self.engine.switch_ns is not None and not barrier.is_unaligned:
+            on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
+            if on_their_way:
+                self._unsettled[barrier.checkpoint_id] = on_their_way
+
+    def _is_late(self, checkpoint_id: int) -> bool:
+        """Whether the time for an aligned checkpoint is up."""
+        switch_ns = self.engine.switch_ns
+        assert switch_ns is not None
+        return self.engine.now >= self.engine.metrics.checkpoints[checkpoint_id].triggered_ns + switch_ns
+
+    def _turn_late(self) -> bool:
+        """Let barriers whose time is up pass what holds the outbox back; whether there are any."""
+        late = [(i, outputs) for i, outputs in self._unsettled.items() if self._is_late(i)]
+        turned = [
+            self.task.expedite(index, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
+            for checkpoint_id, outputs in late
+            for index in sorted(outputs)
+        ]
+        return any(turned)
 
     def expedite(self, barrier: CheckpointBarrier) -> None:
-        """The time for an aligned checkpoint is up: its barriers that are still on their way here overtake."""
+        """The time for an aligned checkpoint is up: its barriers that are still on their way out here overtake."""
         if self.dead:
             return
         for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
-            self._expedite_output(index, barrier)
+            if self.task.expedite(index, barrier):
+                self.wake()
+            else:
+                self._expedite_output(index, barrier)
 
     def _expedite_output(self, index: int, barrier: CheckpointBarrier) -> None:
         passed = self._outputs[index].expedite(barrier)
@@ -405,6 +431,8 @@ class SourceNode(Node):
             self.entries.append((now, ">inject", self.name, None, checkpoint_id))
             self.engine.metrics.barrier(self.name, checkpoint_id, now, 0)
             self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id)
+        elif verb == "forward":
+            self._forwarded(subject)  # type: ignore[arg-type]
         self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
 
 
@@ -566,6 +594,8 @@ class OperatorNode(Node):
             self._inbox.resume(index)
         elif verb == "snapshot":
             self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
+        elif verb == "forward":
+            self._forwarded(subject)  # type: ignore[arg-type]
         elif verb == "write":
             self.written += 1
 

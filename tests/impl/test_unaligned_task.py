@@ -97,6 +97,28 @@ def test_what_is_passed_in_the_channel_lies_ahead_of_the_outbox():
     assert sum(line.startswith("capture_output") for line in told) == 4
 
 
+def test_an_aligned_barrier_in_the_outbox_goes_ahead_when_its_time_is_up():
+    """If it fails, a full channel downstream delays an aligned barrier for ever, timeout or not (FLINK-27251)."""
+    machine, told = task(outputs=2, num_inputs=1, alignment_timeout_threshold_ns=10)
+    machine.offer(0, event("a1"), 0)
+    machine.offer(0, Watermark(1), 0)
+    machine.offer(0, barrier(1), 0)
+    machine.outbox.append((0, event("a2")))
+    assert not machine.expedite(0, flagged(2))
+    assert machine.expedite(0, flagged(1))
+    assert sent(machine)[0] == "0 barrier 1 unaligned"
+    assert sent(machine)[-2:] == ["1 barrier 1", "0 a2"]
+    assert not machine.expedite(0, flagged(1))
+    machine.capture_overtaken(0, [event("a0")], 1)
+    (report,) = machine.reports
+    assert (report.is_unaligned, report.was_threshold_triggered) == (True, True)
+    assert output(report) == {0: ["a0", "a1"]}
+    assert [line for line in told if line.startswith("capture_output")] == [
+        "capture_output 0 (1, Event('a', 1, part=0, key=0, value=None, timestamp_ms=0, size_bytes=1))",
+        "capture_output 0 (1, Event('a', 0, part=0, key=0, value=None, timestamp_ms=0, size_bytes=1))",
+    ]
+
+
 def test_what_is_passed_when_the_part_is_complete():
     """If it fails, a chain's record lacks what its barrier passed in the channel: the part is complete at once."""
     machine, _ = task(outputs=1, num_inputs=1)

@@ -182,7 +182,7 @@ BROKEN: dict[str, tuple[str, tuple[Any, str], Any, dict[str, Any]]] = {
     "source begins anew": ("REC: ", (sim.build, "SourceTask"), DoesNotSeek, CRASH),
     "source leaves one out": ("REC: ", (sim.build, "SourceTask"), SeeksTooFar, CRASH),
     "state forgotten": (
-        "REC: the state of sink restored from checkpoint",
+        "REC: the state of sink restored",
         (sim.build, "SinkTask"),
         ForgetsItsState,
         CRASH,

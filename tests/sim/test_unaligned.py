@@ -223,3 +223,39 @@ def test_every_saturated_run_as_measured(name: str) -> None:
         assert duration < 100
     else:
         assert duration == pytest.approx(float(row["e2e_ms_mean"]), rel=0.1)
+
+
+# Services of a fifth of a second, queues of two, and a map that sends three events for one: they wait in its outbox.
+OUTBOX = """
+topology = "a->map map->slow slow->sink"
+until_s = 20.0
+protocol = "unaligned"
+[source.a]
+rate_per_s = 20.0
+[operator.map]
+kind = "flat_map"
+fanout = 3
+[operator.slow]
+service_s = 0.2
+[operator.sink]
+kind = "sink"
+[channel.default]
+capacity = 2
+[checkpoint]
+interval_s = 3.0
+aligned_timeout_s = 0.35
+"""
+
+
+def test_a_barrier_in_an_outbox_turns_unaligned_in_time(tmp_path: Path) -> None:
+    """The timeout would hold for every barrier but one that waits where its channel is full (FLINK-27251)."""
+    path = tmp_path / "outbox.toml"
+    path.write_text(OUTBOX, encoding="utf-8")
+    result = run(load(path), 1)
+    assert result.verdict == "holds", result.violations
+    rows = result.checkpoint_rows()
+    assert len(rows) >= 6
+    assert {row["checkpoint_type"] for row in rows} == {"UNALIGNED_CHECKPOINT"}
+    starts = [row["start_delay_ms"] for row in result.task_rows() if row["operator"] == "slow"]
+    assert max(starts) <= 350.0 + 200.0  # the task that gets it ends its service first
+    assert sum(row["persisted_bytes"] for row in rows) > 0
