@@ -126,13 +126,14 @@ chain.timeline()
 chain.space_time()
 
 # %% [markdown]
-# Beside the cluster's values, means over the steady checkpoints in ms. The target for saturated jobs is ± 10 %.
-# (`barrierlab measured` does this for every measured job.)
+# Beside the cluster's values, means over the steady checkpoints. The target for saturated jobs is ± 10 %; what barriers
+# pass is persisted, and aligned ones pass nothing. (`barrierlab measured` does this for every measured job, aligned and
+# not.)
 
 # %%
 predicted = statistics_of(chain.checkpoint_rows(), chain.task_rows())
 cells = pd.DataFrame([cell.as_row() for cell in compare({job.name: predicted})])
-cells = cells.set_index("statistic")[["measured_ms", "predicted_ms", "ratio", "target"]]
+cells = cells.set_index("statistic")[["unit", "measured", "predicted", "ratio", "target"]]
 cells.style.format({"ratio": "{:.3f}"}, precision=1)
 
 # %% [markdown]

@@ -42,7 +42,8 @@ _ByValue = dict[tuple[str, str, str], Row]  # keyed by part, axis, value
 
 def analysed(store: Store, master: str) -> Row:
     """The analysis of the sweep in `store`: the kept one if results and program are the same still, else a new one."""
-    basis = short_hash([version("barrierlab"), Path(__file__).read_text(encoding="utf-8"), sorted(store.files("runs"))])
+    program = [Path(str(module)).read_text(encoding="utf-8") for module in (__file__, measured.__file__)]
+    basis = short_hash([version("barrierlab"), program, sorted(store.files("runs"))])
     if (kept := store.kept(basis)) is None:
         kept = analyse(spark_session(master), store)
         store.keep(basis, kept)

@@ -245,7 +245,7 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @_json
 def measured_command(seeds: int, master: str, as_json: bool) -> None:
-    """Predict every job that was measured on a real Flink cluster; lay the prediction beside the measurement.
+    """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
 
     Exit status 1 if an invariant is violated; a missed target is shown, not an error.
 

@@ -113,32 +113,47 @@ def effect_of_axes(effects: Sequence[Mapping[str, Any]], name: str) -> str:
         return svg_of(figure, name)
 
 
-def predicted_against_measured(cells: Sequence[Mapping[str, Any]], tolerance: float, name: str) -> str:
-    """Every statistic of every measured job: predicted over measured, logarithmic, with the target's band."""
-    kinds = list(dict.fromkeys(cell["statistic"] for cell in cells))
-    known = [cell for cell in cells if cell["predicted_ms"]]
-    with _drawing(6.4, 4.8) as (figure, (axes,)):
-        values = [v for cell in known for v in (cell["predicted_ms"], cell["measured_ms"])] or [1.0, 10.0]
-        span = (min(values) / 1.5, max(values) * 1.5)
-        axes.plot(span, span, color=INK, lw=0.8)
-        axes.fill_between(
-            span, [v * (1 - tolerance) for v in span], [v * (1 + tolerance) for v in span], color=INK, alpha=0.12, lw=0
-        )
-        markers = dict(zip(kinds, "osD^v", strict=False))
-        for place, kind in enumerate(kinds):
-            for filled in (True, False):
-                mine = [c for c in known if c["statistic"] == kind and c["saturated"] == filled]
-                colour = COLOURS[place % len(COLOURS)] if place < len(COLOURS) else INK
+def predicted_against_measured(
+    cells: Sequence[Mapping[str, Any]], modes: Sequence[str], tolerance: float, name: str
+) -> str:
+    """A panel a unit: predicted over measured, logarithmic, with the band of the targets; what is 0 has no place.
+
+    The colour is the mode, the marker the kind of statistic.
+    """
+    known = [cell for cell in cells if cell["predicted"] and cell["measured"]]
+    units = list(dict.fromkeys(cell["unit"] for cell in known)) or ["ms"]
+    colours = dict(zip(modes, COLOURS, strict=False))
+    kinds = list(dict.fromkeys(_kind(cell) for cell in cells))
+    markers = dict(zip(kinds, "osD^v", strict=False))
+    with _drawing(4.6 * len(units), 4.9, len(units)) as (figure, panels):
+        for axes, unit in zip(panels, units, strict=True):
+            mine = [cell for cell in known if cell["unit"] == unit]
+            values = [value for cell in mine for value in (cell["predicted"], cell["measured"])] or [1.0, 10.0]
+            span = (min(values) / 1.5, max(values) * 1.5)
+            band = [[v * (1 + sign * tolerance) for v in span] for sign in (-1, 1)]
+            axes.plot(span, span, color=INK, lw=0.8)
+            axes.fill_between(span, *band, color=INK, alpha=0.12, lw=0)
+            for cell in mine:
+                colour = colours[cell["mode"]]
                 axes.scatter(
-                    [c["measured_ms"] for c in mine],
-                    [c["predicted_ms"] for c in mine],
-                    marker=markers[kind],
-                    s=70 if place == 0 else 28,
+                    [cell["measured"]],
+                    [cell["predicted"]],
+                    marker=markers[_kind(cell)],
+                    s=46,
                     edgecolors=colour,
-                    facecolors=colour if filled else "none",
-                    label=kind if filled else None,
+                    facecolors=colour if cell["saturated"] else "none",
                 )
-        axes.set(xscale="log", yscale="log", xlim=span, ylim=span, xlabel="measured, ms", ylabel="predicted, ms")
-        axes.grid(which="major")
-        axes.legend(loc="upper left")
+            axes.set(xscale="log", yscale="log", xlim=span, ylim=span)
+            axes.set(xlabel=f"measured, {unit}", ylabel=f"predicted, {unit}")
+            axes.grid(which="major")
+        handles = [panels[0].scatter([], [], color=colour, s=46, label=mode) for mode, colour in colours.items()]
+        handles += [
+            panels[0].scatter([], [], marker=marker, s=46, edgecolors=INK, facecolors="none", label=kind)
+            for kind, marker in markers.items()
+        ]
+        figure.legend(handles=handles, loc="outside upper left", ncols=len(modes))
         return svg_of(figure, name)
+
+
+def _kind(cell: Mapping[str, Any]) -> str:
+    return str(cell["statistic"]).partition(" of ")[0]

@@ -16,7 +16,7 @@ each seed:
     axes.skew = { choices = [1, 2, 4, 8] }
 
 `measured = true` in place of `scenario` plans the jobs that were measured on a real Flink cluster
-(`sim.sweep.measured`).
+(`sim.sweep.measured`); `modes = ["unaligned"]` takes those of some ways to align.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
     _keys(
         at,
         table,
-        {"name", "scenario", "measured", "seeds", "set", "grid", "list", "random", "latin_hypercube"},
+        {"name", "scenario", "measured", "modes", "seeds", "set", "grid", "list", "random", "latin_hypercube"},
         {"seeds"},
     )
     measured = table.get("measured", False)
@@ -177,12 +177,15 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
         raise _Wrong(f"{at}exactly one of scenario = NAME and measured = true is needed")
     seeds = _seeds(at, table["seeds"])
     if measured:
-        from sim.sweep.measured import load_measured
+        from sim.sweep.measured import MODES, load_measured
 
-        _keys(at, table, {"name", "measured", "seeds", "set"}, set())
-        jobs = [(job.scenario, job.settings) for job in load_measured()]
+        _keys(at, table, {"name", "measured", "modes", "seeds", "set"}, set())
+        modes = _some_of(f"{at}modes", table.get("modes", list(MODES)), MODES)
+        jobs = [(job.scenario, job.settings) for job in load_measured() if job.mode in modes]
         axes: tuple[Axis, ...] = ()
         name = _text(f"{at}name", table.get("name", "measured jobs"))
+    elif "modes" in table:
+        raise _Wrong(f"{at}modes goes with measured = true only")
     else:
         scenario = _text(f"{at}scenario", table["scenario"])
         name = _text(f"{at}name", table.get("name", scenario))
@@ -332,6 +335,13 @@ def _values(at: str, values: object) -> list[Scalar]:
         raise _Wrong(f"{at}: {values!r} is given; a list of at least one value is allowed")
     read = [_scalar(at, value) for value in values]
     _no_twins([repr(v) for v in read], f"{at}: {{}} stands there twice")
+    return read
+
+
+def _some_of(at: str, values: object, known: Sequence[str]) -> list[Scalar]:
+    for value in (read := _values(at, values)):
+        if value not in known:
+            raise _Wrong(f"{at}: {value!r} is given; allowed: {', '.join(known)}{suggest(str(value), known)}")
     return read
 
 

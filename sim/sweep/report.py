@@ -59,16 +59,16 @@ def render(analysis: Row, store: Store) -> str:
         time_figures=_time_figures(bars),
         pieces=[_piece(label, row) for rows in bars.values() for label, row in rows],
         operators=[
-            (r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"]))
+            (r["part"], r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"]))
             for r in analysis["operators"]
         ],
         quantiles=[_quantile(row) for row in analysis["quantiles"]],
         axis_figures=_axis_figures(analysis["effects"]),
         differences=[_difference(effect, row) for effect in analysis["effects"] for row in effect["differences"]],
-        measured=[_cell(cell) for cell in analysis["measured"]],
+        measured=_side_by_side(analysis["measured"]),
         measured_figure=_measured_figure(analysis["measured"]),
-        tolerance=f"± {measured.TOLERANCE:.0%}",
-        window="{:g} to {:g} ms".format(*measured.WINDOW_MS),
+        modes=measured.MODES,
+        targets=measured.TARGETS,
         errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
         tables=list(reversed(TABLES.values())),
         example=_example(analysis),
@@ -118,7 +118,7 @@ def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[st
     return [
         _figure(
             figures.where_the_time_goes(rows, f"time{number}"),
-            f"Where the time of an aligned checkpoint goes, {part}: "
+            f"Where the time of a checkpoint goes, {part}: "
             f"means over {sum(r['n'] for _, r in rows)} steady completed checkpoints.",
         )
         for number, (part, rows) in enumerate(bars.items())
@@ -141,10 +141,10 @@ def _measured_figure(cells: Sequence[Row]) -> dict[str, Any] | None:
     if not cells:
         return None
     words = (
-        f"Predicted against measured, {len(cells)} statistics of {len({c['job'] for c in cells})} jobs. On the line "
-        f"the two are equal; the band is ± {measured.TOLERANCE:.0%}. Filled: saturated; hollow: below saturation."
+        f"Predicted against measured, {len(cells)} statistics of {len({c['job'] for c in cells})} runs, except those "
+        f"that are 0. On the line the two are equal; the band is {measured.WITHIN}. Filled: saturated; hollow: not."
     )
-    return _figure(figures.predicted_against_measured(cells, measured.TOLERANCE, "measured"), words)
+    return _figure(figures.predicted_against_measured(cells, measured.MODES, measured.TOLERANCE, "measured"), words)
 
 
 def _figure(svg: str, words: str) -> dict[str, Any]:
@@ -174,10 +174,12 @@ def _difference(effect: Row, row: Row) -> tuple[str, ...]:
     )
 
 
-def _cell(cell: Row) -> tuple[str, ...]:
-    met = {True: "met", False: "missed", None: ""}[cell["good"]]
-    ratio = "–" if cell["ratio"] is None else f"{cell['ratio']:.2f}"
-    return cell["job"], cell["statistic"], _n(cell["measured_ms"]), _n(cell["predicted_ms"]), ratio, cell["target"], met
+def _side_by_side(cells: Sequence[Row]) -> dict[str, list[tuple[str, list[tuple[str, str, str]]]]]:
+    """By measured job, the rows of the comparison: a statistic, and what each mode shows."""
+    jobs: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
+    for setup, words, row in measured.side_by_side(cells):
+        jobs.setdefault(setup, []).append((words, [measured.shown(cell) for cell in row]))
+    return jobs
 
 
 def _interval(interval: Row, *, sign: bool = False) -> str:

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from sim.sweep.analyse import PIECES
+from sim.sweep.measured import WITHIN
 
 Row = Mapping[str, Any]
 
@@ -56,9 +57,9 @@ def _share(part: str, rows: Sequence[Row]) -> str:
         return f"In part “{part}” checkpoints take no time."
     start, alignment = mean["start_delay_ms"] / total, mean["alignment_ms"] / total
     return (
-        f"In part “{part}” an aligned checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). Of that the "
-        f"task that acknowledges last spends {start:.0%} in start delay (its first barrier is behind queued records), "
-        f"{alignment:.0%} aligning (it waits for the slowest input's barrier) "
+        f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). Of that the "
+        f"task that acknowledges last spends {start:.0%} in start delay (until its first barrier comes), "
+        f"{alignment:.0%} aligning (until its last barrier is in) "
         f"and {_rest(1.0 - start - alignment)} in the snapshot and its acknowledgement."
     )
 
@@ -86,11 +87,11 @@ def _trust(cells: Sequence[Row]) -> str:
     judged = [cell for cell in cells if cell["good"] is not None]
     if not judged:
         return ""
-    off = [abs(cell["ratio"] - 1.0) for cell in judged if cell["saturated"] and cell["ratio"] is not None]
+    off = [abs(c["ratio"] - 1.0) for c in judged if c["saturated"] and c["target"] == WITHIN and c["ratio"] is not None]
     jobs = len({cell["job"] for cell in judged})
     typical = f"; under saturation the typical deviation is {median(off):.1%}" if off else ""
     return (
-        f"Of {len(judged)} statistics of {jobs} jobs measured on a real Flink cluster, "
+        f"Of {len(judged)} statistics of {jobs} runs measured on a real Flink cluster, "
         f"{sum(cell['good'] for cell in judged)} are predicted within their target{typical}."
     )
 

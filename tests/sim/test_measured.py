@@ -1,50 +1,67 @@
-"""The simulation predicts the measured jobs of the real cluster."""
+"""The simulation predicts the measured jobs of the real cluster, however they align."""
 
 from __future__ import annotations
 
 import pytest
 
 from sim import load, run
-from sim.sweep.measured import END_TO_END, Job, compare, load_measured, statistics_of
+from sim.sweep.measured import END_TO_END, TIMEOUT, Cell, Job, compare, load_measured, mean_of, statistics_of
 
 JOBS = {job.name: job for job in load_measured()}
-# Those that are quick to simulate, of each scenario and topology, under saturation and below.
+# Those that are quick to simulate, of each scenario, topology and mode, under saturation and below.
 QUICK = [
     "L_chain_sat_4ms_aligned",
     "V_p1_chain_sat_aligned",
     "R_chain_rho090_aligned",
     "R_union_slowmerge_sat_aligned",
     "R_union_slowmerge_rho080_aligned",
+    "R_chain_sat_4ms_unaligned",
+    "L_chain_sat_4ms_unaligned",
+    "R_chain_sat_4ms_timeout",
+    "R_chain_rho090_timeout",
 ]
+# What is known not to be predicted. Below saturation, what lies in buffers that are partly filled depends on how well
+# the clocks of sources, flush timers and coordinator keep step: a fifth to a third too much is persisted.
+MISSED = {
+    ("R_chain_rho050_unaligned", "persisted"),
+    ("R_chain_rho090_unaligned", "persisted"),
+    ("R_union_slowmerge_rho080_unaligned", "persisted"),
+}
 
 
-def _predicted(job: Job, seeds: range, until_s: float | None = None) -> dict[str, float]:
+def _compared(job: Job, seeds: range, until_s: float | None = None) -> list[Cell]:
+    """The cells of one measured run, predicted from some seeds."""
     found = []
     for seed in seeds:
-        scenario = load(job.scenario, {**job.settings, **({} if until_s is None else {"until_s": until_s})})
-        result = run(scenario, seed)
+        result = run(load(job.scenario, {**job.settings, **({} if until_s is None else {"until_s": until_s})}), seed)
         assert result.verdict == "holds", result.violations
-        found.append(statistics_of(result.checkpoint_rows(), result.task_rows()))
-    return {name: sum(run[name] for run in found) / len(found) for name in found[0]}
+        steady = [row for row in result.checkpoint_rows() if row["steady"]]
+        assert {row["status"] for row in steady} == {"COMPLETED"}
+        if job.mode == TIMEOUT:
+            assert {row["checkpoint_type"] for row in steady} == {
+                "UNALIGNED_CHECKPOINT" if job.saturated else "CHECKPOINT"
+            }
+        found.append(statistics_of(steady, result.task_rows()))
+    return compare({job.name: mean_of(found)})
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_measured_job_is_predicted(name: str) -> None:
     """A change would take the simulation away from what was measured, and only the long suite would say so."""
-    predicted = _predicted(JOBS[name], range(1, 2), 20.0)
-    cells = {cell.statistic: cell for cell in compare({name: predicted})}
-    end_to_end = cells[END_TO_END]
-    if JOBS[name].saturated:  # one short run: the tolerance of the long one, and half as much again
-        assert end_to_end.ratio == pytest.approx(1.0, abs=0.15)
-        big = [cell for cell in cells.values() if cell.measured_ms > 200]
-        assert [cell for cell in big if abs(cell.ratio - 1) > 0.15] == []
-    else:
-        assert 50 <= end_to_end.predicted_ms <= 200
+    cells = _compared(JOBS[name], range(1, 2), 20.0)
+    judged = [cell for cell in cells if cell.good is not None]
+    assert {END_TO_END.name} <= {cell.statistic for cell in judged}
+    for cell in judged:
+        if cell.target.startswith("±"):  # one short run: the tolerance of the long one, and half as much again
+            short = cell.unit == "ms" and cell.measured < 200  # of which one run says little
+            assert short or cell.ratio == pytest.approx(1.0, abs=0.15), cell
+        else:
+            assert cell.good, cell
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
-def test_every_measured_job_is_predicted_within_its_target(name: str) -> None:
-    """The claim of the README would not be true: saturated within 10 %, below saturation between 50 and 200 ms."""
-    missed = [cell for cell in compare({name: _predicted(JOBS[name], range(1, 6))}) if cell.good is False]
-    assert missed == []
+def test_every_measured_job_is_predicted_within_its_targets(name: str) -> None:
+    """The table of the README would not be true, or what it calls missed is not missed any more."""
+    missed = {(cell.job, cell.statistic) for cell in _compared(JOBS[name], range(1, 4)) if cell.good is False}
+    assert missed == {(job, statistic) for job, statistic in MISSED if job == name}

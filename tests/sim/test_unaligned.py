@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from impl import Task, UnalignedCheckpointer
-from sim import Result, ScenarioError, load, run
+from sim import ScenarioError, load, run
 from sim.network import NetworkChannel
 
-MEASURED = {
-    row["run"]: row for row in csv.DictReader((files("sim") / "data" / "flink" / "runs.csv").read_text().splitlines())
-}
 QUEUES = """
 topology = "a->join b->join join->map map->sink"
 until_s = 8.0
@@ -59,24 +54,6 @@ def queues(folder: Path, channel: str = SPSC, hold: str = "aligner", timeout: fl
     path = folder / "queues.toml"
     path.write_text(QUEUES.format(channel=channel, hold=hold, timeout=timeout), encoding="utf-8")
     return path
-
-
-def flink(mode: str, level: str = "sat_4ms", topology: str = "R", job: str = "flink_chain", **more: float) -> Result:
-    """A measured job, shorter than shipped."""
-    settings = {"level": level, "mode": mode, "topology": topology, "until_s": 16.0, **more}
-    return run(load(job, settings), seed=1)
-
-
-def steady(result: Result, column: str) -> list[float]:
-    """A column of the steady checkpoints, all of which must be complete."""
-    rows = [row for row in result.checkpoint_rows() if row["steady"]]
-    assert {row["status"] for row in rows} == {"COMPLETED"}
-    return [row[column] for row in rows]
-
-
-def mean(values: list[float]) -> float:
-    """The mean."""
-    return sum(values) / len(values)
 
 
 @pytest.mark.parametrize("timeout", [0.0, 0.02, 0.1])
@@ -171,58 +148,6 @@ def test_two_at_a_time_are_refused(tmp_path: Path) -> None:
     """Two unaligned checkpoints at a time, of which one would wait behind what the other recorded."""
     with pytest.raises(ScenarioError, match="max_concurrent is 2; allowed: 1 with unaligned"):
         load(queues(tmp_path), {"checkpoint.max_concurrent": 2})
-
-
-def test_saturated_and_unaligned_as_measured() -> None:
-    """The workbench would recommend unaligned checkpoints by a duration or a size that no cluster shows."""
-    result = flink("unaligned")
-    row = MEASURED["R_chain_sat_4ms_unaligned"]
-    assert result.verdict == "holds"
-    assert max(steady(result, "end_to_end_duration_ms")) < 100
-    assert mean(steady(result, "persisted_bytes")) == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
-
-
-def test_saturated_with_a_timeout_as_measured() -> None:
-    """The timeout that the workbench recommends would not be the one that pays."""
-    result = flink("aligned-timeout-300ms")
-    row = MEASURED["R_chain_sat_4ms_timeout"]
-    assert result.verdict == "holds"
-    assert mean(steady(result, "end_to_end_duration_ms")) == pytest.approx(float(row["e2e_ms_mean"]), rel=0.1)
-    assert mean(steady(result, "persisted_bytes")) == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
-
-
-def test_below_the_timeout_nothing_is_persisted() -> None:
-    """A checkpoint that aligns in time would pay for what it does not need."""
-    result = flink("aligned-timeout-300ms", level="rho090")
-    assert result.verdict == "holds"
-    assert set(steady(result, "persisted_bytes")) == {0}
-    assert {row["checkpoint_type"] for row in result.checkpoint_rows()} == {"CHECKPOINT"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in MEASURED if "sat" in n and "debloat" not in n and "_aligned" not in n])
-def test_every_saturated_run_as_measured(name: str) -> None:
-    """One job would be predicted by accident."""
-    row = MEASURED[name]
-    job = "flink_union" if row["dag"].startswith("union") else "flink_chain"
-    level = "sat" if job == "flink_union" else f"sat_{float(row['slow_service_ms']):g}ms"
-    settings = {
-        "level": level,
-        "mode": row["mode"],
-        "topology": "L" if row["topology"] == "local" else "R",
-        "parallelism": int(row["parallelism"]),
-        "record_bytes": int(row["record_bytes"]),
-        "segment_bytes": int(row["segment_bytes"]),
-    }
-    results = [run(load(job, settings), seed) for seed in (1, 2, 3)]
-    assert {result.verdict for result in results} == {"holds"}
-    persisted = mean([mean(steady(result, "persisted_bytes")) for result in results])
-    duration = mean([mean(steady(result, "end_to_end_duration_ms")) for result in results])
-    assert persisted == pytest.approx(float(row["persisted_bytes_mean"]), rel=0.1)
-    if row["mode"] == "unaligned":
-        assert duration < 100
-    else:
-        assert duration == pytest.approx(float(row["e2e_ms_mean"]), rel=0.1)
 
 
 # Services of a fifth of a second, queues of two, and a map that sends three events for one: they wait in its outbox.

@@ -8,7 +8,18 @@ from statistics import fmean
 import pytest
 
 from sim import load
-from sim.sweep.measured import DATA, END_TO_END, compare, load_measured, markdown, statistics_of
+from sim.sweep.measured import (
+    DATA,
+    MODES,
+    TARGETS,
+    compare,
+    load_measured,
+    markdown,
+    mean_of,
+    shown,
+    side_by_side,
+    statistics_of,
+)
 
 
 def rows_of(name):
@@ -40,30 +51,44 @@ def test_one_rule_gives_the_columns_of_the_runs():
 
 
 def test_statistics_of_a_run_follow_the_same_rule():
-    """Warm-up and failed checkpoints do not count; the slowest subtask does."""
+    """Warm-up and failed checkpoints do not count; the slowest subtask does; bytes are of the whole checkpoint."""
     checkpoints = [
-        {"checkpoint_id": 1, "steady": False, "status": "COMPLETED", "end_to_end_duration_ms": 1000.0},
-        {"checkpoint_id": 2, "steady": True, "status": "COMPLETED", "end_to_end_duration_ms": 10.0},
-        {"checkpoint_id": 3, "steady": True, "status": "COMPLETED", "end_to_end_duration_ms": 20.0},
-        {"checkpoint_id": 4, "steady": True, "status": "FAILED", "end_to_end_duration_ms": 1000.0},
+        {
+            "checkpoint_id": number,
+            "steady": steady,
+            "status": status,
+            "end_to_end_duration_ms": ms,
+            "persisted_bytes": b,
+        }
+        for number, steady, status, ms, b in (
+            (1, False, "COMPLETED", 1000.0, 9_000_000),
+            (2, True, "COMPLETED", 10.0, 1_000_000),
+            (3, True, "COMPLETED", 20.0, 2_000_000),
+            (4, True, "FAILED", 1000.0, 9_000_000),
+        )
     ]
     delays = {1: (900.0, 900.0), 2: (4.0, 6.0), 3: (9.0, 8.0), 4: (900.0, 900.0)}
     tasks = [
-        {"checkpoint_id": number, "operator": "slow", "start_delay_ms": delay, "alignment_ms": 0.0}
+        {"checkpoint_id": number, "operator": "slow", "start_delay_ms": delay, "persisted_bytes": 7_000_000}
         for number, pair in delays.items()
         for delay in pair
     ]
-    assert statistics_of(checkpoints, tasks) == {END_TO_END: 15.0, "start delay of slow": 7.5}
+    assert statistics_of(checkpoints, tasks) == {"end to end": 15.0, "persisted": 1.5, "start delay of slow": 7.5}
     assert statistics_of(checkpoints[:1], tasks) == {}
+    assert mean_of([{"end to end": 1.0, "persisted": 0.0}, {"end to end": 3.0}]) == {
+        "end to end": 2.0,
+        "persisted": 0.0,
+    }
 
 
-def test_every_aligned_run_is_a_job_that_can_be_loaded():
-    """Each aligned run of the file without debloating is simulated by a shipped scenario, at its measured rates."""
+def test_every_run_is_a_job_that_can_be_loaded():
+    """Each run of the file without debloating is simulated by a shipped scenario, at its rates and in its mode."""
     jobs = {job.name: job for job in load_measured()}
-    expected = [r for r in rows_of("runs.csv") if r["mode"] == "aligned" and not r["debloat_target_ms"]]
-    assert list(jobs) == [r["run"] for r in expected]
+    expected = [row for row in rows_of("runs.csv") if not row["debloat_target_ms"]]
+    assert list(jobs) == [row["run"] for row in expected]
     for row in expected:
-        scenario = load(jobs[row["run"]].scenario, settings=jobs[row["run"]].settings)
+        job = jobs[row["run"]]
+        scenario = load(job.scenario, settings=job.settings)
         source = scenario.sources["sourceA" if row["dag"] == "union" else "source"]
         slow = scenario.operators["merge" if row["dag"] == "union" else "slow"]
         assert source.rate_per_s * source.parallelism == float(row["rate_A"])
@@ -75,30 +100,72 @@ def test_every_aligned_run_is_a_job_that_can_be_loaded():
         edge = next(iter(scenario.channels.values()))
         assert edge.segment_bytes == int(row["segment_bytes"])
         assert edge.local == (row["topology"] == "local")
-        assert jobs[row["run"]].saturated == ("sat" in row["run"])
+        assert job.saturated == ("sat" in row["run"])
+        assert job.mode == row["mode"]
+        timeout = {"aligned": 0.0, "unaligned": 0.0, "aligned-timeout-300ms": 0.3}[row["mode"]]
+        assert scenario.checkpoint.aligned_timeout_s == timeout
+        assert scenario.protocol == ("aligned" if row["mode"] == "aligned" else "unaligned")
+        assert job.values["end to end"] == float(row["e2e_ms_mean"])
+        assert job.values["persisted"] == pytest.approx(float(row["persisted_bytes_mean"]) / 1e6)
 
 
-def test_cells_are_judged_by_the_targets():
-    """Ten per cent under saturation; below it a window for the whole duration; a missing prediction fails."""
-    measured = {job.name: job.values_ms for job in load_measured()}
-    sat, calm = "R_chain_sat_4ms_aligned", "R_chain_rho050_aligned"
-
-    def judged(job, **factors):
-        cells = compare(
-            {job: {name: value * factors.get(name.split()[-1], 1.0) for name, value in measured[job].items()}}
-        )
-        return {cell.statistic.split()[-1]: cell.good for cell in cells}
-
-    assert judged(sat) == {"end": True, "fast": True, "slow": True}
-    assert judged(sat, end=1.09, fast=0.91, slow=1.11) == {"end": True, "fast": True, "slow": False}
-    assert judged(calm) == {"end": True, "fast": None, "slow": None}
-    assert judged(calm, end=0.3) == {"end": False, "fast": None, "slow": None}
-    assert [cell.good for cell in compare({sat: {}})] == [False] * 3
+CHAIN = ("end to end", "persisted", "start delay of fast", "start delay of slow", "alignment of slow")
+UNION = ("end to end", "persisted", "start delay of merge", "alignment of merge")
+# run, its statistics, the target of each
+TARGET = {
+    "R_chain_sat_4ms_aligned": (CHAIN, ("± 10%", "–", "± 10%", "± 10%", "–")),
+    "R_union_slowmerge_sat_aligned": (UNION, ("± 10%", "–", "± 10%", "± 10%")),
+    "R_chain_rho050_aligned": (CHAIN, ("50–200 ms", "–", "–", "–", "–")),
+    "R_chain_sat_4ms_unaligned": (CHAIN, ("< 100 ms", "± 10%", "–", "–", "–")),
+    "R_chain_rho050_unaligned": (CHAIN, ("–", "± 10%", "–", "–", "–")),
+    "R_chain_sat_4ms_timeout": (CHAIN, ("± 10%", "± 10%", "–", "–", "–")),
+    "R_chain_rho050_timeout": (CHAIN, ("50–200 ms", "0", "–", "–", "–")),
+}
 
 
-def test_the_table_has_a_line_for_each_cell():
-    """The table in the documentation is this one."""
-    job = load_measured()[0]
-    lines = markdown(compare({job.name: {END_TO_END: 2 * job.values_ms[END_TO_END]}})).splitlines()
-    assert len(lines) == 2 + len(job.values_ms)
-    assert "| 2.00 | ± 10% | **missed** |" in lines[2]
+@pytest.mark.parametrize("name", TARGET)
+def test_cells_are_judged_by_the_targets(name):
+    """Each target is what `TARGETS` says; its bounds count as met, beyond them it is missed, and so without a value."""
+    statistics, targets = TARGET[name]
+    [job] = [job for job in load_measured() if job.name == name]
+
+    def judged(**values):
+        cells = compare({name: {**job.values, **values}})
+        assert tuple(cell.statistic for cell in cells) == statistics
+        assert tuple(cell.target for cell in cells) == targets
+        return [cell.good for cell in cells]
+
+    bounds = {"< 100 ms": (0.0, 99.9, 100.0), "50–200 ms": (50.0, 200.0, 200.1), "0": (0.0, 0.0, 1e-6)}
+    for place, (statistic, target) in enumerate(zip(statistics, targets, strict=True)):
+        measured = job.values[statistic]
+        low, high, beyond = bounds.get(target, (0.9001 * measured, 1.0999 * measured, 1.1001 * measured))
+        want = None if target == "–" else True
+        assert [judged(**{statistic: value})[place] for value in (low, high)] == [want, want]
+        assert judged(**{statistic: beyond})[place] is (want and False)
+    assert [cell.good for cell in compare({name: {}})] == [None if target == "–" else False for target in targets]
+
+
+def test_the_modes_stand_side_by_side():
+    """The table in the documentation is this one: a row a job and statistic, with its unit, measured and predicted."""
+    jobs = {job.name: job for job in load_measured()}
+    predicted = {name: dict(job.values) for name, job in jobs.items()}
+    predicted["R_chain_sat_4ms_unaligned"]["persisted"] *= 2
+    del predicted["L_chain_sat_4ms_timeout"]["persisted"]
+    cells = compare(predicted)
+    rows = side_by_side(cell.as_row() for cell in cells)
+    setups = {setup for setup, _, _ in rows}
+    assert len(setups) == 10
+    for setup, words, row in rows:
+        for mode, cell in zip(MODES, row, strict=True):
+            if cell is None:
+                assert setup.startswith("V_")
+            else:
+                assert (cell["setup"], cell["mode"], f"{cell['statistic']}, {cell['unit']}") == (setup, mode, words)
+    assert sum(cell is not None for _, _, row in rows for cell in row) == len(cells)
+    lines = markdown(cells).splitlines()
+    assert len([line for line in lines if line.startswith("| ")]) == 2 + len(rows)
+    assert "| R_chain_sat_4ms | persisted, MB | 0.000 | 0.000 | 3.014 | **6.027 ✗** | 2.382 | 2.382 ✓ |" in lines
+    assert "| L_chain_sat_4ms | persisted, MB | 0.000 | 0.000 | 1.422 | 1.422 ✓ | 0.832 | **– ✗** |" in lines
+    assert "| V_p1_chain_sat | end to end, ms | 1237.8 | 1237.8 ✓ | 17.5 | 17.5 ✓ |  |  |" in lines
+    assert [line.removeprefix("* ") for line in lines if line.startswith("* ")] == list(TARGETS)
+    assert shown(None) == ("", "", "")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sim.sweep.errors import SweepError
+from sim.sweep.measured import load_measured
 from sim.sweep.plan import load_plan, plan_of, shipped_sweeps
 
 HEAD = '[[part]]\nscenario = "diamond"\n'
@@ -37,10 +38,11 @@ def test_shipped_sweeps_can_be_planned(name):
 def test_the_demo_is_as_large_as_promised():
     """The demo crosses load, skew and buffers with seeds, and adds every measured job."""
     plan = load_plan("aligned_under_backpressure")
-    join, jobs = plan.parts
+    join, *jobs = plan.parts
     assert len(plan.runs) >= 300
     assert {axis.name for axis in join.axes} == {"load", "skew", "buffers"}
-    assert len({str(run.parameters) for run in jobs.runs}) == 10
+    assert [len({str(run.parameters) for run in part.runs}) for part in jobs] == [10, 10, 7]
+    assert len({str(run.parameters) for part in jobs for run in part.runs}) == len(load_measured())
 
 
 def test_a_grid_crosses_its_axes_and_the_seeds():
@@ -133,6 +135,12 @@ BAD = {
     "seeds backwards": (HEAD + "seeds = { first = 2, last = 1 }", "last = 1 is less than first = 2"),
     "a seed twice": (HEAD + "seeds = [1, 1]", "1 stands there twice"),
     "no scenario": ("[[part]]\nseeds = [1]", "exactly one of scenario = NAME and measured = true"),
+    "unknown mode": (
+        '[[part]]\nmeasured = true\nmodes = ["unalined"]\nseeds = [1]',
+        "part 1: modes: 'unalined' is given; allowed: aligned, unaligned, .*did you mean 'unaligned'",
+    ),
+    "no mode": ("[[part]]\nmeasured = true\nmodes = []\nseeds = [1]", "modes: .* a list of at least one value"),
+    "modes of a scenario": (HEAD + 'modes = ["aligned"]\nseeds = [1]', "modes goes with measured = true only"),
     "unknown scenario": ('[[part]]\nscenario = "diamnd"\nseeds = [1]', "diamnd.*did you mean 'diamond'"),
     "unknown setting": (HEAD + "seeds = [1]\nset = { untill_s = 1.0 }", "untill_s"),
     "impossible value": (HEAD + "seeds = [1]\nset = { until_s = -1.0 }", "until_s"),
