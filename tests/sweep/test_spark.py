@@ -18,7 +18,7 @@ from scipy import stats
 
 from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
 from sim.sweep.execute import SIMULATE, execute
-from sim.sweep.measured import load_measured
+from sim.sweep.measured import MODES, load_measured
 from sim.sweep.plan import load_plan, plan_of
 from sim.sweep.report import SECTIONS, render
 from sim.sweep.store import Store
@@ -285,7 +285,10 @@ def test_measured_jobs_stand_beside_their_prediction(analysis, store):
     assert len(cells) == sum(len(job.values) for job in load_measured())
     assert cells["R_chain_sat_4ms_aligned", "end to end"]["predicted"] == pytest.approx(16.0)
     assert cells["R_chain_sat_4ms_aligned", "start delay of fast"]["predicted"] is None
-    assert "V_seg64k_chain_sat_aligned" in render(analysis, store)
+    text = render(analysis, store)
+    assert re.findall(r'scope="colgroup">([^<]*)</th>', text) == list(MODES)
+    assert re.findall(r'scope="rowgroup">([^<]*)</th>', text) == list(dict.fromkeys(j.setup for j in load_measured()))
+    assert '<td class="first">1467.5</td><td class="bad">16.0<span class="mark">✗</span></td>' in text
     json.dumps(analysis, allow_nan=False)
 
 
