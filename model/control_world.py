@@ -28,9 +28,10 @@ from impl.control import (
 )
 from impl.control.sender import Tell
 from impl.messages import EndOfInput, Event
-from model.control_invariants import Ends, Entry, HeadWatch, Watch
+from model.control_invariants import NAMES, Ends, Entry, HeadWatch, Watch
 from model.control_operators import DISCARDING, KINDS
 from model.control_wiring import CONTROL, DATA, HEAD, ControlWiring
+from model.explore import Always, AtRest, Property
 from model.invariants import Violation
 
 NS_PER_S = 1_000_000_000
@@ -450,6 +451,23 @@ class ControlWorld:
             return True
         _, _, receiver, index, kind = self._ends_of[channel]
         return self._nodes[receiver].can_take(state[self._node_at[receiver]], kind, index)
+
+
+def properties(world: ControlWorld) -> list[Property[State, str]]:
+    """What `model.explore.explore` is to ask: each invariant of control signals."""
+
+    def always(name: str) -> Always[State]:
+        return Always(name, lambda state: _first(name, world.violations(state)))
+
+    def at_rest(name: str) -> AtRest[State]:
+        return AtRest(name, lambda state: _first(name, world.at_rest(state)))
+
+    return [*map(always, NAMES), at_rest("LIVE"), at_rest("NOLOSS")]
+
+
+def _first(name: str, violations: Iterable[Violation]) -> str | None:
+    """Why the first of `violations` that breaks an invariant does."""
+    return next((violation.reason for violation in violations if violation.invariant == name), None)
 
 
 def as_text(entries: Iterable[Entry], timed: bool = False) -> str:

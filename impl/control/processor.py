@@ -229,7 +229,6 @@ class ControlProcessor(Sender):
         if not self.ended:
             self._end_if_drained()
         if not self.ended and not any(self._open.values()):
-            self._flush()
             self._end("every upstream has closed")
 
     def _complete(self, carrier: Carrier, barrier: BarrierControlSignal) -> None:

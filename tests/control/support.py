@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
 from impl.messages import EndOfInput, Event
 from model.control_operators import KINDS
-from model.control_world import ControlWorld, State
+from model.control_world import ControlWorld, State, properties
+from model.explore import Limits
+from model.explore import explore as search
 from model.invariants import Violation
 
 DATA, CONTROL = Carrier.DATA, Carrier.CONTROL
@@ -81,27 +82,12 @@ class Found:
 
 
 def explore(world: ControlWorld, most: int = 100_000) -> Found:
-    """Every order of moves, breadth first, until something is wrong or nothing is new."""
-    start = world.start()
-    came_from: dict[State, tuple[State, str] | None] = {start: None}
-    queue = deque([start])
-    transitions = 0
-    while queue:
-        state = queue.popleft()
-        moves = world.moves(state)
-        violations = world.violations(state) or (() if moves else world.at_rest(state))
-        if violations:
-            run: list[str] = []
-            step = came_from[state]
-            while step is not None:
-                run.append(step[1])
-                step = came_from[step[0]]
-            return Found(violations, run[::-1], state, len(came_from), transitions)
-        for move in moves:
-            after = world.after(state, move)
-            transitions += 1
-            if after not in came_from:
-                came_from[after] = (state, move)
-                queue.append(after)
-        assert len(came_from) <= most, f"more than {most} states: make the scope smaller"
-    return Found((), [], start, len(came_from), transitions)
+    """Every order of moves, until something is wrong or nothing is new."""
+    result = search(world, properties(world), limits=Limits(states=most))
+    assert result.verdict != "undecided", result.why
+    if not result.violations:
+        return Found((), [], world.start(), result.counts.states, result.counts.transitions)
+    (broken,) = result.violations
+    assert broken.state is not None
+    violations = world.violations(broken.state) or world.at_rest(broken.state)
+    return Found(violations, list(broken.moves), broken.state, result.counts.states, result.counts.transitions)

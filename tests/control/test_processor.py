@@ -181,7 +181,10 @@ def test_an_overlap_ends_the_processor_and_says_which_channel() -> None:
     bench.give(DATA, 0, sync(3))
     bench.give(CONTROL, 0, sync(1))
     assert bench.give(CONTROL, 1, sync(2)) == []
-    assert "barrier overlap on control channel: SyncTest 2 while SyncTest 1 is pending" in bench.processor.failure
+    assert bench.processor.failure.startswith(
+        "barrier overlap on control channel: SyncTest 2 while SyncTest 1 is pending;"
+    )
+    assert bench.processor.failure.endswith("let one head give all ids, and send every barrier to every upstream")
     assert bench.processor.ended
     assert bench.told("fail")[0].startswith("fail control 1 barrier overlap on control channel")
     assert bench.told("abort") == ["abort data SyncTest 3", "abort control SyncTest 1"]
@@ -210,7 +213,7 @@ def test_a_processor_can_break_down() -> None:
 def test_without_upstreams_left_a_processor_ends() -> None:
     """A pipeline whose head broke down would never end, and lose what operators still have."""
     bench = Bench(data=1, operator=Batch("p", 8))
-    bench.give(DATA, 0, event("a1"), END)
+    assert bench.give(DATA, 0, event("a1"), END) == ["data p(a1)1"]
     bench.give(CONTROL, 0, END)
     assert not bench.processor.ended
     bench.give(CONTROL, 1, END)
@@ -220,10 +223,20 @@ def test_without_upstreams_left_a_processor_ends() -> None:
 
 def test_the_end_of_an_input_is_told_to_the_operator_once() -> None:
     """An operator would flush twice, or count an input as ended that it had counted before."""
-    bench = Bench(operator=Batch("p", 8, inputs=2))
+    ends: list[int] = []
+
+    class Notes(Batch):
+        """Notes which inputs have ended."""
+
+        def on_end(self, input_id):
+            ends.append(input_id)
+            return super().on_end(input_id)
+
+    bench = Bench(operator=Notes("p", 8, inputs=2))
     bench.give(DATA, 0, event("a1"), END)
     assert bench.give(DATA, 1, event("b1"), graceful(1)) == ["data p(a1+b1)1", "data StreamGracefulEnd 1"]
     assert bench.told("flush") == ["flush data 1"]
+    assert ends == [0, 1]
 
 
 def test_a_close_may_complete_a_terminal_barrier_with_others_behind() -> None:
