@@ -15,6 +15,11 @@ from impl.reasons import Reason
 NO_INPUT = -1
 
 
+def _at(at_ns: int) -> str:
+    """When, if that may matter."""
+    return f" @ {at_ns}" if at_ns else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """The next message of an input is offered."""
@@ -22,6 +27,9 @@ class Arrival:
     input_id: int
     message: StreamMessage
     at_ns: int = 0
+
+    def __str__(self) -> str:
+        return f"arrive {self.input_id} {self.message}{_at(self.at_ns)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +41,19 @@ class Overtaking:
     ahead: tuple[StreamMessage, ...] = ()
     at_ns: int = 0
 
+    def __str__(self) -> str:
+        past = f" past {', '.join(map(str, self.ahead))}" if self.ahead else ""
+        return f"overtake {self.input_id} {self.message}{past}{_at(self.at_ns)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """There is time for one message that is held and may go."""
 
     at_ns: int = 0
+
+    def __str__(self) -> str:
+        return f"release{_at(self.at_ns)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +64,16 @@ class Released:
     message: StreamMessage
     at_ns: int = 0
 
+    def __str__(self) -> str:
+        return f"released {self.input_id} {self.message}{_at(self.at_ns)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """The image that ``snapshot`` asked for is taken."""
+
+    def __str__(self) -> str:
+        return "taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +82,16 @@ class Failed:
 
     reason: Reason = Reason.SNAPSHOT_FAILED
 
+    def __str__(self) -> str:
+        return f"not taken: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Forwarded:
     """An unaligned barrier has left, ahead of everything: it is known by now what it passed in the outputs."""
+
+    def __str__(self) -> str:
+        return "forwarded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +100,18 @@ class OutputPassed:
 
     size_bytes: int
 
+    def __str__(self) -> str:
+        return f"pass {self.size_bytes} bytes on the way out"
+
 
 @dataclass(frozen=True, slots=True)
 class Abort:
     """The coordinator gives a checkpoint up."""
 
     checkpoint_id: int
+
+    def __str__(self) -> str:
+        return f"abort {self.checkpoint_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +121,18 @@ class Triggered:
     checkpoint_id: int
     at_ns: int
 
+    def __str__(self) -> str:
+        return f"triggered {self.checkpoint_id} @ {self.at_ns}"
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
     """It is so late now."""
 
     at_ns: int
+
+    def __str__(self) -> str:
+        return f"clock @ {self.at_ns}"
 
 
 Offered = Arrival | Overtaking | Released

@@ -1,0 +1,243 @@
+"""Small gates with all that can happen at them, over and over: each scope is finite because ids and limits are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.reasons import Reason
+from model.refine import Answer, Refinement
+from model.tables import ALIGNED, FALLBACK, UNALIGNED
+from model.tables.gate import Rules
+from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Release, Triggered
+from model.tables.table import Table
+
+EVENT = Event("", 1)  # stands for one of the input's own
+WATERMARK = Watermark(1)
+END = EndOfInput()
+TAKEN, FAILED = Answer(), Answer(Reason.SNAPSHOT_FAILED)
+PASSES_ONE, PASSES_MANY = Answer(passed_bytes=1), Answer(passed_bytes=9)
+ROOMY = 1_000
+
+
+def barrier(checkpoint_id: int, epoch: int = 1, flags: int = 0) -> CheckpointBarrier:
+    """A barrier; epoch 2 contradicts the others."""
+    return CheckpointBarrier(checkpoint_id, epoch, flags)
+
+
+B1, B2 = barrier(1), barrier(2)
+B1_CONTRADICTS, B1_FLAGGED = barrier(1, epoch=2), barrier(1, flags=1)
+C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A gate, and what can happen at it."""
+
+    name: str
+    protocol: str
+    rules: Rules
+    happenings: tuple[Happening, ...]
+    answers: tuple[Answer, ...] = (TAKEN,)
+    slow: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.protocol}: {self.name}"
+
+    def refinement(self, table: Table) -> Refinement:
+        """Such a gate under `table`, and a machine that keeps step."""
+        return Refinement(table, self.rules, self.happenings, self.answers)
+
+
+def own(input_id: int, message: StreamMessage) -> StreamMessage:
+    """The message as one of that input: an event has a name of its own."""
+    return Event("abc"[input_id], 1) if message is EVENT else message
+
+
+def arrivals(inputs: int, *messages: StreamMessage, at: Sequence[int] = (0,)) -> Iterable[Happening]:
+    """Each of the messages on each input, at each of the times."""
+    return [Arrival(i, own(i, message), ns) for i in range(inputs) for message in messages for ns in at]
+
+
+def overtakings(inputs: int, *barriers: CheckpointBarrier, past: Sequence[StreamMessage] = (EVENT,)) -> list[Happening]:
+    """Each of the barriers on each input, ahead of nothing and ahead of what it may pass."""
+    return [
+        Overtaking(i, barrier, tuple(own(i, each) for each in ahead))
+        for i in range(inputs)
+        for barrier in barriers
+        for ahead in ((), past)
+    ]
+
+
+def rules(inputs: int = 2, held: int = 1, held_bytes: int = ROOMY, timeout: int = 3, **unaligned: int) -> Rules:
+    """Short timeouts, and room for little."""
+    return Rules(inputs, held, held_bytes, timeout, **unaligned)  # type: ignore[arg-type]
+
+
+UNALIGNED_ONLY = {
+    "may_overtake": True,
+    "flag_matters": False,
+    "force_unaligned": True,
+    "alignment_timeout_threshold_ns": 1,
+    "max_inflight_buffer_bytes": 2,
+}
+FALLING_BACK = UNALIGNED_ONLY | {"force_unaligned": False}
+A_SINK = FALLING_BACK | {"may_overtake": False}
+
+SCOPES = (
+    Scope(
+        "every message, cancelled and aborted",
+        "aligned",
+        rules(held=2),
+        (*arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2), Release(), Abort(1), Abort(2)),
+        (TAKEN, FAILED),
+        slow=True,
+    ),
+    Scope(
+        "contradictions, deadlines, and what is no concern of it",
+        "aligned",
+        rules(timeout=2),
+        (
+            *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B1_FLAGGED, B2),
+            *arrivals(2, EVENT, B1, at=(2,)),
+            *overtakings(2, B1),
+            *(Release(), Abort(1), Abort(2), OutputPassed(1)),
+            *(Triggered(1, 0), Triggered(2, 0), Triggered(2, 1), Clock(1), Clock(2)),
+        ),
+        (TAKEN, FAILED),
+    ),
+    Scope(
+        "three inputs",
+        "aligned",
+        rules(3),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, C2), Release(), Abort(1)),
+        (TAKEN, FAILED),
+    ),
+    Scope(
+        "as many bytes as one event",
+        "aligned",
+        rules(held=3, held_bytes=1),
+        (*arrivals(2, EVENT, END, B1, B2), Release()),
+    ),
+    Scope("one input", "aligned", rules(1, held=2), (*arrivals(1, EVENT, END, B1, B2, C2), Release()), (TAKEN, FAILED)),
+    Scope(
+        "every message, and barriers that overtake",
+        "unaligned",
+        rules(timeout=2, **UNALIGNED_ONLY),
+        (
+            *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
+            *overtakings(2, B1, B1_CONTRADICTS, B2, past=(EVENT, WATERMARK, EVENT)),
+            *(Release(), Abort(1), Abort(2), OutputPassed(1)),
+            *(Triggered(1, 0), Triggered(1, 1), Clock(1), Clock(2)),
+        ),
+        (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
+    ),
+    Scope(
+        "three inputs",
+        "unaligned",
+        rules(3, **UNALIGNED_ONLY),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2), *overtakings(3, B1), Release(), Abort(1)),
+    ),
+    Scope(
+        "what is newer waits",
+        "unaligned",
+        rules(held=2, **UNALIGNED_ONLY),
+        (*arrivals(2, B1, B2, C3), *overtakings(2, B1, B2, past=()), Release(), Abort(1)),
+    ),
+    Scope(
+        "what is newer waits, with events behind it",
+        "unaligned",
+        rules(held=2, **UNALIGNED_ONLY),
+        (*arrivals(2, EVENT, B1, B2, C3), *overtakings(2, B1, B2, past=()), Release(), Abort(1)),
+        slow=True,
+    ),
+    Scope(
+        "no room to hold more",
+        "unaligned",
+        rules(held=2, held_bytes=24, **UNALIGNED_ONLY),
+        (*arrivals(2, EVENT, END, B1, B2), Release(), Abort(1)),
+    ),
+    Scope("one input", "unaligned", rules(1, **UNALIGNED_ONLY), (*arrivals(1, EVENT, END, B1, B2), Release())),
+    Scope(
+        "flagged or not, overtaking or not",
+        "fallback",
+        rules(**FALLING_BACK),
+        (
+            *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, C2),
+            *overtakings(2, B1, B2),
+            *(Release(), Abort(1), Abort(2), OutputPassed(1), Clock(1), Clock(3)),
+        ),
+        (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
+    ),
+    Scope(
+        "at any time",
+        "fallback",
+        rules(**FALLING_BACK),
+        (
+            *arrivals(2, EVENT, WATERMARK),
+            *arrivals(2, END, B1, B2, at=(0, 2)),
+            *arrivals(2, B1_FLAGGED, B1_CONTRADICTS, at=(2,)),
+            *(Release(), Abort(1), Triggered(1, 0), Triggered(2, 0), Triggered(1, 2)),
+            *(Clock(1), Clock(2), Clock(3), Clock(5)),
+        ),
+        (TAKEN, FAILED),
+    ),
+    Scope(
+        "a sink",
+        "fallback",
+        rules(**A_SINK),
+        (
+            *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, at=(0,)),
+            *arrivals(2, B2, END, at=(2,)),
+            *overtakings(2, B1),
+            *(Release(), Abort(1), Triggered(1, 0), Clock(1), Clock(3)),
+        ),
+        (TAKEN, FAILED),
+    ),
+    Scope(
+        "as many bytes as one event",
+        "fallback",
+        rules(held=3, held_bytes=1, **FALLING_BACK),
+        (*arrivals(2, EVENT, END, B1, B2, C2), *overtakings(2, B1, B2), Release(), Abort(1)),
+        (TAKEN, FAILED, PASSES_MANY),
+    ),
+    Scope(
+        "as many bytes as one event, a sink",
+        "fallback",
+        rules(held=3, held_bytes=1, **A_SINK),
+        (*arrivals(2, EVENT, B1, B2), Release(), Abort(1)),
+    ),
+    Scope(
+        "three inputs, late",
+        "fallback",
+        rules(3, **FALLING_BACK),
+        (
+            *arrivals(3, EVENT, B1_CONTRADICTS),
+            *arrivals(3, END, B1, at=(0, 2)),
+            *arrivals(3, B1_FLAGGED, B1_CONTRADICTS, at=(2,)),
+            *overtakings(3, B1),
+            *(Release(), Abort(1), Clock(1)),
+        ),
+    ),
+    Scope(
+        "three inputs",
+        "fallback",
+        rules(3, **FALLING_BACK),
+        (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), Release(), Abort(1), Clock(1)),
+        (TAKEN, FAILED),
+        slow=True,
+    ),
+    Scope(
+        "two messages held",
+        "fallback",
+        rules(held=2, **FALLING_BACK),
+        (
+            *arrivals(2, EVENT, B1, B2, C3),
+            *overtakings(2, B2, past=()),
+            *(Release(), Abort(1), Clock(1)),
+        ),
+        slow=True,
+    ),
+)
+TABLES = {"aligned": ALIGNED, "unaligned": UNALIGNED, "fallback": FALLBACK}
