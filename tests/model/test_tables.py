@@ -1,35 +1,21 @@
-"""The tables as such: exactly one row applies, every row is needed, and every small edit of one is noticed.
-
-An edit is a row with one action dropped, two neighbours swapped, or one guard dropped. It is noticed if in some
-reachable situation it makes the gate do or be anything else than what the machine of `impl` does and is, or if it
-leaves more than one row for a situation. What is not noticed stands in `harmless_edits.txt`, with the reason.
-"""
+"""The tables as such: exactly one row applies, and every row is used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from model.explore import explore
-from model.refine import Effects, Move, Point, Refinement, captured, run
+from model.refine import Effects, Move, Point, Refinement, run
 from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
 from model.tables.actions import deliver, ignore
 from model.tables.guards import barrier, event
 from model.tables.happenings import Abort, Arrival, Effect, Forwarded, Happening, Overtaking, Part, Taken
 from tests.model.gate_scopes import SCOPES, TABLES
-
-HARMLESS_FILE = Path(__file__).with_name("harmless_edits.txt")
-HARMLESS = {
-    line.split(" : ")[0].strip(): line.split(" : ")[1].strip()
-    for line in HARMLESS_FILE.read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-}
 
 
 class Watched(Table):
@@ -91,6 +77,7 @@ def seen(protocol: str, slow: bool = False) -> Seen:
 
 
 @pytest.mark.parametrize("protocol", TABLES)
+@pytest.mark.slow
 def test_every_row_is_used(protocol: str) -> None:
     """A row would stand there for a situation that cannot come about, and nobody would know whether it is right."""
     assert {row.name for row in TABLES[protocol].rows} - set(seen(protocol).situations) == set()
@@ -199,61 +186,3 @@ def test_effects_read_as_lines() -> None:
     part = Part(CheckpointBarrier(1, 1), False, False, ())
     effects = [Effect("hold", 0, Event("a", 1)), Effect("complete", -1, part), Effect("decline", -1, (2, "expired"))]
     assert [str(effect) for effect in effects] == ["hold 0 a1", "complete 1", "decline 2 expired"]
-
-
-# Every edit is noticed.
-
-
-def edits(table: Table) -> Iterator[tuple[str, str, Table]]:
-    """Each small edit of a table: what it is, in which row, and the table that it makes."""
-    for row in table.rows:
-        for place, action in enumerate(row.then):
-            before, after = row.then[:place], row.then[place + 1 :]
-            yield f"{row.name}, without {action.__name__}", row.name, table.changed(row.name, then=before + after)
-            if after and after[0] is not action:
-                swapped = (*before, after[0], action, *after[1:])
-                name = f"{row.name}, {after[0].__name__} before {action.__name__}"
-                yield name, row.name, table.changed(row.name, then=swapped)
-        for place, guard in enumerate(row.when):
-            left = row.when[:place] + row.when[place + 1 :]
-            yield f"{row.name}, whether or not {guard.__name__}", row.name, table.changed(row.name, when=left)
-
-
-def shows(table: Table, gate: Gate, move: Move, after: Gate, effects: Effects) -> bool:
-    """Whether a move comes out otherwise under this table, as far as a machine would have to show it."""
-    try:
-        otherwise, others = run(replace(gate, table=table), move)
-    except (AssertionError, TableError, IndexError, RecursionError):
-        return True
-    return effects != others or (after != otherwise and captured(after) != captured(otherwise))
-
-
-def is_noticed(protocol: str, row: str, edited: Table) -> bool:
-    """Whether an edit of `row` shows in any reachable situation."""
-    known, when = seen(protocol, slow=True), edited.row(row).when
-    if when == TABLES[protocol].row(row).when:
-        return any(shows(edited, *made) for made in known.moves[row])
-    return any(
-        all(guard(gate, happening) for guard in when)
-        for name, situations in known.situations.items()
-        if name != row
-        for gate, happening in situations
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", TABLES)
-def test_every_edit_is_noticed_or_listed_as_harmless(protocol: str) -> None:
-    """A row could be wrong in a way that no comparison shows; or the list could claim what is not so any more."""
-    unnoticed = {
-        f"{protocol}: {name}" for name, row, edited in edits(TABLES[protocol]) if not is_noticed(protocol, row, edited)
-    }
-    listed = {name for name in HARMLESS if name.startswith(f"{protocol}: ")}
-    assert sorted(unnoticed - listed) == []
-    assert sorted(listed - unnoticed) == []
-
-
-def test_harmless_edits_have_reasons() -> None:
-    """A claim would have nothing behind it."""
-    assert [name for name, reason in HARMLESS.items() if len(reason.split()) < 4] == []
-    assert {name.split(": ")[0] for name in HARMLESS} <= set(TABLES)
