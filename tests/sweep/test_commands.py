@@ -100,7 +100,7 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
     import sim.sweep.execute as module
 
     def broken(plan, store, master, tick):
-        rows = {"runs": [], "checkpoints": [], "tasks": [], "violations": []}
+        rows = {"runs": [], "checkpoints": [], "tasks": [], "violations": [], "joins": []}
         for run in plan.runs:
             rows["runs"].append({"run_id": run.run_id, "status": "OK", "verdict": "broken", "violations": 2})
         store.write_chunk(rows)
