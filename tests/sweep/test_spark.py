@@ -304,7 +304,7 @@ def test_an_analysis_is_kept_until_results_change(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "analyse", lambda spark, store: pytest.fail("computed again"))
         assert analysed(store, "local") == {"runs": 0}
-    store.write_chunk(dict.fromkeys(TABLES, []) | {"runs": [{"run_id": "1"}]})
+    store.write_chunk({table: [] for table in TABLES} | {"runs": [{"run_id": "1"}]})
     assert analysed(store, "local") == {"runs": 1}
     with monkeypatch.context() as patch:
         patch.setattr(module, "version", lambda name: "another")
