@@ -605,7 +605,7 @@ class OperatorTask(Task):
                 inflight_output=self._take_overtaken(),
             )
         self.reports.append(report)
-        self._image = None
+        self._image, self._image_digest = None, ""
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
         """Told, and no more: the aligner has it."""

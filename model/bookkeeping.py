@@ -1,0 +1,189 @@
+"""The coordinator of the world as a table: what it is, times what it hears, gives what it is then, and what it wants.
+
+As `model.cells` for tasks. Its ghost knows which checkpoints were begun, have ended, and what was acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
+
+from impl.coordinator import (
+    Aborted,
+    AbortTask,
+    Action,
+    CheckpointCoordinator,
+    Completed,
+    Inject,
+    Refused,
+)
+from impl.reasons import Reason
+from impl.task import Acknowledge, Decline
+from model.cells import FINISHED, NOW_NS, Note
+from model.ghost import Broken
+from model.history import COORDINATOR
+from model.interning import Interner
+
+Order = Inject | AbortTask
+
+
+class CoordinatorGhost(NamedTuple):
+    """What judging needs to know of the coordinator.
+
+    Attributes
+    ----------
+    triggered, completed : int
+        The last checkpoint that was begun, and the last that was completed.
+    ended : frozenset of int
+    acknowledged : frozenset of (int, str)
+        Checkpoint and task, of those that have not ended.
+    """
+
+    triggered: int = 0
+    completed: int = 0
+    ended: frozenset[int] = frozenset()
+    acknowledged: frozenset[tuple[int, str]] = frozenset()
+
+
+class Decision(NamedTuple):
+    """What the coordinator comes to.
+
+    Attributes
+    ----------
+    cell : int
+    orders : tuple of (str, Order)
+        What is on its way to which task.
+    ends : tuple of (int, bool)
+        Checkpoints that have ended, and whether they are complete.
+    acknowledged : frozenset of str
+        Of a checkpoint that was completed, who had acknowledged.
+    broken : tuple of (str, str)
+    notes : tuple of Note
+    """
+
+    cell: int
+    orders: tuple[tuple[str, Order], ...]
+    ends: tuple[tuple[int, bool], ...]
+    acknowledged: frozenset[str]
+    broken: tuple[Broken, ...]
+    notes: tuple[Note, ...]
+
+
+class CoordinatorTable:
+    """All cells of the coordinator, and the steps between them.
+
+    Attributes
+    ----------
+    pending : list of tuple of int
+        The checkpoints that may be given up, by cell.
+    ghosts : list of CoordinatorGhost
+        By cell.
+    start : int
+    """
+
+    def __init__(self, coordinator: CheckpointCoordinator) -> None:
+        self.coordinator = coordinator
+        self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
+        self.pending: list[tuple[int, ...]] = []
+        self.ghosts: list[CoordinatorGhost] = []
+        self._decisions: dict[tuple[object, ...], Decision | None] = {}
+        self.start = self._captured(CoordinatorGhost())
+
+    def trigger(self, cell: int) -> Decision | None:
+        """It begins a checkpoint; None if it refuses."""
+        return self._decide(cell, "trigger", None, lambda: self.coordinator.trigger(NOW_NS))
+
+    def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
+        """It gives a checkpoint up, in its own time."""
+        note = ">expire", COORDINATOR, None, checkpoint_id
+        does = lambda: self.coordinator.abort(checkpoint_id, Reason.EXPIRED, NOW_NS)  # noqa: E731
+        return self._decide(cell, checkpoint_id, note, does)
+
+    def hear(self, cell: int, task: str, report: object) -> Decision | None:
+        """What `task` reported has come."""
+        coordinator = self.coordinator
+        if report is FINISHED:
+            return self._decide(cell, (task, report), None, lambda: coordinator.finished(task, NOW_NS))
+        if type(report) is Acknowledge:
+            note: Note = ">ack", task, None, report.checkpoint_id
+            return self._decide(cell, report, note, lambda: coordinator.acknowledge(report, NOW_NS))
+        assert type(report) is Decline
+        note = ">decline", task, None, report.checkpoint_id
+        return self._decide(cell, report, note, lambda: coordinator.decline(report, NOW_NS))
+
+    def _decide(
+        self, cell: int, what: Hashable, note: Note | None, does: Callable[[], tuple[Action, ...]]
+    ) -> Decision | None:
+        key = cell, what
+        if key not in self._decisions:
+            machine, ghost = self._cells.values[cell]
+            self.coordinator.restore(machine)
+            actions = does()
+            refused = len(actions) == 1 and type(actions[0]) is Refused
+            self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
+        return self._decisions[key]
+
+    def _carried_out(
+        self, ghost: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
+    ) -> Decision:
+        broken: list[Broken] = []
+        notes: list[Note] = [] if note is None else [note]
+        orders: list[tuple[str, Order]] = []
+        ends: list[tuple[int, bool]] = []
+        if type(what) is Acknowledge:
+            ghost = ghost._replace(acknowledged=ghost.acknowledged | {(what.checkpoint_id, what.task)})
+        begun = [action.command.checkpoint_id for action in actions if type(action) is Inject]
+        if what == "trigger" and begun:
+            if begun[0] <= ghost.triggered:
+                broken.append(("ID", f"checkpoint {begun[0]} was triggered after {ghost.triggered}"))
+            ghost = ghost._replace(triggered=max(ghost.triggered, begun[0]))
+            notes.append((">trigger", COORDINATOR, None, begun[0]))
+        acknowledged: frozenset[str] = frozenset()
+        for action in actions:
+            if type(action) is Inject:
+                orders.append((action.source, action))
+            elif type(action) is AbortTask:
+                orders.append((action.task, action))
+            elif type(action) is Completed:
+                broken += _ended(ghost, action.checkpoint_id, "completed")
+                acknowledged |= {task for number, task in ghost.acknowledged if number == action.checkpoint_id}
+                ends.append((action.checkpoint_id, True))
+                notes.append(("completed", COORDINATOR, None, action.checkpoint_id))
+                ghost = _without(ghost, action.checkpoint_id)._replace(completed=action.checkpoint_id)
+            elif type(action) is Aborted:
+                broken += _ended(ghost, action.checkpoint_id, "aborted")
+                ends.append((action.checkpoint_id, False))
+                notes.append(("aborted", COORDINATOR, None, (action.checkpoint_id, str(action.reason))))
+                ghost = _without(ghost, action.checkpoint_id)
+        return Decision(self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes))
+
+    def _captured(self, ghost: CoordinatorGhost) -> int:
+        """In which order parts came does not matter, nor how many checkpoints have failed."""
+        coordinator = self.coordinator
+        coordinator.failures_in_row = 0
+        for pending in coordinator.pending.values():
+            pending.parts = dict(sorted(pending.parts.items()))
+        number = self._cells.number((coordinator.capture(), ghost))
+        if number == len(self.ghosts):
+            self.ghosts.append(ghost)
+            self.pending.append(tuple(coordinator.pending))
+        return number
+
+
+def _without(ghost: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:
+    return ghost._replace(
+        ended=ghost.ended | {checkpoint_id},
+        acknowledged=frozenset(each for each in ghost.acknowledged if each[0] != checkpoint_id),
+    )
+
+
+def _ended(ghost: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broken]:
+    broken = []
+    if checkpoint_id in ghost.ended:
+        broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
+    if verb == "completed":
+        if checkpoint_id < ghost.completed:
+            broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {ghost.completed}"))
+        if checkpoint_id > ghost.triggered:
+            broken.append(("ID", f"checkpoint {checkpoint_id} was completed and never triggered"))
+    return broken

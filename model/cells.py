@@ -1,0 +1,447 @@
+"""One task of the world as a table: what it is, times what happens to it, gives what it is then.
+
+The machines of `impl` are deterministic and give themselves away as values, so that each distinct local step needs to
+be taken once: the machine is put back, told what happens, and captured. From then on it is a lookup, however many
+states of the world the task is in. A *cell* is the value: the machine, what waits to be sent or told, and its ghost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+from impl.coordinator import AbortTask, Inject
+from impl.messages import CheckpointBarrier, Event, StreamMessage
+from impl.task import Acknowledge, Decline, OperatorTask, SourceTask, Task
+from model.ghost import Broken, Part, TaskGhost
+from model.interning import Interner
+
+NOW_NS = 0
+THRESHOLD_NS = 1_000
+"""The world is untimed: all is triggered at 0, a barrier that comes in time comes at 0, a late one behind this."""
+LATE_NS = THRESHOLD_NS + 1
+TIMEOUT_NS = 1_000_000
+
+FINISHED = "finished"
+"""What a task reports when it has nothing more to do."""
+
+Note = tuple[str, str, str | None, object]
+"""An entry of a journal, but for its time."""
+
+# What of a machine only counts for whoever looks at it: two cells that differ in nothing else are one.
+_COUNTERS = (
+    *("alignments_completed", "events_released", "max_alignment_duration_ns", "unaligned_count"),
+    *("threshold_switches", "total_inflight_bytes", "flag_mismatches", "barriers_injected"),
+)
+
+
+class Cell(NamedTuple):
+    """A task as a value.
+
+    Attributes
+    ----------
+    machine : Hashable
+        What its ``capture`` gave, but for outbox and reports.
+    outbox : tuple of (int, int)
+        Output, and number of the message.
+    reports : tuple
+        What waits until a barrier has left the outbox.
+    ghost : tuple
+    at : int
+        How far a source is in its script.
+    finished, told : bool
+        Whether it has nothing more to do, and whether that is reported.
+    """
+
+    machine: Hashable
+    outbox: tuple[tuple[int, int], ...]
+    reports: tuple[Acknowledge | Decline, ...]
+    ghost: tuple[object, ...]
+    at: int
+    finished: bool
+    told: bool
+
+
+class Step(NamedTuple):
+    """What a local step comes to.
+
+    Attributes
+    ----------
+    cell : int
+    took : bool
+        Whether a message that was offered has left its channel.
+    place : int
+        Where it was there.
+    broken : tuple of (str, str)
+        What the ghost has against it.
+    notes : tuple of Note
+    """
+
+    cell: int
+    took: bool
+    place: int
+    broken: tuple[Broken, ...]
+    notes: tuple[Note, ...]
+
+
+class Info(NamedTuple):
+    """What a cell can do.
+
+    Attributes
+    ----------
+    outbox : tuple of (int, int)
+    has_reports : bool
+        Whether there is something to tell the coordinator that no barrier holds back.
+    has_released : bool
+    takes : tuple of int
+        The inputs that may be read.
+    script : object
+        What a source does next; None if nothing.
+    expires : str
+        ``"switch"`` or ``"give up"``: what a deadline would make of it; else ``""``.
+    finished : bool
+    """
+
+    outbox: tuple[tuple[int, int], ...]
+    has_reports: bool
+    has_released: bool
+    takes: tuple[int, ...]
+    script: object
+    expires: str
+    finished: bool
+
+
+class TaskTable:
+    """All cells of one task, and the steps between them.
+
+    Parameters
+    ----------
+    make : callable
+        Given a `tell`, makes the task.
+    ghost : TaskGhost
+    messages : Interner
+        Of messages, shared by the world.
+    script : sequence
+        What a source makes, one after the other: events, and timestamps of watermarks.
+    keeps_parts : bool
+        Whether what is acknowledged is kept whole, for a restore; else who and which, and no more.
+
+    Attributes
+    ----------
+    cells : Interner of Cell
+    infos : list of Info
+        By cell.
+    start : int
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[str, int, object], None]], Task],
+        ghost: TaskGhost,
+        messages: Interner[StreamMessage],
+        script: Sequence[Event | int] = (),
+        keeps_parts: bool = False,
+    ) -> None:
+        self.task = make(self._tell)
+        self.ghost = ghost
+        self.messages = messages
+        self.cells: Interner[Cell] = Interner()
+        self.infos: list[Info] = []
+        self._script, self._keeps_parts = script, keeps_parts
+        self._at, self._told, self._place = 0, False, 0
+        self._notes: list[Note] = []
+        self._steps: dict[tuple[object, ...], Step | None] = {}
+        self._parts: dict[tuple[int, int], Part] = {}
+        self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
+        self._settled: dict[tuple[int, int, bool], int] = {}
+        self._machines = _machines(self.task)
+        self.start = self._captured()
+
+    # Steps. Each is looked up first.
+
+    def offer(self, cell: int, index: int, message: int, late: bool = False) -> Step | None:
+        """The head of an input is offered; None if nothing comes of it."""
+        return self._step(self._offer, cell, index, message, late)
+
+    def release(self, cell: int, late: bool = False) -> Step | None:
+        """The first held message that may go steps again."""
+        return self._step(self._release, cell, late)
+
+    def overtake(self, cell: int, index: int, queue: tuple[int, ...], late: bool) -> Step | None:
+        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
+        return self._step(self._overtake, cell, index, queue, late)
+
+    def expire(self, cell: int) -> Step | None:
+        """The next deadline passes."""
+        return self._step(self._expire, cell)
+
+    def obey(self, cell: int, order: Inject | AbortTask) -> Step | None:
+        """What the coordinator says has come."""
+        return self._step(self._obey, cell, order)
+
+    def emit(self, cell: int) -> Step | None:
+        """A source does what is next in its script."""
+        return self._step(self._emit, cell)
+
+    def close(self, cell: int) -> Step | None:
+        """A source ends."""
+        return self._step(self._close, cell)
+
+    def passes(self, cell: int, output: int, passed: tuple[int, ...], checkpoint_id: int) -> Step | None:
+        """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
+        return self._step(self._passes, cell, output, passed, checkpoint_id)
+
+    def sent(self, cell: int, count: int) -> Step:
+        """The first `count` messages of the outbox have entered their channels."""
+        key = cell, count
+        step = self._steps.get(key)
+        if step is None:
+            step = self._steps[key] = self._send(cell, count)
+        return step
+
+    def reported(self, cell: int) -> tuple[int, tuple[object, ...]]:
+        """What there is to report is taken out."""
+        reported = self._reported.get(cell)
+        if reported is None:
+            reported = self._reported[cell] = self._report(cell)
+        return reported
+
+    def _report(self, cell: int) -> tuple[int, tuple[object, ...]]:
+        value = self.cells.values[cell]
+        held = self._held_back(value.outbox)
+        reports: list[object] = [each for each in value.reports if each.checkpoint_id not in held]
+        kept = tuple(each for each in value.reports if each.checkpoint_id in held)
+        told = value.finished and not kept
+        value = value._replace(reports=kept, told=told)
+        if not self._keeps_parts:
+            reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
+        if told and not self.cells.values[cell].told:
+            reports.append(FINISHED)
+        return self._number(value), tuple(reports)
+
+    def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
+        """The ghost is told that a checkpoint has ended."""
+        key = cell, checkpoint_id, completed
+        settled = self._settled.get(key)
+        if settled is None:
+            settled = self._settled[key] = self._settle(cell, checkpoint_id, completed)
+        return settled
+
+    def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
+        value = self.cells.values[cell]
+        self.ghost.restore(value.ghost)
+        self.ghost.settle(checkpoint_id, completed, not value.outbox)
+        return self._number(value._replace(ghost=self.ghost.capture()))
+
+    def part(self, cell: int, checkpoint_id: int) -> Part:
+        """What the ghost has to say about a checkpoint that completes."""
+        key = cell, checkpoint_id
+        part = self._parts.get(key)
+        if part is None:
+            self._put_back(cell)
+            part = self._parts[key] = self.ghost.part(checkpoint_id, self.task)
+        return part
+
+    # What they are made of.
+
+    def _step(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
+        key = does.__name__, cell, *arguments
+        try:
+            return self._steps[key]
+        except KeyError:
+            step = self._steps[key] = self._take(does, cell, *arguments)
+            return step
+
+    def _take(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
+        """Put the machine back, let it do, and capture it; None if it does nothing."""
+        self._put_back(cell)
+        try:
+            took = does(*arguments)
+        except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
+            raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
+            return Step(cell, True, self._place, (raised,), tuple(self._notes))
+        self.ghost.moved(self.task)
+        place = self._place
+        after = self._captured()
+        if took is None or (not took and after == cell and not self._notes):
+            return None
+        return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))
+
+    def _put_back(self, cell: int) -> None:
+        value = self.cells.values[cell]
+        machine, extras = value.machine  # type: ignore[misc]
+        for each, extra in zip(self._machines, extras, strict=True):  # type: ignore[has-type]
+            if extra is not None:
+                vars(each).clear()
+                vars(each).update((name, _thawed(held)) for name, held in extra)
+        self.task.restore(machine)  # type: ignore[attr-defined, has-type]
+        self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
+        self.task.reports.extend(value.reports)
+        self.ghost.restore(value.ghost)
+        self._at, self._told, self._notes, self._place = value.at, value.told, [], 0
+
+    def _captured(self) -> int:
+        task, number = self.task, self.messages.number
+        outbox, reports = tuple((output, number(m)) for output, m in task.outbox), tuple(task.reports)
+        task.outbox.clear()
+        task.reports.clear()
+        for each in self._machines:
+            for name in _COUNTERS:
+                if hasattr(each, name):
+                    setattr(each, name, 0)
+        extras = tuple(
+            tuple((name, _frozen(held)) for name, held in sorted(vars(each).items()))
+            if hasattr(each, "__dict__")
+            else None
+            for each in self._machines
+        )
+        machine = task.capture(), extras  # type: ignore[attr-defined]
+        return self._number(Cell(machine, outbox, reports, self.ghost.capture(), self._at, task.finished, self._told))
+
+    def _number(self, cell: Cell) -> int:
+        number = self.cells.number(cell)
+        if number == len(self.infos):
+            self.infos.append(self._info(number, cell))
+        return number
+
+    def _info(self, number: int, cell: Cell) -> Info:
+        kept = self._notes, self._at, self._told, self.ghost.broken
+        self._put_back(number)
+        self._notes, self._at, self._told, self.ghost.broken = kept
+        task = self.task
+        script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
+        held = self._held_back(cell.outbox)
+        has_reports = any(each.checkpoint_id not in held for each in cell.reports) or (
+            cell.finished and not cell.told and not cell.reports
+        )
+        if not isinstance(task, OperatorTask):
+            return Info(cell.outbox, has_reports, False, (), script, "", cell.finished)
+        deadline_ns = task.next_deadline_ns()
+        expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
+        takes = () if cell.outbox else tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
+        return Info(cell.outbox, has_reports, task.gate.has_released, takes, None, expires, cell.finished)
+
+    def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
+        """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
+        waiting = (self.messages.values[message] for _, message in outbox)
+        return {each.checkpoint_id for each in waiting if type(each) is CheckpointBarrier and each.is_unaligned}
+
+    def _tell(self, verb: str, index: int, subject: object) -> None:
+        ghost = self.ghost
+        ghost.note(verb, index, subject, self.task)
+        channel = None if index < 0 else ghost.outputs[index] if verb == "capture_output" else ghost.inputs[index]
+        self._notes.append(("capture" if verb == "capture_output" else verb, ghost.name, channel, subject))
+
+    # What happens to a machine.
+
+    def _offer(self, index: int, message: int, late: bool) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        came = self.messages.values[message]
+        self.ghost.take(index, came)
+        took = self.task.offer(index, came, LATE_NS if late else NOW_NS)
+        if not took:
+            self.ghost.put_back()
+        return took
+
+    def _release(self, late: bool) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        return self.task.release_next(LATE_NS if late else NOW_NS)
+
+    def _overtake(self, index: int, queue: tuple[int, ...], late: bool) -> bool | None:
+        assert isinstance(self.task, OperatorTask)
+        gate, now_ns = self.task.gate, LATE_NS if late else NOW_NS
+        messages = [self.messages.values[each] for each in queue]
+        for at, barrier in enumerate(messages):
+            if type(barrier) is not CheckpointBarrier:
+                continue
+            if late:
+                gate.note_trigger(barrier.checkpoint_id, NOW_NS)
+            if gate.wants_overtaking(index, barrier, now_ns):
+                self.ghost.take(index, barrier, messages[:at])
+                self._place = at
+                took = self.task.offer_overtaking(index, barrier, messages[:at], now_ns)
+                if not took:
+                    self.ghost.put_back()
+                return took
+        return None
+
+    def _expire(self) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        deadline_ns = self.task.next_deadline_ns()
+        assert deadline_ns is not None
+        return self.task.on_time(deadline_ns)
+
+    def _obey(self, order: Inject | AbortTask) -> bool:
+        task = self.task
+        if type(order) is AbortTask:
+            task.abort(order.checkpoint_id, order.reason, NOW_NS)  # type: ignore[attr-defined]
+        else:
+            assert isinstance(task, SourceTask)
+            assert type(order) is Inject
+            task.injector.coordinator_handle().inject(order.command)
+            task.poll(NOW_NS)
+        return True
+
+    def _emit(self) -> bool:
+        assert isinstance(self.task, SourceTask)
+        item = self._script[self._at]
+        self._at += 1
+        if type(item) is Event:
+            self.ghost.emit()
+            self.task.emit(item)
+        else:
+            assert isinstance(item, int)
+            self.task.emit_watermark(item)
+        return True
+
+    def _close(self) -> bool:
+        assert isinstance(self.task, SourceTask)
+        self.task.end()
+        self.ghost.finish()
+        return True
+
+    def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
+        messages = [self.messages.values[each] for each in passed]
+        self.ghost.passed(messages)
+        self.task.capture_overtaken(output, messages, checkpoint_id)
+        return True
+
+    def _send(self, cell: int, count: int) -> Step:
+        value = self.cells.values[cell]
+        self.ghost.restore(value.ghost)
+        self._notes = []
+        for at, (output, number) in enumerate(value.outbox[:count], 1):
+            message = self.messages.values[number]
+            self._notes.append(("send", self.ghost.name, self.ghost.outputs[output], message))
+            self.ghost.send(output, message, last=at == len(value.outbox))
+        broken, notes = tuple(self.ghost.broken), tuple(self._notes)
+        return Step(
+            self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture())),
+            True,
+            0,
+            broken,
+            notes,
+        )
+
+
+def _machines(task: Task) -> list[object]:
+    """The objects that a task is made of: attributes that a subclass adds to one are captured with it."""
+    parts: list[Any] = [task]
+    if isinstance(task, OperatorTask):
+        parts += [task.gate, task.gate.aligner, task.operator]
+    elif isinstance(task, SourceTask):
+        parts += [task.injector]
+    return parts
+
+
+def _frozen(held: object) -> object:
+    """A copy that does not change with `held`."""
+    return (
+        ("list", tuple(held)) if type(held) is list else ("dict", tuple(held.items())) if type(held) is dict else held
+    )
+
+
+def _thawed(held: object) -> object:
+    if type(held) is tuple and len(held) == 2 and held[0] in ("list", "dict"):
+        return list(held[1]) if held[0] == "list" else dict(held[1])
+    return held

@@ -1,0 +1,613 @@
+"""The history of a run, no more of it than judging needs: what the world keeps beside the machines in each state.
+
+`model.invariants` judges a journal, which grows with every move; two states that differ in nothing but how they came
+about would never be one. Here the same equation is kept up to date instead. For a channel from u to v, u knows how many
+events it had sent when it cut, v how many had taken effect when it cut and how many it recorded; once the checkpoint is
+complete these numbers must add up, and what they stand for is forgotten. That the events behind the numbers are the
+right ones is checked as they pass: a channel is first in, first out, so its next event is known.
+
+A ghost takes no part in what happens. It is told effects in the words of `model.history.EFFECTS`, and what is wrong
+goes to `broken`, in the words of `model.invariants.INVARIANTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
+from impl.task import Operator, Task, digest
+from model.invariants import Limits
+from model.topology import Topology
+
+Broken = tuple[str, str]
+"""An invariant, and why it does not hold."""
+
+
+_ENDED = -1
+
+
+class Part(NamedTuple):
+    """What a task has to say about a checkpoint that completes.
+
+    Attributes
+    ----------
+    owes : bool
+        Whether its snapshot is missing.
+    finished : bool
+    sent, covered, recorded_out : tuple of int
+        Events before the cut by output; before it or recorded by input; recorded by output.
+    wrong : str
+        What CUT has against it.
+    is_suspect, is_waited_for : bool
+        Whether FWD, and whether LIVE has something against it.
+    """
+
+    owes: bool
+    finished: bool
+    sent: tuple[int, ...]
+    covered: tuple[int, ...]
+    recorded_out: tuple[int, ...]
+    wrong: str
+    is_suspect: bool
+    is_waited_for: bool
+
+
+class Cut:
+    """A task's snapshot for a checkpoint that is not settled.
+
+    Attributes
+    ----------
+    sent, applied : list of int
+        Events by output, and by input, before the cut.
+    recorded, recorded_out : list of int
+        Events recorded as in flight by input, and by output.
+    wrong : str
+        What CUT has against it, if the checkpoint completes.
+    state : Hashable
+        What a restored task must have, if anything is ever restored.
+    """
+
+    __slots__ = ("applied", "recorded", "recorded_out", "sent", "state", "wrong")
+
+    def __init__(self, sent: list[int], applied: list[int]) -> None:
+        self.sent = sent
+        self.applied = applied
+        self.recorded = [0] * len(applied)
+        self.recorded_out = [0] * len(sent)
+        self.wrong = ""
+        self.state: object = None
+
+    def capture(self) -> tuple[object, ...]:
+        return (
+            tuple(self.sent),
+            tuple(self.applied),
+            tuple(self.recorded),
+            tuple(self.recorded_out),
+            self.wrong,
+            self.state,
+        )
+
+    @classmethod
+    def restored(cls, value: tuple[Any, ...]) -> Cut:
+        cut = cls(list(value[0]), list(value[1]))
+        cut.recorded, cut.recorded_out, cut.wrong, cut.state = list(value[2]), list(value[3]), value[4], value[5]
+        return cut
+
+
+class TaskGhost:
+    """What judging needs to know of one task.
+
+    Parameters
+    ----------
+    name : str
+    inputs, outputs : sequence of str
+        Its channels.
+    fold : Operator or None
+        An operator of its own, that is told what takes effect; None for a source.
+    groups : sequence of (str, tuple of int)
+        The outputs by out-edge, with how the edge spreads events.
+    limits : Limits
+    keeps_state : bool
+        Whether a cut keeps the state, for a restore.
+
+    Attributes
+    ----------
+    broken : list of (str, str)
+        What was seen since it was last emptied.
+    """
+
+    _LISTS = ("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks")
+    _PLAIN = (
+        *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
+        *("given_up", "unaligned", "begun", "suspects", "settled", "done"),
+    )
+    __slots__ = (
+        *_LISTS,
+        *_PLAIN,
+        "_ahead",
+        "_fold",
+        "_groups",
+        "_keeps_state",
+        "_limits",
+        "_passed",
+        "_passed_out",
+        "_passing",
+        "_taken",
+        "broken",
+        "cuts",
+        "inputs",
+        "name",
+        "outputs",
+        "state",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        fold: Operator | None,
+        groups: Sequence[tuple[str, tuple[int, ...]]],
+        limits: Limits,
+        keeps_state: bool = False,
+    ) -> None:
+        self.name, self.inputs, self.outputs = name, inputs, outputs
+        self._fold, self._groups, self._limits, self._keeps_state = fold, groups, limits, keeps_state
+        self.broken: list[Broken] = []
+        # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
+        # the last watermark; whether its end has not come; how many events took effect.
+        self.waiting: list[list[StreamMessage]] = [[] for _ in inputs]
+        self.blocked = [0] * len(inputs)
+        self.inside = [0] * len(inputs)
+        self.promised: list[int | None] = [None] * len(inputs)
+        self.open = [True] * len(inputs)
+        self.applied = [0] * len(inputs)
+        # By output: events sent; the last barrier, or `_ENDED`; the last watermark.
+        self.sent = [0] * len(outputs)
+        self.outside = [0] * len(outputs)
+        self.marks: list[int | None] = [None] * len(outputs)
+        self.made = 0  # events of a source
+        self.finished = False
+        self.watermark_ms: int | None = None
+        self.newest, self.epoch, self.last_cut = 0, -1, 0
+        self.cause: int | None = None  # the side on which the message that took effect last was, while that matters
+        self.given_up: frozenset[int] = frozenset()
+        self.unaligned: frozenset[int] = frozenset()
+        self.begun: frozenset[int] = frozenset()
+        self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
+        self.settled: frozenset[int] = frozenset()
+        self.done = 0  # the last complete checkpoint
+        self.cuts: dict[int, Cut] = {}
+        self.state: object = fold.checkpoint() if fold is not None else None
+        self._taken: tuple[int, StreamMessage] | None = None
+        self._ahead: Sequence[StreamMessage] = ()
+        self._passed: Sequence[StreamMessage] = ()
+        self._passing: list[tuple[int, CheckpointBarrier]] = []
+        self._passed_out: dict[int, tuple[list[Event], list[Event]]] = {}  # by output: what is there, what is recorded
+
+    # Capture and restore.
+
+    def capture(self) -> tuple[object, ...]:
+        """All of it, as a value."""
+        lists = tuple(tuple(map(_frozen, getattr(self, name))) for name in self._LISTS)
+        plain = tuple(getattr(self, name) for name in self._PLAIN)
+        return lists, plain, tuple((i, cut.capture()) for i, cut in self.cuts.items()), self.state
+
+    def restore(self, value: tuple[Any, ...]) -> None:
+        """Be as the ghost was that gave `value`."""
+        lists, plain, cuts, self.state = value
+        for name, each in zip(self._LISTS, lists, strict=True):
+            setattr(self, name, list(map(list, each)) if name == "waiting" else list(each))
+        for name, each in zip(self._PLAIN, plain, strict=True):
+            setattr(self, name, each)
+        self.cuts = {i: Cut.restored(cut) for i, cut in cuts}
+        self.broken = []
+        self._forget_move()
+
+    def _forget_move(self) -> None:
+        self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
+
+    # What the driver says.
+
+    def take(self, index: int, message: StreamMessage, ahead: Sequence[StreamMessage] = ()) -> None:
+        """A message leaves the channel of input `index`; a barrier may leave `ahead` of what stays there."""
+        self._taken, self._ahead = (index, message), ahead
+
+    def put_back(self) -> None:
+        """It has not left after all."""
+        self._taken = None
+
+    def passed(self, messages: Sequence[StreamMessage]) -> None:
+        """What a barrier has passed in an output channel."""
+        self._passed = messages
+
+    def note(self, verb: str, index: int, subject: Any, task: Task) -> None:
+        """An effect of `task`."""
+        told = _TOLD.get(verb)
+        if told is not None:
+            told(self, index, subject, task)
+
+    def moved(self, task: Task) -> None:
+        """The move is over, but for what is sent: what was taken has come to something."""
+        if self._taken is not None:
+            index, message = self._taken
+            if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.given_up:
+                what = "never took effect" if type(message) is Event else "had no effect"
+                self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
+        for index, barrier in self._passing:
+            if not self._may_pass(barrier):
+                self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
+        for output, (there, recorded) in self._passed_out.items():
+            if recorded != there[-len(recorded) :]:
+                for cut in self.cuts.values():
+                    cut.wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
+        self._forget_move()
+        if not task.outbox:
+            self._nothing_waits()
+
+    def _nothing_waits(self) -> None:
+        """The outbox is empty: what is sent next is the effect of something that is yet to come."""
+        self.cause = None
+        if self.unaligned:
+            self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
+
+    def emit(self) -> None:
+        """A source makes an event."""
+        self.made += 1
+
+    def send(self, output: int, message: StreamMessage, last: bool) -> None:
+        """A message enters an output channel; whether it is the `last` of the outbox."""
+        kind = type(message)
+        if kind is Event or kind is Watermark:
+            self._separated(output, message)
+        if self.outside[output] == _ENDED:
+            self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
+        if kind is Event:
+            self.sent[output] += 1
+            if not self.inputs:
+                self._in_sequence(output, message)  # type: ignore[arg-type]
+        elif kind is Watermark:
+            self._promise(output, message)  # type: ignore[arg-type]
+        elif kind is CheckpointBarrier and self.outside[output] != _ENDED:
+            self.outside[output] = max(self.outside[output], message.checkpoint_id)  # type: ignore[union-attr]
+        elif kind is EndOfInput:
+            if not self.inputs and self.made != self._sent_of(output):
+                self._breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
+            self.outside[output] = _ENDED
+        if last:
+            self._nothing_waits()
+
+    def settle(self, checkpoint_id: int, completed: bool, is_idle: bool) -> None:
+        """The coordinator has ended a checkpoint: it is not asked about again. `is_idle`: the outbox is empty."""
+        self.cuts.pop(checkpoint_id, None)
+        self.begun -= {checkpoint_id}
+        self.suspects -= {checkpoint_id}
+        self.settled |= {checkpoint_id}
+        if completed:
+            self.done = max(self.done, checkpoint_id)
+        if is_idle:
+            self._nothing_waits()
+
+    def finish(self) -> None:
+        """A source has nothing more to do."""
+        self.finished = True
+
+    # What is asked when a checkpoint completes.
+
+    def part(self, checkpoint_id: int, task: Task) -> Part:
+        """What this task has to say about a checkpoint."""
+        cut = self.cuts.get(checkpoint_id)
+        owes = cut is None and (checkpoint_id in self.begun or not self.finished)
+        if cut is None:
+            cut = Cut(*self.totals(task))  # of a finished task, everything is before the cut
+        return Part(
+            owes,
+            self.finished,
+            tuple(cut.sent),
+            tuple(map(sum, zip(cut.applied, cut.recorded, strict=True))),
+            tuple(cut.recorded_out),
+            cut.wrong,
+            checkpoint_id in self.suspects,
+            checkpoint_id in self.blocked,
+        )
+
+    def totals(self, task: Task) -> tuple[list[int], list[int]]:
+        """Events that were given off, by output, those in the outbox among them; and that took effect, by input."""
+        sent = list(self.sent)
+        for output, message in task.outbox:
+            if type(message) is Event:
+                sent[output] += 1
+        return sent, list(self.applied)
+
+    # How each effect is judged.
+
+    def _breaks(self, invariant: str, reason: str) -> None:
+        self.broken.append((invariant, reason))
+
+    def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
+        self._turn_of(index, message)
+        self.cause = self.inside[index]
+        assert self._fold is not None
+        self._fold.restore(self.state)
+        if type(message) is Event:
+            self.applied[index] += 1
+            _run(self._fold.process(index, message))
+        else:
+            assert type(message) is Watermark
+            before = self.promised[index]
+            self.promised[index] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+            self._advance()
+        self.state = self._fold.checkpoint()
+
+    def _end(self, index: int, message: StreamMessage, task: Task) -> None:
+        self._turn_of(index, message)
+        self.cause = self.inside[index]
+        assert self._fold is not None
+        self._fold.restore(self.state)
+        self.open[index] = False
+        self.finished = not any(self.open)
+        _run(self._fold.on_end(index))
+        self._advance()
+        self.state = self._fold.checkpoint()
+
+    def _advance(self) -> None:
+        """The watermark of the task, as `model.operators.refolding` has it; its state is the fold's."""
+        assert self._fold is not None
+        promises = [promise for promise, is_open in zip(self.promised, self.open, strict=True) if is_open]
+        if promises and None not in promises:
+            least = min(promise for promise in promises if promise is not None)
+            if self.watermark_ms is None or self.watermark_ms < least:
+                self.watermark_ms = least
+                _run(self._fold.on_watermark(least))
+
+    def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
+        waiting = self.waiting[index]
+        waiting.append(message)
+        if self._taken == (index, message):
+            self._taken = None
+        most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
+        if most is not None and len(waiting) > most:
+            self._breaks("BOUND", f"{len(waiting)} messages of {self.inputs[index]} were held; at most {most} may be")
+        held = sum(size_of(each) for queue in self.waiting for each in queue)
+        if most_bytes is not None and held > most_bytes:
+            self._breaks("BOUND", f"{held} bytes were held at {self.name} at a time; at most {most_bytes} may be")
+
+    def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
+        if self._taken is not None and self._taken == (index, message):
+            self._taken = None
+        else:
+            self._let_go(index, message)
+
+    def _block(self, index: int, checkpoint_id: int, task: Task) -> None:
+        barrier = self._barrier(index, checkpoint_id)
+        if barrier is None:
+            self._breaks("FIFO", f"barrier {checkpoint_id} took effect on {self.inputs[index]} where it was not next")
+        elif self._taken is not None and self._taken[1] is barrier:
+            self._taken = None
+            if self._ahead or any(not self._excused(each) for each in self.waiting[index]):
+                self._passing.append((index, barrier))
+        else:
+            self._turn_of(index, barrier)
+        epoch = self.epoch if barrier is None else barrier.epoch
+        if checkpoint_id < self.newest or checkpoint_id <= self.inside[index]:
+            self._breaks(
+                "ID",
+                f"barrier {checkpoint_id} took effect at {self.name} on {self.inputs[index]} "
+                f"after barrier {self.newest}",
+            )
+        elif (epoch <= self.epoch) if checkpoint_id > self.newest else (epoch != self.epoch):
+            self._breaks("ID", f"barrier {checkpoint_id} took effect at {self.name} with epoch {epoch}")
+        self.newest, self.epoch = max(self.newest, checkpoint_id), max(self.epoch, epoch)
+        self.inside[index] = max(self.inside[index], checkpoint_id)
+        self.blocked[index] = checkpoint_id
+        self._begin(checkpoint_id)
+        if checkpoint_id == self.done:
+            self._breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
+
+    def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.blocked = [0 if each == checkpoint_id else each for each in self.blocked]
+
+    def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
+        checkpoint_id, its_digest = subject
+        if checkpoint_id == self.last_cut:
+            self._breaks("ONCE", f"{self.name} took 2 snapshots of checkpoint {checkpoint_id}")
+        elif checkpoint_id < self.last_cut:
+            reason = f"{self.name} took its snapshot of checkpoint {checkpoint_id} after {self.last_cut}"
+            self._breaks("ID", reason)
+        self.last_cut = max(self.last_cut, checkpoint_id)
+        if checkpoint_id in self.settled or checkpoint_id in self.cuts:
+            return
+        cut = self.cuts[checkpoint_id] = Cut(*self.totals(task))
+        state = self.state if self._fold is not None else self.made + 1
+        if digest(state) != its_digest:
+            cut.wrong = f"the state of {self.name} in checkpoint {checkpoint_id} is not what took effect before the cut"
+        if self._keeps_state:
+            cut.state = state
+
+    def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
+        """The next event of the channel that is behind the cut and not recorded yet."""
+        checkpoint_id, event = subject
+        cut = self.cuts.get(checkpoint_id)
+        if cut is None:
+            if checkpoint_id == self.done:
+                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+            return
+        to_come: list[StreamMessage] = [*self.waiting[index]]
+        if self._taken is not None and self._taken[0] == index:
+            to_come.append(self._taken[1])
+        events = [each for each in (*to_come, *self._ahead) if type(each) is Event]
+        at = cut.applied[index] + cut.recorded[index] - self.applied[index]
+        if not 0 <= at < len(events) or events[at] != event:
+            cut.wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
+        cut.recorded[index] += 1
+
+    def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
+        """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
+        checkpoint_id, event = subject
+        cut = self.cuts.get(checkpoint_id)
+        if cut is None:
+            if checkpoint_id == self.done:
+                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+            return
+        cut.recorded_out[output] += 1
+        if output not in self._passed_out:
+            there = self._passed or [each for where, each in task.outbox if where == output]
+            self._passed_out[output] = [each for each in there if type(each) is Event], []
+        self._passed_out[output][1].append(event)
+
+    def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
+        self._begin(barrier.checkpoint_id)
+        if barrier.is_unaligned:
+            self.unaligned |= {barrier.checkpoint_id}
+
+    def _give_up(self, index: int, subject: Any, task: Task) -> None:
+        self.given_up |= {subject[0] if isinstance(subject, tuple) else subject}
+
+    def _begin(self, checkpoint_id: int) -> None:
+        if checkpoint_id not in self.settled:
+            self.begun |= {checkpoint_id}
+
+    # Turns.
+
+    def _turn_of(self, index: int, message: StreamMessage) -> None:
+        """`message` takes effect on an input: it must be the first of what was taken and had none (FIFO, NOLOSS)."""
+        waiting = self.waiting[index]
+        ahead = waiting[: waiting.index(message)] if message in waiting else waiting
+        passed = next((each for each in ahead if not self._excused(each)), None)
+        if message in waiting:
+            if passed is not None:
+                self._out_of_turn(index, message, passed)
+            self._let_go(index, message)
+        elif self._taken is not None and self._taken[0] == index and self._taken[1] == message:
+            self._taken = None
+            if passed is not None:
+                self._out_of_turn(index, message, passed)
+            self._let_go(index, message)
+        else:
+            self._breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
+
+    def _out_of_turn(self, index: int, message: StreamMessage, turn: StreamMessage) -> None:
+        self._breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
+
+    def _let_go(self, index: int, message: StreamMessage) -> None:
+        """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.history`)."""
+        waiting = self.waiting[index]
+        while waiting and waiting[0] != message and type(waiting[0]) in (CheckpointBarrier, CancelBarrier):
+            del waiting[0]
+        if message in waiting:
+            waiting.remove(message)
+
+    def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
+        """The barrier of a checkpoint that was taken, now or before, and had no effect so far."""
+        taken = () if self._taken is None or self._taken[0] != index else (self._taken[1],)
+        for each in (*taken, *self.waiting[index]):
+            if type(each) is CheckpointBarrier and each.checkpoint_id == checkpoint_id:
+                return each
+        return None
+
+    def _excused(self, message: StreamMessage) -> bool:
+        """Whether a message may be passed over: a barrier or cancel that is given up, or that need not keep its place."""
+        if type(message) is CancelBarrier:
+            return message.checkpoint_id in self.given_up
+        return type(message) is CheckpointBarrier and self._may_pass(message)
+
+    def _may_pass(self, barrier: CheckpointBarrier) -> bool:
+        checkpoint_id = barrier.checkpoint_id
+        return barrier.is_unaligned or checkpoint_id in self.unaligned or checkpoint_id in self.given_up
+
+    # Sending.
+
+    def _separated(self, output: int, message: StreamMessage) -> None:
+        """FWD: between what is sent and its cause lies the barrier at both ends, or at neither."""
+        side, cause = self.outside[output], self.cause
+        if cause is None or side == cause or side == _ENDED:
+            return
+        low, high = min(side, cause), max(side, cause)
+        between = {n for n in range(low + 1, high + 1) if cause >= side or n not in self.unaligned}
+        if self.done in between:
+            self._breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
+        self.suspects |= between - self.settled
+
+    def _in_sequence(self, output: int, event: Event) -> None:
+        """NOLOSS: a source sends what it made, in order."""
+        if event.sequence != self._sent_of(output) or event.sequence > self.made:
+            self._breaks("NOLOSS", f"{self.name} sent {event} on {self.outputs[output]} out of its turn")
+
+    def _sent_of(self, output: int) -> int:
+        """How many events were sent on the edge of an output; of a broadcast on that output."""
+        exchange, outputs = next(group for group in self._groups if output in group[1])
+        return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
+
+    def _promise(self, output: int, mark: Watermark) -> None:
+        last = self.marks[output]
+        if last is not None and mark.timestamp_ms < last:
+            self._breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
+        self.marks[output] = mark.timestamp_ms
+        for index, is_open in enumerate(self.open):
+            promise = self.promised[index]
+            if is_open and (promise is None or promise < mark.timestamp_ms):
+                self._breaks("WM", f"{self.name} sent {mark}, but {self.inputs[index]} has not promised so much")
+
+
+_TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
+    "deliver": TaskGhost._event,
+    "end": TaskGhost._end,
+    "hold": TaskGhost._hold,
+    "ignore": TaskGhost._ignore,
+    "block": TaskGhost._block,
+    "resume": TaskGhost._resume,
+    "snapshot": TaskGhost._snapshot,
+    "capture": TaskGhost._capture,
+    "capture_output": TaskGhost._capture_output,
+    "forward": TaskGhost._forward,
+    "decline": TaskGhost._give_up,
+    "cancel": TaskGhost._give_up,
+}
+
+
+def _frozen(value: object) -> object:
+    return tuple(value) if type(value) is list else value
+
+
+def _run(outputs: Any) -> None:
+    """Operators may answer lazily: ask for all, and keep nothing."""
+    for _ in outputs:
+        pass
+
+
+def completes(
+    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
+) -> Iterator[Broken]:
+    """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
+
+    Parameters
+    ----------
+    checkpoint_id : int
+    parts : mapping of str to Part
+        Of every task.
+    acknowledged : collection of str
+        The tasks whose acknowledgement the coordinator has.
+    topology : Topology
+    """
+    for name, part in parts.items():
+        if part.owes:
+            yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
+        if name not in acknowledged and not part.finished:
+            yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
+        if part.wrong:
+            yield "CUT", part.wrong
+        if part.is_suspect:
+            yield "FWD", f"{name} sent something on the wrong side of barrier {checkpoint_id}"
+        if part.is_waited_for:
+            yield "LIVE", f"{name} still waits for checkpoint {checkpoint_id}, which was completed"
+    for channel in topology.channels:
+        sender, receiver = topology.ends(channel)
+        if parts[sender].owes or parts[receiver].owes:
+            continue
+        output, index = topology.outputs(sender).index(channel), topology.inputs(receiver).index(channel)
+        sent = parts[sender].sent[output]
+        covered = parts[receiver].covered[index] + parts[sender].recorded_out[output]
+        if sent != covered:
+            what = "lost: sent before the cut, taken after" if sent > covered else "orphans: taken before the cut"
+            yield "CUT", f"{abs(sent - covered)} events of {channel} are {what} in checkpoint {checkpoint_id}"

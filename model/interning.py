@@ -1,0 +1,76 @@
+"""Values as small whole numbers: equal values, equal numbers.
+
+A state of the world is a tuple of such numbers, so that it costs little to hash, to compare and to keep; what a number
+stands for is looked up only where it matters. Equal means equal in every field: two events of one name are equal to
+the protocol (`impl.messages.Event`), but not here if they carry different payloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from impl.messages import Event
+
+V = TypeVar("V")
+
+_ATOMS = frozenset((int, str, bool, float, bytes, type(None)))
+
+
+def exact(value: object) -> Hashable:
+    """A hashable that is equal for two values only if nothing tells them apart.
+
+    >>> exact(Event("a", 1, value=1)) == exact(Event("a", 1, value=2))
+    False
+    """
+    kind = type(value)
+    if kind in _ATOMS:
+        return value  # type: ignore[return-value]
+    if kind is tuple or kind is list:
+        return tuple([exact(each) for each in value])  # type: ignore[attr-defined]
+    if kind is dict:
+        return dict, frozenset((exact(key), exact(each)) for key, each in value.items())  # type: ignore[attr-defined]
+    if kind is set or kind is frozenset:
+        return frozenset(map(exact, value))  # type: ignore[call-overload]
+    if kind is Event:
+        return kind, *(exact(getattr(value, name)) for name in Event.__slots__)
+    fields = getattr(kind, "__dataclass_fields__", None)
+    if fields is not None:
+        return kind, *(exact(getattr(value, name)) for name in fields)
+    return value  # type: ignore[return-value]
+
+
+class Interner(Generic[V]):
+    """Gives each value its number, from 0 on in the order in which they come.
+
+    Attributes
+    ----------
+    values : list
+        By number.
+
+    Examples
+    --------
+    >>> numbers = Interner(("", ()))
+    >>> numbers.number(("a", (1, 2))), numbers.number(("", ())), numbers.values[1]
+    (1, 0, ('a', (1, 2)))
+    """
+
+    __slots__ = ("_numbers", "values")
+
+    def __init__(self, *first: V) -> None:
+        self.values: list[V] = []
+        self._numbers: dict[Hashable, int] = {}
+        for value in first:
+            self.number(value)
+
+    def number(self, value: V) -> int:
+        """The number of `value`, a new one if it has none. The value must not change afterwards."""
+        key = exact(value)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.values)
+            self.values.append(value)
+        return number
+
+    def __len__(self) -> int:
+        return len(self.values)

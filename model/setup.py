@@ -1,0 +1,185 @@
+"""What a world is made of: which dataflow, how far it goes, which faults, and whose machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from impl.alignment import BarrierAligner, BarrierAlignerConfig
+from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
+from impl.gate import Gate
+from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
+from impl.messages import Event
+from impl.task import OperatorTask, OutputExchange, SourceTask, Task, Tell
+from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from model.cells import THRESHOLD_NS, TIMEOUT_NS
+from model.invariants import Limits
+from model.topology import Topology, suggestion
+
+MODES = ("aligned", "unaligned", "fallback")
+
+
+class SetupError(ValueError):
+    """No world can be made so: the message says what came, what is allowed and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a world is made of, and how far it goes: a small scope, in which most faults already show.
+
+    Attributes
+    ----------
+    topology : str
+        As `Topology.parse` reads it.
+    mode : str
+        One of `MODES`: barriers wait; are flagged and go ahead; or wait until it is late, and then go ahead.
+    events, watermarks : int
+        How many events each source makes, and after how many of them a watermark follows.
+    checkpoints : int
+    capacity : int
+        Messages that a channel has room for.
+    cancels, expiries : int
+        How many checkpoints the coordinator gives up; how many deadlines of tasks pass that cost the checkpoint.
+    closes : bool
+        Whether sources may end before they have made all their events. (Once nothing moves any more all of them end.)
+    sender_records : bool
+        Whether a flagged barrier passes what is in a channel at its sender, which then records it, or at its receiver.
+    parallelism : tuple of (str, int)
+        Tasks of an operator, where not 1.
+    max_buffer_per_input, max_buffer_memory_bytes, max_inflight_buffer_bytes : int
+        The limits of the gates.
+    """
+
+    topology: str
+    mode: str = "aligned"
+    events: int = 2
+    watermarks: int = 0
+    checkpoints: int = 1
+    capacity: int = 100
+    cancels: int = 0
+    expiries: int = 0
+    closes: bool = False
+    sender_records: bool = False
+    parallelism: tuple[tuple[str, int], ...] = ()
+    max_buffer_per_input: int = 100
+    max_buffer_memory_bytes: int = 10_000
+    max_inflight_buffer_bytes: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise SetupError(f"there is no mode {self.mode!r}; {suggestion(self.mode, MODES)}")
+
+    def graph(self) -> Topology:
+        """The dataflow.
+
+        Raises
+        ------
+        TopologyError
+            If the text describes none.
+        """
+        return Topology.parse(self.topology, dict(self.parallelism))
+
+    def limits(self, topology: Topology) -> Limits:
+        """What BOUND asks for."""
+        capacities = dict.fromkeys(topology.channels, self.capacity)
+        return Limits(capacities, self.max_buffer_per_input, self.max_buffer_memory_bytes)
+
+    def script(self, source: str) -> tuple[Event | int, ...]:
+        """What a source makes: events, and the timestamps of watermarks."""
+        script: list[Event | int] = []
+        for n in range(1, self.events + 1):
+            script.append(Event(source, n, timestamp_ms=n))
+            if n <= self.watermarks:
+                script.append(n)
+        return tuple(script)
+
+
+class Tally:
+    """An operator that passes every event on, and counts what it has seen, input by input."""
+
+    __slots__ = ("counts", "watermark_ms")
+
+    def __init__(self, inputs: int) -> None:
+        self.counts = [0] * inputs
+        self.watermark_ms: int | None = None
+
+    def process(self, input_id: int, event: Event) -> Iterable[Event]:
+        """The event itself."""
+        self.counts[input_id] += 1
+        return (event,)
+
+    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
+        """Nothing."""
+        self.watermark_ms = timestamp_ms
+        return ()
+
+    def on_end(self, input_id: int) -> Iterable[Event]:
+        """Nothing."""
+        return ()
+
+    def checkpoint(self) -> object:
+        """``(counts, watermark)``."""
+        return tuple(self.counts), self.watermark_ms
+
+    def restore(self, image: object) -> None:
+        """Take the state of `image` on."""
+        counts, self.watermark_ms = image  # type: ignore[misc]
+        self.counts = list(counts)  # type: ignore[has-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What may be another's than the classes of `impl`, to be explored in their place.
+
+    Attributes
+    ----------
+    source, task : type
+        Of the tasks.
+    coordinator : type
+    aligner : callable or None
+        Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
+        sink, makes the aligner of a task.
+    gate : callable or None
+        Given all that and the task, makes its gate, such as a table.
+    """
+
+    source: type[SourceTask] = SourceTask
+    task: type[OperatorTask] = OperatorTask
+    coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
+    aligner: Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner] | None = None
+    gate: Callable[[OperatorTask, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate] | None = None
+
+
+SOUND = Parts()
+
+
+def make_coordinator(setup: Setup, topology: Topology, parts: Parts) -> CheckpointCoordinator:
+    """The coordinator of a world: as many checkpoints under way as there are."""
+    config = CoordinatorConfig(
+        interval_ns=None, max_concurrent=max(setup.checkpoints, 1), unaligned=setup.mode == "unaligned"
+    )
+    return parts.coordinator(config, topology.tasks, topology.sources)
+
+
+def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
+    """The task `name` of a world."""
+    exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
+    inputs = len(topology.inputs(name))
+    if not inputs:
+        injector = CheckpointBarrierInjector(BarrierInjectorConfig(None, name))
+        return parts.source(name, injector, exchanges, tell)
+    config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
+    unaligned, is_sink = None, not topology.outputs(name)
+    if setup.mode != "aligned":
+        threshold_ns = THRESHOLD_NS if setup.mode == "fallback" else TIMEOUT_NS
+        unaligned = UnalignedCheckpointConfig(True, threshold_ns, setup.max_inflight_buffer_bytes)
+    if parts.aligner is not None:
+        aligner = parts.aligner(config, unaligned, is_sink)
+    elif unaligned is not None:
+        aligner = UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
+    else:
+        aligner = BarrierAligner(config)
+    task = parts.task(name, Tally(inputs), aligner, exchanges, tell)
+    if parts.gate is not None:
+        task.gate = parts.gate(task, config, unaligned, is_sink)
+    return task

@@ -1,0 +1,622 @@
+"""A whole dataflow, untimed: the tasks and the coordinator of `impl` on bounded channels, moved in any order.
+
+The world is a transition system (`model.explore`): `start`, the `moves` of a state, and the state `after` one. A state
+is a tuple of small numbers, one for each task, channel, queue of reports, queue of orders, the coordinator and what
+is left of each fault; tables say what they stand for (`model.cells`, `model.bookkeeping`), and what a move does to a
+task is looked up there once it has been done once. A move is small and has a line of text, such as ``deliver a->join``.
+
+A move of a task ends with what it sends, as far as there is room; what is left waits in its outbox for ``push``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from impl.coordinator import AbortTask
+from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from impl.task import Acknowledge, Decline, Task, Tell
+from model.bookkeeping import CoordinatorTable, Decision, Order
+from model.cells import FINISHED, Note, Step, TaskTable
+from model.ghost import Broken, TaskGhost, completes
+from model.history import Entry, History
+from model.interning import Interner
+from model.invariants import Verdict, judge
+from model.operators import refolding
+from model.setup import SOUND, Parts, Setup, Tally, make_coordinator, make_task
+from model.trace import head_of, write
+
+NS_PER_MOVE = 1_000_000
+
+LATE = ("", " late")
+"""What the text of a move says of the time."""
+
+State = tuple[int, ...]
+
+
+class Move:
+    """One thing that can happen. There is one object for each, so that they compare by identity.
+
+    Attributes
+    ----------
+    text : str
+        ``"deliver a->join"``: what `World.move` reads back.
+    does : callable
+        Given the world and a state, what comes of it.
+    numbers : tuple of int
+        Where.
+    is_fault : bool
+        Whether it costs a checkpoint, and need never happen.
+    """
+
+    __slots__ = ("does", "is_fault", "numbers", "text")
+
+    def __init__(
+        self, text: str, does: Callable[[World, State, Move], State], *numbers: int, is_fault: bool = False
+    ) -> None:
+        self.text = text
+        self.does = does
+        self.numbers = numbers
+        self.is_fault = is_fault
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<{self.text}>"
+
+
+class Queues:
+    """The contents of queues as numbers; 0 is the empty one.
+
+    Parameters
+    ----------
+    takes_room, is_barrier : callable, optional
+        What there is to know of an item of a channel.
+
+    Attributes
+    ----------
+    contents : list of tuple of int
+        The items, first in first, by number of the queue.
+    depths : list of int
+        How much of its room a channel has used, by number.
+    has_barrier : list of bool
+    """
+
+    __slots__ = ("_after", "_is_barrier", "_numbers", "_takes_room", "contents", "depths", "has_barrier")
+
+    def __init__(
+        self,
+        takes_room: Callable[[int], bool] = lambda item: False,
+        is_barrier: Callable[[int], bool] = lambda item: False,
+    ) -> None:
+        self._takes_room, self._is_barrier = takes_room, is_barrier
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._after: dict[tuple[int, int], int] = {}
+        self.contents: list[tuple[int, ...]] = []
+        self.depths: list[int] = []
+        self.has_barrier: list[bool] = []
+        self.number(())
+
+    def number(self, items: tuple[int, ...]) -> int:
+        """The number of the queue that holds `items`."""
+        number = self._numbers.get(items)
+        if number is None:
+            number = self._numbers[items] = len(self.contents)
+            self.contents.append(items)
+            self.depths.append(sum(map(self._takes_room, items)))
+            self.has_barrier.append(any(map(self._is_barrier, items)))
+        return number
+
+    def put(self, queue: int, item: int) -> int:
+        """`queue` with `item` behind all else."""
+        after = self._after.get((queue, item))
+        if after is None:
+            after = self._after[queue, item] = self.number((*self.contents[queue], item))
+        return after
+
+    def without(self, queue: int, place: int = 0) -> int:
+        """`queue` without what is at a place."""
+        after = self._after.get((~queue, place))
+        if after is None:
+            items = self.contents[queue]
+            after = self._after[~queue, place] = self.number(items[:place] + items[place + 1 :])
+        return after
+
+
+class World:
+    """Every run of a setup.
+
+    Parameters
+    ----------
+    setup : Setup
+    parts : Parts, optional
+        Whose machines; those of `impl` by default.
+
+    Attributes
+    ----------
+    topology : Topology
+    limits : Limits
+
+    Examples
+    --------
+    >>> world = World(Setup("a->s", events=1))
+    >>> state = world.start()
+    >>> [str(move) for move in world.moves(state)]
+    ['trigger 1', 'emit a']
+    >>> [str(move) for move in world.moves(world.after(state, world.move("emit a")))]
+    ['trigger 1', 'deliver a->s']
+    """
+
+    def __init__(self, setup: Setup, parts: Parts = SOUND) -> None:
+        self.setup, self.parts = setup, parts
+        topology = self.topology = setup.graph()
+        self.limits = setup.limits(topology)
+        self.messages: Interner[StreamMessage] = Interner()
+        self._flagged: dict[int, bool] = {}
+        self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
+        self._report_values: Interner[object] = Interner()
+        self._order_values: Interner[Order] = Interner()
+        self._broken: Interner[tuple[Broken, ...]] = Interner(())
+        self._log: list[Note] | None = None
+        self._tables = [self._table(name) for name in topology.tasks]
+        self._infos = [table.infos for table in self._tables]
+        self._coordinator = CoordinatorTable(make_coordinator(setup, topology, parts))
+        # Where each part of a state is.
+        tasks, channels = len(topology.tasks), len(topology.channels)
+        self._task_at = {name: at for at, name in enumerate(topology.tasks)}
+        self._channel_at = {name: tasks + at for at, name in enumerate(topology.channels)}
+        self._reports_at, self._orders_at = tasks + channels, 2 * tasks + channels
+        self._coordinator_at = 3 * tasks + channels
+        self._cancels_at, self._expiries_at = self._coordinator_at + 1, self._coordinator_at + 2
+        self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
+        self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
+        self._make_moves()
+
+    # The transition system.
+
+    def start(self) -> State:
+        """Nothing has happened."""
+        queues = [0] * (len(self.topology.channels) + 2 * len(self.topology.tasks))
+        cells = [table.start for table in self._tables]
+        return (*cells, *queues, self._coordinator.start, self.setup.cancels, self.setup.expiries, 0)
+
+    def moves(self, state: State) -> list[Move]:
+        """All that can happen now, in an order that does not change."""
+        moves: list[Move] = []
+        cell = state[self._coordinator_at]
+        if self._coordinator.ghosts[cell].triggered < self.setup.checkpoints:
+            if self._coordinator.trigger(cell) is not None:
+                moves.append(self._triggers[self._coordinator.ghosts[cell].triggered])
+        if state[self._cancels_at]:
+            moves += [self._cancels[checkpoint_id] for checkpoint_id in self._coordinator.pending[cell]]
+        for at, (outputs, is_source) in enumerate(self._shapes):
+            info = self._infos[at][state[at]]
+            if info.outbox:
+                output, message = info.outbox[0]
+                if self._has_room(state[outputs[output]], message):
+                    moves.append(self._pushes[at])
+            elif is_source:
+                if info.script is not None:
+                    moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
+                if self.setup.closes and not info.finished:
+                    moves.append(self._closes[at])
+            elif info.has_released:
+                self._add_release(moves, state, at)
+            else:
+                self._add_deliveries(moves, state, at, info.takes)
+            if not is_source:
+                if self._overtakes:
+                    self._add_overtaking(moves, state, at)
+                if info.expires == "switch" or (info.expires and state[self._expiries_at]):
+                    moves.append(self._expires[at])
+            queue = state[self._orders_at + at]
+            if queue:
+                moves.append(self._order_move(at, self._orders.contents[queue][0]))
+            queue = state[self._reports_at + at]
+            if queue:
+                moves.append(self._report_move(at, self._reports.contents[queue][0]))
+        return moves
+
+    def after(self, state: State, move: Move) -> State:
+        """What comes of `move`, one of the `moves` of `state`."""
+        return move.does(self, state, move)
+
+    # What is wrong with a state.
+
+    def broken(self, state: State) -> str | None:
+        """What any run that comes here has broken, ``"CUT: ..."``; None if nothing."""
+        number = state[-1]
+        return None if not number else "; ".join(f"{name}: {why}" for name, why in self._broken.values[number])
+
+    def unsettled(self, state: State) -> str | None:
+        """What is left behind when the sources of a state without moves end, and all runs on as it will; or None."""
+        _, state = self.rest(state)
+        reason = self.broken(state)
+        if reason is not None:
+            return reason
+        left = [f"checkpoint {n} never ends" for n in self._coordinator.pending[state[self._coordinator_at]]]
+        for name, at in self._task_at.items():
+            info = self._infos[at][state[at]]
+            if info.outbox:
+                left.append(f"{name} cannot send what is in its outbox")
+            if any(self._tables[at].cells.values[state[at]].ghost[0][0]):  # type: ignore[index]
+                left.append(f"{name} holds something for ever")
+        left += [
+            f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
+        ]
+        return f"LIVE: {left[0]}" if left else None
+
+    def rest(self, state: State) -> tuple[list[Move], State]:
+        """From a state without moves: the sources end, and what can move moves, faults aside."""
+        taken: list[Move] = []
+        while True:
+            moves = [move for move in self.moves(state) if not move.is_fault] or [
+                self._closes[at]
+                for at, (_, is_source) in enumerate(self._shapes)
+                if is_source and not self._infos[at][state[at]].finished and not self._infos[at][state[at]].outbox
+            ]
+            if not moves:
+                return taken, state
+            taken.append(moves[0])
+            state = self.after(state, moves[0])
+
+    # A run, written down.
+
+    def move(self, text: str) -> Move:
+        """The move of which `text` is the line.
+
+        Raises
+        ------
+        KeyError
+            If there is none that this world has ever made.
+        """
+        return self._by_text[text]
+
+    def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
+        """What happens in a run of `moves` from the start, each taking a millisecond; at rest, all sources end."""
+        state, entries = self.start(), []
+        taken = list(moves)
+        for at, move in enumerate(taken, 1):
+            self._log = []
+            try:
+                state = self.after(state, move)
+                entries += [(at * NS_PER_MOVE, *note) for note in self._log]
+            finally:
+                self._log = None
+            if rests and at == len(taken):
+                rests = False
+                taken += self.rest(state)[0]
+        return entries
+
+    def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
+        """What `model.invariants` says of the journal of a run."""
+        fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
+        history = History.of(self.journal(moves, rests), self.topology)
+        return judge(history, self.topology, self.limits, fold, cut_off=not rests)
+
+    def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
+        """A run as the text of a trace, with its verdict."""
+        head = {"#": title} if title else {}
+        head |= head_of(self.topology) | {"mode": self.setup.mode}
+        head["channel_capacity"] = " ".join(f"{c}={self.setup.capacity}" for c in self.topology.channels)
+        head["max_buffer_per_input"] = str(self.setup.max_buffer_per_input)
+        head["max_buffer_memory_bytes"] = str(self.setup.max_buffer_memory_bytes)
+        if not rests:
+            head["cut_off"] = "yes"
+        return write(self.journal(moves, rests), head, self.judged(moves, rests).violations)
+
+    # What the moves do.
+
+    def _deliver(self, state: State, move: Move) -> State:
+        at, index, channel, late = move.numbers
+        queue, new = state[channel], list(state)
+        step = self._tables[at].offer(state[at], index, self._queues.contents[queue][0], bool(late))
+        assert step is not None
+        if step.took:
+            new[channel] = self._queues.without(queue)
+        self._note_taking(">deliver", at, index, queue, 0, step)
+        return self._moved(new, at, step)
+
+    def _overtake(self, state: State, move: Move) -> State:
+        at, index, channel, late = move.numbers
+        queue, new = state[channel], list(state)
+        step = self._tables[at].overtake(state[at], index, self._queues.contents[queue], bool(late))
+        assert step is not None
+        if step.took:
+            new[channel] = self._queues.without(queue, step.place)
+        self._note_taking(">overtake", at, index, queue, step.place, step)
+        return self._moved(new, at, step)
+
+    def _note_taking(self, verb: str, at: int, index: int, queue: int, place: int, step: Step) -> None:
+        if self._log is not None:
+            name = self.topology.tasks[at]
+            channel = self.topology.inputs(name)[index]
+            self._log.append((verb, name, channel, None))
+            if step.took:
+                message = self.messages.values[self._queues.contents[queue][place]]
+                self._log.append(("take", name, channel, message))
+
+    def _release(self, state: State, move: Move) -> State:
+        at, late = move.numbers
+        return self._of_task(state, at, ">release", None, self._tables[at].release(state[at], bool(late)))
+
+    def _expire(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        new = list(state)
+        if self._infos[at][state[at]].expires != "switch":
+            new[self._expiries_at] -= 1
+        return self._of_task(tuple(new), at, ">expire", None, self._tables[at].expire(state[at]))
+
+    def _emit(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        item = self._infos[at][state[at]].script
+        verb = ">watermark" if type(item) is int else ">emit"
+        return self._of_task(state, at, verb, item, self._tables[at].emit(state[at]))
+
+    def _close(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        return self._of_task(state, at, ">finish", None, self._tables[at].close(state[at]))
+
+    def _push(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        if self._log is not None:
+            self._log.append((">push", self.topology.tasks[at], None, None))
+        return self._settled(list(state), at)
+
+    def _obey(self, state: State, move: Move) -> State:
+        at, number = move.numbers
+        order, new = self._order_values.values[number], list(state)
+        new[self._orders_at + at] = self._orders.without(state[self._orders_at + at])
+        aborts = type(order) is AbortTask
+        checkpoint_id = order.checkpoint_id if type(order) is AbortTask else order.command.checkpoint_id  # type: ignore[union-attr]
+        step = self._tables[at].obey(state[at], order)
+        return self._of_task(tuple(new), at, ">abort" if aborts else ">inject", checkpoint_id, step)
+
+    def _of_task(self, state: State, at: int, verb: str, subject: object, step: Step | None) -> State:
+        assert step is not None
+        if self._log is not None:
+            self._log.append((verb, self.topology.tasks[at], None, subject))
+        return self._moved(list(state), at, step)
+
+    def _trigger(self, state: State, move: Move) -> State:
+        return self._decided(list(state), self._coordinator.trigger(state[self._coordinator_at]))
+
+    def _cancel(self, state: State, move: Move) -> State:
+        new = list(state)
+        new[self._cancels_at] -= 1
+        return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
+
+    def _hear(self, state: State, move: Move) -> State:
+        at, number = move.numbers
+        new = list(state)
+        new[self._reports_at + at] = self._reports.without(state[self._reports_at + at])
+        report, name = self._report_values.values[number], self.topology.tasks[at]
+        return self._decided(new, self._coordinator.hear(state[self._coordinator_at], name, report))
+
+    # How a move goes on.
+
+    def _moved(self, new: list[int], at: int, step: Step) -> State:
+        """A task has done its step."""
+        new[at] = step.cell
+        if step.broken:
+            self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+        return self._settled(new, at)
+
+    def _settled(self, new: list[int], at: int) -> State:
+        """A task sends what there is room for, and reports what there is to report."""
+        info = self._infos[at][new[at]]
+        if info.outbox:
+            self._send(new, at)
+            info = self._infos[at][new[at]]
+        if info.has_reports:
+            new[at], reports = self._tables[at].reported(new[at])
+            for report in reports:
+                queue = self._reports_at + at
+                new[queue] = self._reports.put(new[queue], self._report_values.number(report))
+        return tuple(new)
+
+    def _send(self, new: list[int], at: int) -> None:
+        outputs, count = self._outputs_at[at], 0
+        outbox = self._infos[at][new[at]].outbox
+        for output, message in outbox:
+            channel = outputs[output]
+            if not self._has_room(new[channel], message):
+                break
+            count += 1
+            if self.setup.sender_records and self._is_flagged(message):
+                self._sent(new, at, count)
+                self._pass(new, at, output, message)
+                return self._send(new, at)
+            new[channel] = self._queues.put(new[channel], message)
+        if count:
+            self._sent(new, at, count)
+        return None
+
+    def _sent(self, new: list[int], at: int, count: int) -> None:
+        step = self._tables[at].sent(new[at], count)
+        new[at] = step.cell
+        if step.broken:
+            self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+
+    def _pass(self, new: list[int], at: int, output: int, message: int) -> None:
+        """A flagged barrier goes ahead of the last events and watermarks of its channel, which its sender records."""
+        channel = self._outputs_at[at][output]
+        items = self._queues.contents[new[channel]]
+        place = len(items)
+        while place and type(self.messages.values[items[place - 1]]) in (Event, Watermark):
+            place -= 1
+        new[channel] = self._queues.number((*items[:place], message, *items[place:]))
+        barrier = self.messages.values[message]
+        assert type(barrier) is CheckpointBarrier
+        step = self._tables[at].passes(new[at], output, items[place:], barrier.checkpoint_id)
+        assert step is not None
+        new[at] = step.cell
+        if step.broken:
+            self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+
+    def _decided(self, new: list[int], decision: Decision | None) -> State:
+        """The coordinator has decided: orders go out, and what has ended is judged and forgotten."""
+        assert decision is not None
+        new[self._coordinator_at] = decision.cell
+        if self._log is not None:
+            self._log += decision.notes
+        broken = list(decision.broken)
+        for name, order in decision.orders:
+            queue = self._orders_at + self._task_at[name]
+            new[queue] = self._orders.put(new[queue], self._order_values.number(order))
+        for checkpoint_id, completed in decision.ends:
+            if completed:
+                parts = {name: self._tables[at].part(new[at], checkpoint_id) for name, at in self._task_at.items()}
+                broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology)
+            for at, table in enumerate(self._tables):
+                new[at] = table.settled(new[at], checkpoint_id, completed)
+        if broken:
+            self._breaks(new, tuple(broken))
+        return tuple(new)
+
+    def _breaks(self, new: list[int], broken: tuple[Broken, ...]) -> None:
+        """What is broken first stays."""
+        new[-1] = new[-1] or self._broken.number(broken)
+
+    # Which moves there are.
+
+    def _make_moves(self) -> None:
+        """One object a move; those of orders and reports come when the first is under way."""
+        topology, setup = self.topology, self.setup
+        self._by_text: dict[str, Move] = {}
+        numbered = list(enumerate(topology.tasks))
+        self._shapes = [(self._outputs_at[at], not self._inputs_at[at]) for at, _ in numbered]
+        self._triggers = [self._known(f"trigger {n}", World._trigger) for n in range(1, setup.checkpoints + 1)]
+        self._cancels = {
+            n: self._known(f"cancel {n}", World._cancel, n, is_fault=True) for n in range(1, setup.checkpoints + 1)
+        }
+        self._emits = [self._known(f"emit {name}", World._emit, at) for at, name in numbered]
+        self._watermarks = [self._known(f"watermark {name}", World._emit, at) for at, name in numbered]
+        self._closes = [self._known(f"close {name}", World._close, at) for at, name in numbered]
+        self._pushes = [self._known(f"push {name}", World._push, at) for at, name in numbered]
+        self._expires = [self._known(f"expire {name}", World._expire, at, is_fault=True) for at, name in numbered]
+        lateness = (0, 1) if setup.mode == "fallback" else (0,)
+        self._releases = [
+            [self._known(f"release {name}{LATE[late]}", World._release, at, late) for late in lateness]
+            for at, name in numbered
+        ]
+        self._deliveries = [self._of_inputs("deliver", World._deliver, at, lateness) for at, _ in numbered]
+        # An overtaking barrier is late where it was not flagged.
+        self._overtakes = [
+            [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
+            for at, _ in numbered
+            if setup.mode != "aligned"
+        ]
+        self._of_orders: dict[tuple[int, int], Move] = {}
+        self._of_reports: dict[tuple[int, int], Move] = {}
+
+    def _of_inputs(
+        self, verb: str, does: Callable[[World, State, Move], State], at: int, lateness: Sequence[int]
+    ) -> list[list[Move]]:
+        name = self.topology.tasks[at]
+        return [
+            [
+                self._known(f"{verb} {channel}{LATE[late] if verb == 'deliver' else ''}", does, at, i, where, late)
+                for late in lateness
+            ]
+            for i, (channel, where) in enumerate(zip(self.topology.inputs(name), self._inputs_at[at], strict=True))
+        ]
+
+    def _known(
+        self, text: str, does: Callable[[World, State, Move], State], *numbers: int, is_fault: bool = False
+    ) -> Move:
+        move = self._by_text[text] = Move(text, does, *numbers, is_fault=is_fault)
+        return move
+
+    def _add_deliveries(self, moves: list[Move], state: State, at: int, takes: tuple[int, ...]) -> None:
+        table, cell = self._tables[at], state[at]
+        for index in takes:
+            queue = state[self._inputs_at[at][index]]
+            if not queue:
+                continue
+            head = self._queues.contents[queue][0]
+            step = table.offer(cell, index, head)
+            in_time, *late = self._deliveries[at][index]
+            if step is not None:
+                moves.append(in_time)
+            if late and _differ(step, table.offer(cell, index, head, True)):
+                moves += late
+
+    def _add_release(self, moves: list[Move], state: State, at: int) -> None:
+        in_time, *late = self._releases[at]
+        moves.append(in_time)
+        table, cell = self._tables[at], state[at]
+        if late and _differ(table.release(cell), table.release(cell, True)):
+            moves += late
+
+    def _add_overtaking(self, moves: list[Move], state: State, at: int) -> None:
+        table, cell = self._tables[at], state[at]
+        for index, move in enumerate(self._overtakes[at]):
+            queue = state[self._inputs_at[at][index]]
+            if self._queues.has_barrier[queue]:
+                step = table.overtake(cell, index, self._queues.contents[queue], bool(move.numbers[3]))
+                if step is not None and (step.place or self._deliveries[at][index][0] not in moves):
+                    moves.append(move)
+
+    def _order_move(self, at: int, number: int) -> Move:
+        move = self._of_orders.get((at, number))
+        if move is None:
+            order, name = self._order_values.values[number], self.topology.tasks[at]
+            text = f"abort {name} {order.checkpoint_id}" if type(order) is AbortTask else f"inject {name}"
+            move = self._of_orders[at, number] = self._known(text, World._obey, at, number)
+        return move
+
+    def _report_move(self, at: int, number: int) -> Move:
+        move = self._of_reports.get((at, number))
+        if move is None:
+            report, name = self._report_values.values[number], self.topology.tasks[at]
+            if type(report) is Acknowledge or type(report) is Decline:
+                text = f"{'ack' if type(report) is Acknowledge else 'decline'} {name} {report.checkpoint_id}"
+            else:
+                text = f"{FINISHED} {name}"
+            move = self._of_reports[at, number] = self._known(text, World._hear, at, number)
+        return move
+
+    def _has_room(self, queue: int, message: int) -> bool:
+        """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
+        return self._queues.depths[queue] < self.setup.capacity or self._is_flagged(message)
+
+    def _is_flagged(self, message: int) -> bool:
+        flagged = self._flagged.get(message)
+        if flagged is None:
+            value = self.messages.values[message]
+            flagged = self._flagged[message] = type(value) is CheckpointBarrier and value.is_unaligned
+        return flagged
+
+    def _takes_room(self, message: int) -> bool:
+        return not self._is_flagged(message)
+
+    def _is_barrier(self, message: int) -> bool:
+        return type(self.messages.values[message]) is CheckpointBarrier
+
+    def _first_of(self, queue: int) -> StreamMessage:
+        return self.messages.values[self._queues.contents[queue][0]]
+
+    # How it is made.
+
+    def _table(self, name: str) -> TaskTable:
+        topology, setup = self.topology, self.setup
+        inputs, outputs = topology.inputs(name), topology.outputs(name)
+
+        def make(tell: Tell) -> Task:
+            return make_task(setup, topology, self.parts, name, tell)
+
+        groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
+        ghost = TaskGhost(name, inputs, outputs, Tally(len(inputs)) if inputs else None, groups, self.limits)
+        return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name))
+
+
+def _differ(step: Step | None, late: Step | None) -> bool:
+    """Whether a message that comes late has another effect than one that comes in time."""
+    return late is not None and (step is None or step[:2] != late[:2])

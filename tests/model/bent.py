@@ -1,0 +1,222 @@
+"""Machines that are bent on purpose, each in the smallest override that does it, to be explored in the place of sound ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from impl.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
+from impl.coordinator import Action as CoordinatorAction
+from impl.coordinator import CheckpointCoordinator, Completed
+from impl.gate import Gate
+from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from impl.task import Acknowledge, OperatorTask, SourceTask
+from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from model.setup import Parts
+
+
+class DrainsFirst(OperatorTask):
+    """F-DCKP-002, step 5 to the letter: what was held is processed, and then the barrier is forwarded (A-04)."""
+
+    late: CheckpointBarrier | None = None
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        self.late = barrier
+
+    def resume(self, checkpoint_id: int) -> None:
+        super().resume(checkpoint_id)
+        self.gate.release_all(0)
+        if self.late is not None:
+            super().forward(self.late)
+            self.late = None
+
+
+class SnapshotsLate(OperatorTask):
+    """The image is taken in the background: what comes next is in it (P-12)."""
+
+    late: CheckpointBarrier | None = None
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        self.late = barrier
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        super().deliver(input_id, message)
+        if self.late is not None:
+            super().snapshot(self.late)
+            self.late = None
+
+
+class CancelsNothing(OperatorTask):
+    """A checkpoint is given up in silence: those behind go on waiting for its barrier (P-15)."""
+
+    def cancel(self, checkpoint_id: int) -> None:
+        self.tell("cancel", -1, checkpoint_id)
+
+
+class AppliesTwice(OperatorTask):
+    """A retry: the operator is told every second event twice."""
+
+    told = 0
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        super().deliver(input_id, message)
+        self.told = (self.told + 1) % 2
+        if not self.told and type(message) is Event:
+            list(self.operator.process(input_id, message))
+
+
+class PromisesTheMost(OperatorTask):
+    """The task's watermark is the greatest of its inputs."""
+
+    def _advance(self) -> None:
+        promises = [promise for promise in self._input_watermarks.values() if promise is not None]
+        if promises and (self.watermark_ms is None or max(promises) > self.watermark_ms):
+            self.watermark_ms = max(promises)
+            self._send_to_all(Watermark(self.watermark_ms))
+
+
+class LeavesTheOutboxUnrecorded(OperatorTask):
+    """The barrier goes ahead of the outbox, which is nobody's state."""
+
+    def capture_overtaken(self, output: int, messages: object, checkpoint_id: int) -> None:
+        pass
+
+
+class DropsWhatIsHeld(BarrierAligner):
+    """A full buffer takes the newest and forgets the oldest, as a ring does."""
+
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
+        action = super().process_message(input_id, message, now_ns)
+        queue = self._queues[input_id]
+        if action is AlignmentAction.BUFFERED and len(queue) > 1:
+            queue.popleft()
+        return action
+
+
+class ForgetsTheFirst(BarrierAligner):
+    """A barrier that comes in behind another marks its input once more, and is gone (A-05)."""
+
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
+        if type(message) is CheckpointBarrier and input_id in self._blocked:
+            return AlignmentAction.PASS_THROUGH if self.barrier is None else AlignmentAction.IGNORED
+        return super().process_message(input_id, message, now_ns)
+
+
+class SwallowsTheSecondBarrier(Gate):
+    """A barrier that comes in behind another is taken, and nothing comes of it (A-05)."""
+
+    __slots__ = ()
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        if type(message) is CheckpointBarrier and self.is_blocked(input_id):
+            return True
+        return super().offer(input_id, message, now_ns)
+
+
+class WatermarkOvertakes(Gate):
+    """Only events are held: a watermark passes what waits behind a barrier (A-06)."""
+
+    __slots__ = ()
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        if type(message) is Watermark and self.is_blocked(input_id):
+            self.port.deliver(input_id, message)
+            return True
+        return super().offer(input_id, message, now_ns)
+
+
+class SnapshotsAtTheFirst(BarrierAligner):
+    """The first barrier is enough."""
+
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+        action = super()._on_barrier(input_id, barrier, now_ns)
+        return self._all_in(now_ns) if action is AlignmentAction.BLOCKED else action
+
+
+class HoldsWithoutLimit(BarrierAligner):
+    """The limit of held messages is not looked at."""
+
+    def __init__(self, config: BarrierAlignerConfig) -> None:
+        super().__init__(replace(config, max_buffer_per_input=1000))
+
+
+class RecordsNothing(UnalignedCheckpointer):
+    """What comes in after the snapshot and before the barrier is not recorded (U-04)."""
+
+    def _recorded(self, input_id: int, event: Event) -> bool:
+        return False
+
+
+class PassesUnrecorded(UnalignedCheckpointer):
+    """The barrier overtakes what is in the channel, and nobody records that (P-16)."""
+
+    def take_overtaken(self) -> tuple[int, list[Event]]:
+        super().take_overtaken()
+        return -1, []
+
+
+class CompletesEarly(CheckpointCoordinator):
+    """The first acknowledgement is enough (P-13)."""
+
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> tuple[CoordinatorAction, ...]:
+        actions = super().acknowledge(report, now_ns)
+        if report.checkpoint_id in self.pending:
+            return self._complete(report.checkpoint_id, now_ns)
+        return actions
+
+
+class CompletesTwice(CheckpointCoordinator):
+    """Every acknowledgement completes it once more."""
+
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> tuple[CoordinatorAction, ...]:
+        actions = super().acknowledge(report, now_ns)
+        return (*actions, *(each for each in actions if type(each) is Completed))
+
+
+class PositionsLate(SourceTask):
+    """The position is read when the barrier has gone out, behind the next event (P-10)."""
+
+    late: CheckpointBarrier | None = None
+
+    def emit(self, event: Event) -> None:
+        super().emit(event)
+        if self.late is not None:
+            self.injector.coordinator_handle()
+            self.late = None
+
+
+def of_aligner(kind: type[BarrierAligner]) -> Parts:
+    """The sound tasks with another aligner."""
+
+    def make(
+        config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    ) -> BarrierAligner:
+        if issubclass(kind, UnalignedCheckpointer):
+            return kind(config, unaligned, is_sink=is_sink)
+        return kind(config)
+
+    return Parts(aligner=make)
+
+
+def of_gate(kind: type[Gate]) -> Parts:
+    """The sound tasks with another gate."""
+    return Parts(gate=lambda task, config, unaligned, is_sink: kind(task.gate.aligner, task))
+
+
+TASKS = (DrainsFirst, SnapshotsLate, CancelsNothing, AppliesTwice, PromisesTheMost)
+ALIGNERS = (DropsWhatIsHeld, ForgetsTheFirst, SnapshotsAtTheFirst, HoldsWithoutLimit)
+GATES = (SwallowsTheSecondBarrier, WatermarkOvertakes)
+COORDINATORS = (CompletesEarly, CompletesTwice)
+
+BENT: dict[str, Parts] = {
+    **{kind.__name__: Parts(task=kind) for kind in TASKS},
+    **{kind.__name__: of_aligner(kind) for kind in ALIGNERS},
+    **{kind.__name__: of_gate(kind) for kind in GATES},
+    **{kind.__name__: Parts(coordinator=kind) for kind in COORDINATORS},
+}
+"""To be explored aligned."""
+
+BENT_UNALIGNED: dict[str, Parts] = {
+    **{kind.__name__: of_aligner(kind) for kind in (RecordsNothing, PassesUnrecorded)},
+    LeavesTheOutboxUnrecorded.__name__: Parts(task=LeavesTheOutboxUnrecorded),
+}
+"""To be explored unaligned."""
