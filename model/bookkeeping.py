@@ -8,15 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from impl.coordinator import (
-    Aborted,
-    AbortTask,
-    Action,
-    CheckpointCoordinator,
-    Completed,
-    Inject,
-    Refused,
-)
+from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Publish, Refused, Triggered
+from impl.coordinator import CheckpointCoordinator
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
 from model.cells import FINISHED, NOW_NS, Note
@@ -118,10 +111,20 @@ class CoordinatorTable:
         if key not in self._decisions:
             machine, ghost = self._cells.values[cell]
             self.coordinator.restore(machine)
-            actions = does()
+            actions = self._published(does())
             refused = len(actions) == 1 and type(actions[0]) is Refused
             self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
         return self._decisions[key]
+
+    def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """Where nothing is ever restored, a manifest is written at once."""
+        carried_out: list[Action] = []
+        for action in actions:
+            if type(action) is Publish:
+                carried_out += self._published(self.coordinator.published(action.checkpoint_id, NOW_NS))
+            else:
+                carried_out.append(action)
+        return tuple(carried_out)
 
     def _carried_out(
         self, ghost: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
@@ -132,15 +135,14 @@ class CoordinatorTable:
         ends: list[tuple[int, bool]] = []
         if type(what) is Acknowledge:
             ghost = ghost._replace(acknowledged=ghost.acknowledged | {(what.checkpoint_id, what.task)})
-        begun = [action.command.checkpoint_id for action in actions if type(action) is Inject]
-        if what == "trigger" and begun:
-            if begun[0] <= ghost.triggered:
-                broken.append(("ID", f"checkpoint {begun[0]} was triggered after {ghost.triggered}"))
-            ghost = ghost._replace(triggered=max(ghost.triggered, begun[0]))
-            notes.append((">trigger", COORDINATOR, None, begun[0]))
         acknowledged: frozenset[str] = frozenset()
         for action in actions:
-            if type(action) is Inject:
+            if type(action) is Triggered:
+                if action.checkpoint_id <= ghost.triggered:
+                    broken.append(("ID", f"checkpoint {action.checkpoint_id} was triggered after {ghost.triggered}"))
+                ghost = ghost._replace(triggered=max(ghost.triggered, action.checkpoint_id))
+                notes.append((">trigger", COORDINATOR, None, action.checkpoint_id))
+            elif type(action) is Inject:
                 orders.append((action.source, action))
             elif type(action) is AbortTask:
                 orders.append((action.task, action))

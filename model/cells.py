@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from impl.coordinator import AbortTask, Inject
+from impl.actions import AbortTask, Inject
 from impl.messages import CheckpointBarrier, Event, StreamMessage
 from impl.task import Acknowledge, Decline, OperatorTask, SourceTask, Task
 from model.ghost import Broken, Part, TaskGhost

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from impl.coordinator import AbortTask
+from impl.actions import AbortTask
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision, Order
 from model.cells import FINISHED, Note, Step, TaskTable
 from model.ghost import Broken, TaskGhost, completes
-from model.history import Entry, History
+from model.history import Entry
 from model.interning import Interner
-from model.invariants import Verdict, judge
+from model.invariants import Verdict, judge_run
 from model.operators import refolding
 from model.setup import SOUND, Parts, Setup, Tally, make_coordinator, make_task
 from model.trace import head_of, write
@@ -291,8 +291,7 @@ class World:
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
         """What `model.invariants` says of the journal of a run."""
         fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
-        history = History.of(self.journal(moves, rests), self.topology)
-        return judge(history, self.topology, self.limits, fold, cut_off=not rests)
+        return judge_run(self.journal(moves, rests), self.topology, self.limits, fold, cut_off=not rests)
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
         """A run as the text of a trace, with its verdict."""

@@ -1,14 +1,16 @@
-"""Machines that are bent on purpose, each in the smallest override that does it, to be explored in the place of sound ones."""
+"""Machines that are bent on purpose, each in the smallest override that does it, to be explored for sound ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from impl.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
-from impl.coordinator import Action as CoordinatorAction
-from impl.coordinator import CheckpointCoordinator, Completed
+from impl.actions import Action as CoordinatorAction
+from impl.actions import Completed, Publish
+from impl.coordinator import CheckpointCoordinator
 from impl.gate import Gate
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from impl.reasons import Reason
 from impl.task import Acknowledge, OperatorTask, SourceTask
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.setup import Parts
@@ -45,11 +47,14 @@ class SnapshotsLate(OperatorTask):
             self.late = None
 
 
-class CancelsNothing(OperatorTask):
-    """A checkpoint is given up in silence: those behind go on waiting for its barrier (P-15)."""
+class NeverGivesUp(BarrierAligner):
+    """That a checkpoint is given up is no news here: its inputs wait on (P-15)."""
 
-    def cancel(self, checkpoint_id: int) -> None:
-        self.tell("cancel", -1, checkpoint_id)
+    def abort(self, checkpoint_id: int, reason: Reason) -> bool:
+        return False
+
+    def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
+        return AlignmentAction.IGNORED
 
 
 class AppliesTwice(OperatorTask):
@@ -159,29 +164,29 @@ class CompletesEarly(CheckpointCoordinator):
 
     def acknowledge(self, report: Acknowledge, now_ns: int) -> tuple[CoordinatorAction, ...]:
         actions = super().acknowledge(report, now_ns)
-        if report.checkpoint_id in self.pending:
-            return self._complete(report.checkpoint_id, now_ns)
+        pending = self.pending.get(report.checkpoint_id)
+        if pending is not None and not pending.publishing:
+            pending.publishing = True
+            return (Publish(report.checkpoint_id),)
         return actions
 
 
 class CompletesTwice(CheckpointCoordinator):
-    """Every acknowledgement completes it once more."""
+    """What is published completes it, and completes it once more."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> tuple[CoordinatorAction, ...]:
-        actions = super().acknowledge(report, now_ns)
+    def published(self, checkpoint_id: int, now_ns: int) -> tuple[CoordinatorAction, ...]:
+        actions = super().published(checkpoint_id, now_ns)
         return (*actions, *(each for each in actions if type(each) is Completed))
 
 
 class PositionsLate(SourceTask):
-    """The position is read when the barrier has gone out, behind the next event (P-10)."""
+    """The barrier goes out, and the position is read behind the next event (P-10)."""
 
-    late: CheckpointBarrier | None = None
-
-    def emit(self, event: Event) -> None:
-        super().emit(event)
-        if self.late is not None:
-            self.injector.coordinator_handle()
-            self.late = None
+    def poll(self, now_ns: int) -> CheckpointBarrier | None:
+        self.position += 1
+        barrier = super().poll(now_ns)
+        self.position -= 1
+        return barrier
 
 
 def of_aligner(kind: type[BarrierAligner]) -> Parts:
@@ -202,8 +207,8 @@ def of_gate(kind: type[Gate]) -> Parts:
     return Parts(gate=lambda task, config, unaligned, is_sink: kind(task.gate.aligner, task))
 
 
-TASKS = (DrainsFirst, SnapshotsLate, CancelsNothing, AppliesTwice, PromisesTheMost)
-ALIGNERS = (DropsWhatIsHeld, ForgetsTheFirst, SnapshotsAtTheFirst, HoldsWithoutLimit)
+TASKS = (DrainsFirst, SnapshotsLate, AppliesTwice, PromisesTheMost)
+ALIGNERS = (NeverGivesUp, DropsWhatIsHeld, ForgetsTheFirst, SnapshotsAtTheFirst, HoldsWithoutLimit)
 GATES = (SwallowsTheSecondBarrier, WatermarkOvertakes)
 COORDINATORS = (CompletesEarly, CompletesTwice)
 
@@ -212,6 +217,7 @@ BENT: dict[str, Parts] = {
     **{kind.__name__: of_aligner(kind) for kind in ALIGNERS},
     **{kind.__name__: of_gate(kind) for kind in GATES},
     **{kind.__name__: Parts(coordinator=kind) for kind in COORDINATORS},
+    PositionsLate.__name__: Parts(source=PositionsLate),
 }
 """To be explored aligned."""
 
