@@ -52,6 +52,8 @@ class Decision(NamedTuple):
         Of a checkpoint that was completed, who had acknowledged.
     broken : tuple of (str, str)
     notes : tuple of Note
+    aborts : bool
+        Whether tasks are told to give a checkpoint up.
     """
 
     cell: int
@@ -60,6 +62,7 @@ class Decision(NamedTuple):
     acknowledged: frozenset[str]
     broken: tuple[Broken, ...]
     notes: tuple[Note, ...]
+    aborts: bool
 
 
 class CoordinatorTable:
@@ -67,8 +70,8 @@ class CoordinatorTable:
 
     Attributes
     ----------
-    pending : list of tuple of int
-        The checkpoints that may be given up, by cell.
+    outstanding : list of dict of int to frozenset of str
+        Of the checkpoints that have not ended, the tasks whose part is missing, by cell.
     ghosts : list of CoordinatorGhost
         By cell.
     start : int
@@ -77,7 +80,7 @@ class CoordinatorTable:
     def __init__(self, coordinator: CheckpointCoordinator) -> None:
         self.coordinator = coordinator
         self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
-        self.pending: list[tuple[int, ...]] = []
+        self.outstanding: list[dict[int, frozenset[str]]] = []
         self.ghosts: list[CoordinatorGhost] = []
         self._decisions: dict[tuple[object, ...], Decision | None] = {}
         self.start = self._captured(CoordinatorGhost())
@@ -157,7 +160,10 @@ class CoordinatorTable:
                 ends.append((action.checkpoint_id, False))
                 notes.append(("aborted", COORDINATOR, None, (action.checkpoint_id, str(action.reason))))
                 ghost = _without(ghost, action.checkpoint_id)
-        return Decision(self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes))
+        aborts = any(type(action) is AbortTask for action in actions)
+        return Decision(
+            self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes), aborts
+        )
 
     def _captured(self, ghost: CoordinatorGhost) -> int:
         """In which order parts came does not matter, nor how many checkpoints have failed."""
@@ -168,7 +174,7 @@ class CoordinatorTable:
         number = self._cells.number((coordinator.capture(), ghost))
         if number == len(self.ghosts):
             self.ghosts.append(ghost)
-            self.pending.append(tuple(coordinator.pending))
+            self.outstanding.append({n: frozenset(its.outstanding) for n, its in coordinator.pending.items()})
         return number
 
 

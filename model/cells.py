@@ -14,7 +14,7 @@ from impl.actions import AbortTask, Inject
 from impl.messages import CheckpointBarrier, Event, StreamMessage
 from impl.task import Acknowledge, Decline, OperatorTask, SourceTask, Task
 from model.ghost import Broken, Part, TaskGhost
-from model.interning import Interner
+from model.interning import Interner, exact
 
 NOW_NS = 0
 THRESHOLD_NS = 1_000
@@ -94,11 +94,13 @@ class Info(NamedTuple):
         Whether there is something to tell the coordinator that no barrier holds back.
     has_released : bool
     takes : tuple of int
-        The inputs that may be read.
+        The inputs that may be read, if there is nothing in the outbox.
     script : object
         What a source does next; None if nothing.
     expires : str
         ``"switch"`` or ``"give up"``: what a deadline would make of it; else ``""``.
+    newest : int
+        The last checkpoint of which a barrier has come.
     finished : bool
     """
 
@@ -108,6 +110,7 @@ class Info(NamedTuple):
     takes: tuple[int, ...]
     script: object
     expires: str
+    newest: int
     finished: bool
 
 
@@ -151,6 +154,9 @@ class TaskTable:
         self._at, self._told, self._place = 0, False, 0
         self._notes: list[Note] = []
         self._steps: dict[tuple[object, ...], Step | None] = {}
+        self._offers: dict[tuple[int, int, int, bool], Step | None] = {}
+        self._overtakes: dict[tuple[int, int, tuple[int, ...], bool], Step | None] = {}
+        self._sends: dict[tuple[int, int], Step] = {}
         self._parts: dict[tuple[int, int], Part] = {}
         self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
         self._settled: dict[tuple[int, int, bool], int] = {}
@@ -161,15 +167,23 @@ class TaskTable:
 
     def offer(self, cell: int, index: int, message: int, late: bool = False) -> Step | None:
         """The head of an input is offered; None if nothing comes of it."""
-        return self._step(self._offer, cell, index, message, late)
+        try:
+            return self._offers[cell, index, message, late]
+        except KeyError:
+            step = self._offers[cell, index, message, late] = self._take(self._offer, cell, index, message, late)
+            return step
+
+    def overtake(self, cell: int, index: int, queue: tuple[int, ...], late: bool) -> Step | None:
+        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
+        try:
+            return self._overtakes[cell, index, queue, late]
+        except KeyError:
+            step = self._overtakes[cell, index, queue, late] = self._take(self._overtake, cell, index, queue, late)
+            return step
 
     def release(self, cell: int, late: bool = False) -> Step | None:
         """The first held message that may go steps again."""
         return self._step(self._release, cell, late)
-
-    def overtake(self, cell: int, index: int, queue: tuple[int, ...], late: bool) -> Step | None:
-        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
-        return self._step(self._overtake, cell, index, queue, late)
 
     def expire(self, cell: int) -> Step | None:
         """The next deadline passes."""
@@ -193,11 +207,11 @@ class TaskTable:
 
     def sent(self, cell: int, count: int) -> Step:
         """The first `count` messages of the outbox have entered their channels."""
-        key = cell, count
-        step = self._steps.get(key)
-        if step is None:
-            step = self._steps[key] = self._send(cell, count)
-        return step
+        try:
+            return self._sends[cell, count]
+        except KeyError:
+            step = self._sends[cell, count] = self._send(cell, count)
+            return step
 
     def reported(self, cell: int) -> tuple[int, tuple[object, ...]]:
         """What there is to report is taken out."""
@@ -217,7 +231,7 @@ class TaskTable:
             reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
         if told and not self.cells.values[cell].told:
             reports.append(FINISHED)
-        return self._number(value), tuple(reports)
+        return self._number(value, cell), tuple(reports)
 
     def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
         """The ghost is told that a checkpoint has ended."""
@@ -231,7 +245,7 @@ class TaskTable:
         value = self.cells.values[cell]
         self.ghost.restore(value.ghost)
         self.ghost.settle(checkpoint_id, completed, not value.outbox)
-        return self._number(value._replace(ghost=self.ghost.capture()))
+        return self._number(value._replace(ghost=self.ghost.capture()), cell)
 
     def part(self, cell: int, checkpoint_id: int) -> Part:
         """What the ghost has to say about a checkpoint that completes."""
@@ -241,6 +255,16 @@ class TaskTable:
             self._put_back(cell)
             part = self._parts[key] = self.ghost.part(checkpoint_id, self.task)
         return part
+
+    def blocked(self, cell: int) -> tuple[int, ...]:
+        """By input, the checkpoint that it waits for; 0 if none."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return tuple(self.ghost.blocked)
+
+    def holds(self, cell: int) -> bool:
+        """Whether something is held that has had no effect."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return any(self.ghost.waiting)
 
     # What they are made of.
 
@@ -298,28 +322,29 @@ class TaskTable:
         machine = task.capture(), extras  # type: ignore[attr-defined]
         return self._number(Cell(machine, outbox, reports, self.ghost.capture(), self._at, task.finished, self._told))
 
-    def _number(self, cell: Cell) -> int:
-        number = self.cells.number(cell)
+    def _number(self, cell: Cell, like: int | None = None) -> int:
+        """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
+        machine, outbox, reports, *rest = cell
+        number = self.cells.number(cell, (exact(machine), outbox, exact(reports), *rest))
         if number == len(self.infos):
-            self.infos.append(self._info(number, cell))
+            info = self._info(cell) if like is None else self.infos[like]
+            has_reports = cell.finished and not cell.told and not cell.reports
+            if cell.reports:
+                held = self._held_back(outbox)
+                has_reports = any(each.checkpoint_id not in held for each in reports)
+            self.infos.append(info._replace(outbox=outbox, has_reports=has_reports))
         return number
 
-    def _info(self, number: int, cell: Cell) -> Info:
-        kept = self._notes, self._at, self._told, self.ghost.broken
-        self._put_back(number)
-        self._notes, self._at, self._told, self.ghost.broken = kept
-        task = self.task
+    def _info(self, cell: Cell) -> Info:
+        """What the machine can do, now that it is as in `cell`."""
+        task, has_reports = self.task, False
         script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
-        held = self._held_back(cell.outbox)
-        has_reports = any(each.checkpoint_id not in held for each in cell.reports) or (
-            cell.finished and not cell.told and not cell.reports
-        )
         if not isinstance(task, OperatorTask):
-            return Info(cell.outbox, has_reports, False, (), script, "", cell.finished)
+            return Info(cell.outbox, has_reports, False, (), script, "", 0, cell.finished)
         deadline_ns = task.next_deadline_ns()
         expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
-        takes = () if cell.outbox else tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
-        return Info(cell.outbox, has_reports, task.gate.has_released, takes, None, expires, cell.finished)
+        takes = tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
+        return Info(cell.outbox, has_reports, task.gate.has_released, takes, None, expires, self.ghost.newest, cell.finished)
 
     def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
         """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
@@ -415,13 +440,8 @@ class TaskTable:
             self._notes.append(("send", self.ghost.name, self.ghost.outputs[output], message))
             self.ghost.send(output, message, last=at == len(value.outbox))
         broken, notes = tuple(self.ghost.broken), tuple(self._notes)
-        return Step(
-            self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture())),
-            True,
-            0,
-            broken,
-            notes,
-        )
+        after = self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture()), cell)
+        return Step(after, True, 0, broken, notes)
 
 
 def _machines(task: Task) -> list[object]:

@@ -13,7 +13,8 @@ goes to `broken`, in the words of `model.invariants.INVARIANTS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
 
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.task import Operator, Task, digest
@@ -53,46 +54,27 @@ class Part(NamedTuple):
     is_waited_for: bool
 
 
-class Cut:
+class Cut(NamedTuple):
     """A task's snapshot for a checkpoint that is not settled.
 
     Attributes
     ----------
-    sent, applied : list of int
+    sent, applied : tuple of int
         Events by output, and by input, before the cut.
-    recorded, recorded_out : list of int
+    recorded, recorded_out : tuple of int
         Events recorded as in flight by input, and by output.
     wrong : str
         What CUT has against it, if the checkpoint completes.
-    state : Hashable
+    state : object
         What a restored task must have, if anything is ever restored.
     """
 
-    __slots__ = ("applied", "recorded", "recorded_out", "sent", "state", "wrong")
-
-    def __init__(self, sent: list[int], applied: list[int]) -> None:
-        self.sent = sent
-        self.applied = applied
-        self.recorded = [0] * len(applied)
-        self.recorded_out = [0] * len(sent)
-        self.wrong = ""
-        self.state: object = None
-
-    def capture(self) -> tuple[object, ...]:
-        return (
-            tuple(self.sent),
-            tuple(self.applied),
-            tuple(self.recorded),
-            tuple(self.recorded_out),
-            self.wrong,
-            self.state,
-        )
-
-    @classmethod
-    def restored(cls, value: tuple[Any, ...]) -> Cut:
-        cut = cls(list(value[0]), list(value[1]))
-        cut.recorded, cut.recorded_out, cut.wrong, cut.state = list(value[2]), list(value[3]), value[4], value[5]
-        return cut
+    sent: tuple[int, ...]
+    applied: tuple[int, ...]
+    recorded: tuple[int, ...]
+    recorded_out: tuple[int, ...]
+    wrong: str = ""
+    state: object = None
 
 
 class TaskGhost:
@@ -117,14 +99,13 @@ class TaskGhost:
         What was seen since it was last emptied.
     """
 
-    _LISTS = ("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks")
-    _PLAIN = (
+    _KEPT = (
+        *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
-        *("given_up", "unaligned", "begun", "suspects", "settled", "done"),
+        *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
     )
     __slots__ = (
-        *_LISTS,
-        *_PLAIN,
+        *_KEPT,
         "_ahead",
         "_fold",
         "_groups",
@@ -135,11 +116,9 @@ class TaskGhost:
         "_passing",
         "_taken",
         "broken",
-        "cuts",
         "inputs",
         "name",
         "outputs",
-        "state",
     )
 
     def __init__(
@@ -157,16 +136,16 @@ class TaskGhost:
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
         # the last watermark; whether its end has not come; how many events took effect.
-        self.waiting: list[list[StreamMessage]] = [[] for _ in inputs]
-        self.blocked = [0] * len(inputs)
-        self.inside = [0] * len(inputs)
-        self.promised: list[int | None] = [None] * len(inputs)
-        self.open = [True] * len(inputs)
-        self.applied = [0] * len(inputs)
+        self.waiting: tuple[tuple[StreamMessage, ...], ...] = ((),) * len(inputs)
+        self.blocked = (0,) * len(inputs)
+        self.inside = (0,) * len(inputs)
+        self.promised: tuple[int | None, ...] = (None,) * len(inputs)
+        self.open = (True,) * len(inputs)
+        self.applied = (0,) * len(inputs)
         # By output: events sent; the last barrier, or `_ENDED`; the last watermark.
-        self.sent = [0] * len(outputs)
-        self.outside = [0] * len(outputs)
-        self.marks: list[int | None] = [None] * len(outputs)
+        self.sent = (0,) * len(outputs)
+        self.outside = (0,) * len(outputs)
+        self.marks: tuple[int | None, ...] = (None,) * len(outputs)
         self.made = 0  # events of a source
         self.finished = False
         self.watermark_ms: int | None = None
@@ -178,7 +157,7 @@ class TaskGhost:
         self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
         self.settled: frozenset[int] = frozenset()
         self.done = 0  # the last complete checkpoint
-        self.cuts: dict[int, Cut] = {}
+        self.cuts: tuple[tuple[int, Cut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
         self._taken: tuple[int, StreamMessage] | None = None
         self._ahead: Sequence[StreamMessage] = ()
@@ -190,18 +169,12 @@ class TaskGhost:
 
     def capture(self) -> tuple[object, ...]:
         """All of it, as a value."""
-        lists = tuple(tuple(map(_frozen, getattr(self, name))) for name in self._LISTS)
-        plain = tuple(getattr(self, name) for name in self._PLAIN)
-        return lists, plain, tuple((i, cut.capture()) for i, cut in self.cuts.items()), self.state
+        return _kept(self)
 
-    def restore(self, value: tuple[Any, ...]) -> None:
+    def restore(self, value: tuple[object, ...]) -> None:
         """Be as the ghost was that gave `value`."""
-        lists, plain, cuts, self.state = value
-        for name, each in zip(self._LISTS, lists, strict=True):
-            setattr(self, name, list(map(list, each)) if name == "waiting" else list(each))
-        for name, each in zip(self._PLAIN, plain, strict=True):
+        for name, each in zip(self._KEPT, value, strict=True):
             setattr(self, name, each)
-        self.cuts = {i: Cut.restored(cut) for i, cut in cuts}
         self.broken = []
         self._forget_move()
 
@@ -240,8 +213,8 @@ class TaskGhost:
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
         for output, (there, recorded) in self._passed_out.items():
             if recorded != there[-len(recorded) :]:
-                for cut in self.cuts.values():
-                    cut.wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
+                wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
+                self.cuts = tuple((number, cut._replace(wrong=wrong)) for number, cut in self.cuts)
         self._forget_move()
         if not task.outbox:
             self._nothing_waits()
@@ -264,23 +237,24 @@ class TaskGhost:
         if self.outside[output] == _ENDED:
             self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
-            self.sent[output] += 1
+            self.sent = _put(self.sent, output, self.sent[output] + 1)
             if not self.inputs:
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
             self._promise(output, message)  # type: ignore[arg-type]
         elif kind is CheckpointBarrier and self.outside[output] != _ENDED:
-            self.outside[output] = max(self.outside[output], message.checkpoint_id)  # type: ignore[union-attr]
+            side = max(self.outside[output], message.checkpoint_id)  # type: ignore[union-attr]
+            self.outside = _put(self.outside, output, side)
         elif kind is EndOfInput:
             if not self.inputs and self.made != self._sent_of(output):
                 self._breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
-            self.outside[output] = _ENDED
+            self.outside = _put(self.outside, output, _ENDED)
         if last:
             self._nothing_waits()
 
     def settle(self, checkpoint_id: int, completed: bool, is_idle: bool) -> None:
         """The coordinator has ended a checkpoint: it is not asked about again. `is_idle`: the outbox is empty."""
-        self.cuts.pop(checkpoint_id, None)
+        self.cuts = tuple(each for each in self.cuts if each[0] != checkpoint_id)
         self.begun -= {checkpoint_id}
         self.suspects -= {checkpoint_id}
         self.settled |= {checkpoint_id}
@@ -297,28 +271,34 @@ class TaskGhost:
 
     def part(self, checkpoint_id: int, task: Task) -> Part:
         """What this task has to say about a checkpoint."""
-        cut = self.cuts.get(checkpoint_id)
+        cut = self._cut(checkpoint_id)
         owes = cut is None and (checkpoint_id in self.begun or not self.finished)
         if cut is None:
-            cut = Cut(*self.totals(task))  # of a finished task, everything is before the cut
+            cut = self._cut_now(task)  # of a finished task, everything is before the cut
         return Part(
             owes,
             self.finished,
-            tuple(cut.sent),
+            cut.sent,
             tuple(map(sum, zip(cut.applied, cut.recorded, strict=True))),
-            tuple(cut.recorded_out),
+            cut.recorded_out,
             cut.wrong,
             checkpoint_id in self.suspects,
             checkpoint_id in self.blocked,
         )
 
-    def totals(self, task: Task) -> tuple[list[int], list[int]]:
-        """Events that were given off, by output, those in the outbox among them; and that took effect, by input."""
+    def _cut(self, checkpoint_id: int) -> Cut | None:
+        return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
+
+    def _cut_now(self, task: Task) -> Cut:
+        """Before the cut is what was given off and what took effect so far; what is in the outbox was given off."""
         sent = list(self.sent)
         for output, message in task.outbox:
             if type(message) is Event:
                 sent[output] += 1
-        return sent, list(self.applied)
+        return Cut(tuple(sent), self.applied, (0,) * len(self.inputs), (0,) * len(sent))
+
+    def _amend(self, checkpoint_id: int, cut: Cut) -> None:
+        self.cuts = tuple((number, cut if number == checkpoint_id else each) for number, each in self.cuts)
 
     # How each effect is judged.
 
@@ -331,12 +311,13 @@ class TaskGhost:
         assert self._fold is not None
         self._fold.restore(self.state)
         if type(message) is Event:
-            self.applied[index] += 1
+            self.applied = _put(self.applied, index, self.applied[index] + 1)
             _run(self._fold.process(index, message))
         else:
             assert type(message) is Watermark
             before = self.promised[index]
-            self.promised[index] = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+            promise = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+            self.promised = _put(self.promised, index, promise)
             self._advance()
         self.state = self._fold.checkpoint()
 
@@ -345,7 +326,7 @@ class TaskGhost:
         self.cause = self.inside[index]
         assert self._fold is not None
         self._fold.restore(self.state)
-        self.open[index] = False
+        self.open = _put(self.open, index, False)
         self.finished = not any(self.open)
         _run(self._fold.on_end(index))
         self._advance()
@@ -362,8 +343,8 @@ class TaskGhost:
                 _run(self._fold.on_watermark(least))
 
     def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
-        waiting = self.waiting[index]
-        waiting.append(message)
+        waiting = (*self.waiting[index], message)
+        self.waiting = _put(self.waiting, index, waiting)
         if self._taken == (index, message):
             self._taken = None
         most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
@@ -399,14 +380,14 @@ class TaskGhost:
         elif (epoch <= self.epoch) if checkpoint_id > self.newest else (epoch != self.epoch):
             self._breaks("ID", f"barrier {checkpoint_id} took effect at {self.name} with epoch {epoch}")
         self.newest, self.epoch = max(self.newest, checkpoint_id), max(self.epoch, epoch)
-        self.inside[index] = max(self.inside[index], checkpoint_id)
-        self.blocked[index] = checkpoint_id
+        self.inside = _put(self.inside, index, max(self.inside[index], checkpoint_id))
+        self.blocked = _put(self.blocked, index, checkpoint_id)
         self._begin(checkpoint_id)
         if checkpoint_id == self.done:
             self._breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
 
     def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
-        self.blocked = [0 if each == checkpoint_id else each for each in self.blocked]
+        self.blocked = tuple(0 if each == checkpoint_id else each for each in self.blocked)
 
     def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
         checkpoint_id, its_digest = subject
@@ -416,19 +397,21 @@ class TaskGhost:
             reason = f"{self.name} took its snapshot of checkpoint {checkpoint_id} after {self.last_cut}"
             self._breaks("ID", reason)
         self.last_cut = max(self.last_cut, checkpoint_id)
-        if checkpoint_id in self.settled or checkpoint_id in self.cuts:
+        if checkpoint_id in self.settled or self._cut(checkpoint_id) is not None:
             return
-        cut = self.cuts[checkpoint_id] = Cut(*self.totals(task))
+        cut = self._cut_now(task)
         state = self.state if self._fold is not None else self.made + 1
         if digest(state) != its_digest:
-            cut.wrong = f"the state of {self.name} in checkpoint {checkpoint_id} is not what took effect before the cut"
+            wrong = f"the state of {self.name} in checkpoint {checkpoint_id} is not what took effect before the cut"
+            cut = cut._replace(wrong=wrong)
         if self._keeps_state:
-            cut.state = state
+            cut = cut._replace(state=state)
+        self.cuts = (*self.cuts, (checkpoint_id, cut))
 
     def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
         """The next event of the channel that is behind the cut and not recorded yet."""
         checkpoint_id, event = subject
-        cut = self.cuts.get(checkpoint_id)
+        cut = self._cut(checkpoint_id)
         if cut is None:
             if checkpoint_id == self.done:
                 self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
@@ -439,18 +422,20 @@ class TaskGhost:
         events = [each for each in (*to_come, *self._ahead) if type(each) is Event]
         at = cut.applied[index] + cut.recorded[index] - self.applied[index]
         if not 0 <= at < len(events) or events[at] != event:
-            cut.wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
-        cut.recorded[index] += 1
+            wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
+            cut = cut._replace(wrong=wrong)
+        self._amend(checkpoint_id, cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1)))
 
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
         """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
         checkpoint_id, event = subject
-        cut = self.cuts.get(checkpoint_id)
+        cut = self._cut(checkpoint_id)
         if cut is None:
             if checkpoint_id == self.done:
                 self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
-        cut.recorded_out[output] += 1
+        recorded_out = _put(cut.recorded_out, output, cut.recorded_out[output] + 1)
+        self._amend(checkpoint_id, cut._replace(recorded_out=recorded_out))
         if output not in self._passed_out:
             there = self._passed or [each for where, each in task.outbox if where == output]
             self._passed_out[output] = [each for each in there if type(each) is Event], []
@@ -492,11 +477,12 @@ class TaskGhost:
 
     def _let_go(self, index: int, message: StreamMessage) -> None:
         """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.history`)."""
-        waiting = self.waiting[index]
+        waiting = list(self.waiting[index])
         while waiting and waiting[0] != message and type(waiting[0]) in (CheckpointBarrier, CancelBarrier):
             del waiting[0]
         if message in waiting:
             waiting.remove(message)
+        self.waiting = _put(self.waiting, index, tuple(waiting))
 
     def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
         """The barrier of a checkpoint that was taken, now or before, and had no effect so far."""
@@ -543,7 +529,7 @@ class TaskGhost:
         last = self.marks[output]
         if last is not None and mark.timestamp_ms < last:
             self._breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
-        self.marks[output] = mark.timestamp_ms
+        self.marks = _put(self.marks, output, mark.timestamp_ms)
         for index, is_open in enumerate(self.open):
             promise = self.promised[index]
             if is_open and (promise is None or promise < mark.timestamp_ms):
@@ -566,8 +552,13 @@ _TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
 }
 
 
-def _frozen(value: object) -> object:
-    return tuple(value) if type(value) is list else value
+_kept = attrgetter(*TaskGhost._KEPT)
+
+V = TypeVar("V")
+
+
+def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
+    return (*values[:index], value, *values[index + 1 :])
 
 
 def _run(outputs: Any) -> None:

@@ -27,7 +27,7 @@ def exact(value: object) -> Hashable:
     if kind in _ATOMS:
         return value  # type: ignore[return-value]
     if kind is tuple or kind is list:
-        return tuple([exact(each) for each in value])  # type: ignore[attr-defined]
+        return tuple([each if type(each) in _ATOMS else exact(each) for each in value])  # type: ignore[attr-defined]
     if kind is dict:
         return dict, frozenset((exact(key), exact(each)) for key, each in value.items())  # type: ignore[attr-defined]
     if kind is set or kind is frozenset:
@@ -63,9 +63,13 @@ class Interner(Generic[V]):
         for value in first:
             self.number(value)
 
-    def number(self, value: V) -> int:
-        """The number of `value`, a new one if it has none. The value must not change afterwards."""
-        key = exact(value)
+    def number(self, value: V, key: Hashable = None) -> int:
+        """The number of `value`, a new one if it has none. The value must not change afterwards.
+
+        A `key` may stand for the value where `exact` would look too closely.
+        """
+        if key is None:
+            key = exact(value)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.values)

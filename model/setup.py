@@ -40,6 +40,11 @@ class Setup:
         Messages that a channel has room for.
     cancels, expiries : int
         How many checkpoints the coordinator gives up; how many deadlines of tasks pass that cost the checkpoint.
+    gives_up : tuple of (int, int) or None
+        Instead of `cancels`, the one checkpoint that is given up, and when: as soon as it is triggered, behind 0; or as
+        soon as that older one has completed. Any other time comes to the same as one of these (`model.reduction`).
+    may_expire : tuple of str
+        The only tasks whose deadlines may cost the checkpoint; all if empty.
     closes : bool
         Whether sources may end before they have made all their events. (Once nothing moves any more all of them end.)
     sender_records : bool
@@ -58,6 +63,8 @@ class Setup:
     capacity: int = 100
     cancels: int = 0
     expiries: int = 0
+    gives_up: tuple[int, int] | None = None
+    may_expire: tuple[str, ...] = ()
     closes: bool = False
     sender_records: bool = False
     parallelism: tuple[tuple[str, int], ...] = ()

@@ -11,12 +11,14 @@ A move of a task ends with what it sends, as far as there is room; what is left 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 
 from impl.actions import AbortTask
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision, Order
-from model.cells import FINISHED, Note, Step, TaskTable
+from model.cells import FINISHED, Info, Note, Step, TaskTable
 from model.ghost import Broken, TaskGhost, completes
 from model.history import Entry
 from model.interning import Interner
@@ -27,10 +29,14 @@ from model.trace import head_of, write
 
 NS_PER_MOVE = 1_000_000
 
+_MANY_BYTES = 10_000
+"""More than all messages of a small scope together."""
+
 LATE = ("", " late")
 """What the text of a move says of the time."""
 
 State = tuple[int, ...]
+Does = Callable[["World", State, "Move"], State]
 
 
 class Move:
@@ -42,19 +48,21 @@ class Move:
         ``"deliver a->join"``: what `World.move` reads back.
     does : callable
         Given the world and a state, what comes of it.
+    kind : str
+        ``"trigger"``, ``"cancel"``, ``"report"`` (what a task said reaches the coordinator), ``"order"`` (what the
+        coordinator said reaches a task), or ``"task"``.
     numbers : tuple of int
-        Where.
+        Where: of a task's moves, the task first.
     is_fault : bool
         Whether it costs a checkpoint, and need never happen.
     """
 
-    __slots__ = ("does", "is_fault", "numbers", "text")
+    __slots__ = ("does", "is_fault", "kind", "numbers", "text")
 
-    def __init__(
-        self, text: str, does: Callable[[World, State, Move], State], *numbers: int, is_fault: bool = False
-    ) -> None:
+    def __init__(self, text: str, does: Does, *numbers: int, kind: str = "task", is_fault: bool = False) -> None:
         self.text = text
         self.does = does
+        self.kind = kind
         self.numbers = numbers
         self.is_fault = is_fault
 
@@ -136,6 +144,8 @@ class World:
     ----------
     topology : Topology
     limits : Limits
+    gave_up : bool
+        Whether, in any move so far, a task's refusal has cost a checkpoint.
 
     Examples
     --------
@@ -158,6 +168,7 @@ class World:
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
         self._log: list[Note] | None = None
+        self.gave_up = False
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
         self._coordinator = CoordinatorTable(make_coordinator(setup, topology, parts))
@@ -169,8 +180,20 @@ class World:
         self._coordinator_at = 3 * tasks + channels
         self._cancels_at, self._expiries_at = self._coordinator_at + 1, self._coordinator_at + 2
         self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
+        self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
+        # Whether a message that may be read may still be refused: over the limit in bytes, or by who knows what aligner.
+        self._may_refuse = setup.max_buffer_memory_bytes < _MANY_BYTES or parts != SOUND
         self._make_moves()
+
+    def planned(self, setup: Setup) -> World:
+        """A world that differs in which faults are to happen, and goes on with the tables of this one."""
+        same = {"cancels": 0, "expiries": 0, "gives_up": None, "may_expire": ()}
+        assert replace(setup, **same) == replace(self.setup, **same)  # type: ignore[arg-type]
+        other = copy(self)
+        other.setup, other.gave_up = setup, False
+        other._may_expire = [not setup.may_expire or name in setup.may_expire for name in self.topology.tasks]
+        return other
 
     # The transition system.
 
@@ -184,11 +207,12 @@ class World:
         """All that can happen now, in an order that does not change."""
         moves: list[Move] = []
         cell = state[self._coordinator_at]
-        if self._coordinator.ghosts[cell].triggered < self.setup.checkpoints:
-            if self._coordinator.trigger(cell) is not None:
-                moves.append(self._triggers[self._coordinator.ghosts[cell].triggered])
+        if self.setup.gives_up is not None and self._is_due(cell):
+            return [self._cancels[self.setup.gives_up[0]]]
+        if self.can_trigger(state):
+            moves.append(self._triggers[self._coordinator.ghosts[cell].triggered])
         if state[self._cancels_at]:
-            moves += [self._cancels[checkpoint_id] for checkpoint_id in self._coordinator.pending[cell]]
+            moves += [self._cancels[checkpoint_id] for checkpoint_id in self._coordinator.outstanding[cell]]
         for at, (outputs, is_source) in enumerate(self._shapes):
             info = self._infos[at][state[at]]
             if info.outbox:
@@ -207,7 +231,7 @@ class World:
             if not is_source:
                 if self._overtakes:
                     self._add_overtaking(moves, state, at)
-                if info.expires == "switch" or (info.expires and state[self._expiries_at]):
+                if info.expires == "switch" or (info.expires and self._may_cost(state, at, info.newest)):
                     moves.append(self._expires[at])
             queue = state[self._orders_at + at]
             if queue:
@@ -229,17 +253,23 @@ class World:
         return None if not number else "; ".join(f"{name}: {why}" for name, why in self._broken.values[number])
 
     def unsettled(self, state: State) -> str | None:
-        """What is left behind when the sources of a state without moves end, and all runs on as it will; or None."""
+        """What has not ended well in a state without moves, now or when the sources end and all runs on; or None."""
+        for name, at in self._task_at.items():
+            blocked = [n for n in self._tables[at].blocked(state[at]) if n]
+            if blocked:
+                return f"LIVE: {name} still waits for checkpoint {blocked[0]}"
+        for n in self._coordinator.outstanding[state[self._coordinator_at]]:
+            return f"LIVE: checkpoint {n} was triggered and never ends"
         _, state = self.rest(state)
         reason = self.broken(state)
         if reason is not None:
             return reason
-        left = [f"checkpoint {n} never ends" for n in self._coordinator.pending[state[self._coordinator_at]]]
+        left = [f"checkpoint {n} never ends" for n in self._coordinator.outstanding[state[self._coordinator_at]]]
         for name, at in self._task_at.items():
             info = self._infos[at][state[at]]
             if info.outbox:
                 left.append(f"{name} cannot send what is in its outbox")
-            if any(self._tables[at].cells.values[state[at]].ghost[0][0]):  # type: ignore[index]
+            if self._tables[at].holds(state[at]):
                 left.append(f"{name} holds something for ever")
         left += [
             f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
@@ -259,6 +289,41 @@ class World:
                 return taken, state
             taken.append(moves[0])
             state = self.after(state, moves[0])
+
+    # Questions about a state.
+
+    def info(self, state: State, at: int) -> Info:
+        """What the task at a place can do."""
+        return self._infos[at][state[at]]
+
+    def has_messages(self, state: State, at: int, index: int) -> bool:
+        """Whether something is in an input channel of the task at a place."""
+        return bool(state[self._inputs_at[at][index]])
+
+    def has_orders(self, state: State, at: int) -> bool:
+        """Whether something that the coordinator told the task is on its way."""
+        return bool(state[self._orders_at + at])
+
+    def can_trigger(self, state: State) -> bool:
+        """Whether another checkpoint can be begun."""
+        cell = state[self._coordinator_at]
+        if self._coordinator.ghosts[cell].triggered >= self.setup.checkpoints:
+            return False
+        return self._coordinator.trigger(cell) is not None
+
+    def outstanding(self, state: State) -> dict[int, frozenset[str]]:
+        """Of each checkpoint that has not ended, the tasks whose part the coordinator has not."""
+        return self._coordinator.outstanding[state[self._coordinator_at]]
+
+    def changes_nothing(self, state: State, move: Move) -> bool:
+        """Whether an order, on its way to a task, has come too late to matter there."""
+        order = self._order_values.values[move.numbers[1]]
+        step = self._tables[move.numbers[0]].obey(state[move.numbers[0]], order)
+        return step is not None and step.cell == state[move.numbers[0]] and type(order) is AbortTask
+
+    def reported(self, move: Move) -> object:
+        """What reaches the coordinator by a move of that kind: Acknowledge, Decline or `FINISHED`."""
+        return self._report_values.values[move.numbers[1]]
 
     # A run, written down.
 
@@ -291,7 +356,11 @@ class World:
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
         """What `model.invariants` says of the journal of a run."""
         fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
-        return judge_run(self.journal(moves, rests), self.topology, self.limits, fold, cut_off=not rests)
+        run = list(moves)
+        verdict = judge_run(self.journal(run), self.topology, self.limits, fold, cut_off=not rests)
+        if rests and verdict.verdict == "holds":
+            verdict = judge_run(self.journal(run, rests), self.topology, self.limits, fold)
+        return verdict
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
         """A run as the text of a trace, with its verdict."""
@@ -382,7 +451,8 @@ class World:
 
     def _cancel(self, state: State, move: Move) -> State:
         new = list(state)
-        new[self._cancels_at] -= 1
+        if self.setup.gives_up is None:
+            new[self._cancels_at] -= 1
         return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
 
     def _hear(self, state: State, move: Move) -> State:
@@ -390,7 +460,10 @@ class World:
         new = list(state)
         new[self._reports_at + at] = self._reports.without(state[self._reports_at + at])
         report, name = self._report_values.values[number], self.topology.tasks[at]
-        return self._decided(new, self._coordinator.hear(state[self._coordinator_at], name, report))
+        decision = self._coordinator.hear(state[self._coordinator_at], name, report)
+        assert decision is not None
+        self.gave_up = self.gave_up or decision.aborts
+        return self._decided(new, decision)
 
     # How a move goes on.
 
@@ -491,9 +564,9 @@ class World:
         self._by_text: dict[str, Move] = {}
         numbered = list(enumerate(topology.tasks))
         self._shapes = [(self._outputs_at[at], not self._inputs_at[at]) for at, _ in numbered]
-        self._triggers = [self._known(f"trigger {n}", World._trigger) for n in range(1, setup.checkpoints + 1)]
+        self._triggers = [self._known(f"trigger {n}", World._trigger, kind="trigger") for n in range(1, setup.checkpoints + 1)]
         self._cancels = {
-            n: self._known(f"cancel {n}", World._cancel, n, is_fault=True) for n in range(1, setup.checkpoints + 1)
+            n: self._known(f"cancel {n}", World._cancel, n, kind="cancel", is_fault=True) for n in range(1, setup.checkpoints + 1)
         }
         self._emits = [self._known(f"emit {name}", World._emit, at) for at, name in numbered]
         self._watermarks = [self._known(f"watermark {name}", World._emit, at) for at, name in numbered]
@@ -516,7 +589,7 @@ class World:
         self._of_reports: dict[tuple[int, int], Move] = {}
 
     def _of_inputs(
-        self, verb: str, does: Callable[[World, State, Move], State], at: int, lateness: Sequence[int]
+        self, verb: str, does: Does, at: int, lateness: Sequence[int]
     ) -> list[list[Move]]:
         name = self.topology.tasks[at]
         return [
@@ -527,10 +600,8 @@ class World:
             for i, (channel, where) in enumerate(zip(self.topology.inputs(name), self._inputs_at[at], strict=True))
         ]
 
-    def _known(
-        self, text: str, does: Callable[[World, State, Move], State], *numbers: int, is_fault: bool = False
-    ) -> Move:
-        move = self._by_text[text] = Move(text, does, *numbers, is_fault=is_fault)
+    def _known(self, text: str, does: Does, *numbers: int, kind: str = "task", is_fault: bool = False) -> Move:
+        move = self._by_text[text] = Move(text, does, *numbers, kind=kind, is_fault=is_fault)
         return move
 
     def _add_deliveries(self, moves: list[Move], state: State, at: int, takes: tuple[int, ...]) -> None:
@@ -539,12 +610,15 @@ class World:
             queue = state[self._inputs_at[at][index]]
             if not queue:
                 continue
+            in_time, *late = self._deliveries[at][index]
+            if not late and not self._may_refuse:
+                moves.append(in_time)
+                continue
             head = self._queues.contents[queue][0]
             step = table.offer(cell, index, head)
-            in_time, *late = self._deliveries[at][index]
             if step is not None:
                 moves.append(in_time)
-            if late and _differ(step, table.offer(cell, index, head, True)):
+            if late and self._is_mark(head) and _differ(step, table.offer(cell, index, head, True)):
                 moves += late
 
     def _add_release(self, moves: list[Move], state: State, at: int) -> None:
@@ -568,7 +642,7 @@ class World:
         if move is None:
             order, name = self._order_values.values[number], self.topology.tasks[at]
             text = f"abort {name} {order.checkpoint_id}" if type(order) is AbortTask else f"inject {name}"
-            move = self._of_orders[at, number] = self._known(text, World._obey, at, number)
+            move = self._of_orders[at, number] = self._known(text, World._obey, at, number, kind="order")
         return move
 
     def _report_move(self, at: int, number: int) -> Move:
@@ -579,8 +653,22 @@ class World:
                 text = f"{'ack' if type(report) is Acknowledge else 'decline'} {name} {report.checkpoint_id}"
             else:
                 text = f"{FINISHED} {name}"
-            move = self._of_reports[at, number] = self._known(text, World._hear, at, number)
+            move = self._of_reports[at, number] = self._known(text, World._hear, at, number, kind="report")
         return move
+
+    def _may_cost(self, state: State, at: int, checkpoint_id: int) -> bool:
+        """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been given up."""
+        if not state[self._expiries_at] or not self._may_expire[at]:
+            return False
+        return self.setup.gives_up is None or checkpoint_id not in self.outstanding(state)
+
+    def _is_due(self, cell: int) -> bool:
+        """Whether the checkpoint that this world gives up is to be given up now."""
+        assert self.setup.gives_up is not None
+        checkpoint_id, behind = self.setup.gives_up
+        return checkpoint_id in self._coordinator.outstanding[cell] and (
+            not behind or self._coordinator.ghosts[cell].completed == behind
+        )
 
     def _has_room(self, queue: int, message: int) -> bool:
         """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
@@ -595,6 +683,10 @@ class World:
 
     def _takes_room(self, message: int) -> bool:
         return not self._is_flagged(message)
+
+    def _is_mark(self, message: int) -> bool:
+        """Whether it may matter when the message comes."""
+        return type(self.messages.values[message]) not in (Event, Watermark)
 
     def _is_barrier(self, message: int) -> bool:
         return type(self.messages.values[message]) is CheckpointBarrier
