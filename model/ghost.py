@@ -54,6 +54,45 @@ class Part(NamedTuple):
     is_waited_for: bool
 
 
+class Past(NamedTuple):
+    """A task at its cut, as it must be after a restore.
+
+    Attributes
+    ----------
+    state : object
+        Of the operator.
+    sent, applied : tuple of int
+        Events by output, and by input.
+    recorded, recorded_out : tuple of tuple of Event
+        What was in flight, by input and by output.
+    open : tuple of bool
+        By input, whether its end had not taken effect.
+    finished : bool
+    made : int
+        Events of a source.
+    watermark_ms : int or None
+    marks : tuple of (int or None)
+        The last watermark sent, by output.
+    unseen : tuple of Event
+        Of a sink, what had taken effect and was not visible outside.
+    rows : frozenset of Event
+        Of an idempotent sink, what had taken effect.
+    """
+
+    state: object
+    sent: tuple[int, ...]
+    applied: tuple[int, ...]
+    recorded: tuple[tuple[Event, ...], ...]
+    recorded_out: tuple[tuple[Event, ...], ...]
+    open: tuple[bool, ...]
+    finished: bool
+    made: int
+    watermark_ms: int | None
+    marks: tuple[int | None, ...]
+    unseen: tuple[Event, ...]
+    rows: frozenset[Event]
+
+
 class Cut(NamedTuple):
     """A task's snapshot for a checkpoint that is not settled.
 
@@ -65,8 +104,8 @@ class Cut(NamedTuple):
         Events recorded as in flight by input, and by output.
     wrong : str
         What CUT has against it, if the checkpoint completes.
-    state : object
-        What a restored task must have, if anything is ever restored.
+    past : Past or None
+        What a restore must come back to, if anything is ever restored.
     """
 
     sent: tuple[int, ...]
@@ -74,7 +113,7 @@ class Cut(NamedTuple):
     recorded: tuple[int, ...]
     recorded_out: tuple[int, ...]
     wrong: str = ""
-    state: object = None
+    past: Past | None = None
 
 
 class TaskGhost:
@@ -90,8 +129,10 @@ class TaskGhost:
     groups : sequence of (str, tuple of int)
         The outputs by out-edge, with how the edge spreads events.
     limits : Limits
-    keeps_state : bool
-        Whether a cut keeps the state, for a restore.
+    keeps_past : bool
+        Whether a cut keeps what a restore must come back to.
+    guarantee : str
+        Of a sink that writes to the outside; else empty.
 
     Attributes
     ----------
@@ -103,18 +144,21 @@ class TaskGhost:
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
         *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
+        *("unseen", "covered", "due", "rows", "visible_rows"),
     )
     __slots__ = (
         *_KEPT,
         "_ahead",
         "_fold",
         "_groups",
-        "_keeps_state",
+        "_guarantee",
+        "_keeps_past",
         "_limits",
         "_passed",
         "_passed_out",
         "_passing",
         "_taken",
+        "_to_show",
         "broken",
         "inputs",
         "name",
@@ -129,10 +173,12 @@ class TaskGhost:
         fold: Operator | None,
         groups: Sequence[tuple[str, tuple[int, ...]]],
         limits: Limits,
-        keeps_state: bool = False,
+        keeps_past: bool = False,
+        guarantee: str = "",
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
-        self._fold, self._groups, self._limits, self._keeps_state = fold, groups, limits, keeps_state
+        self._fold, self._groups, self._limits = fold, groups, limits
+        self._keeps_past, self._guarantee = keeps_past, guarantee
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
         # the last watermark; whether its end has not come; how many events took effect.
@@ -159,6 +205,14 @@ class TaskGhost:
         self.done = 0  # the last complete checkpoint
         self.cuts: tuple[tuple[int, Cut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
+        # Of a sink: what took effect and is not visible, in order; how many events the newest complete checkpoint
+        # covers; how many those cover that are still to be announced here; what has rows, and which are visible.
+        self.unseen: tuple[Event, ...] = ()
+        self.covered = 0
+        self.due: tuple[tuple[int, int], ...] = ()
+        self.rows: frozenset[Event] = frozenset()
+        self.visible_rows: frozenset[Event] = frozenset()
+        self._to_show: Event | None = None
         self._taken: tuple[int, StreamMessage] | None = None
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
@@ -180,6 +234,7 @@ class TaskGhost:
 
     def _forget_move(self) -> None:
         self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
+        self._to_show = None
 
     # What the driver says.
 
@@ -211,6 +266,8 @@ class TaskGhost:
         for index, barrier in self._passing:
             if not self._may_pass(barrier):
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
+        if self._to_show is not None:
+            self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
         for output, (there, recorded) in self._passed_out.items():
             if recorded != there[-len(recorded) :]:
                 wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
@@ -254,6 +311,11 @@ class TaskGhost:
 
     def settle(self, checkpoint_id: int, completed: bool, is_idle: bool) -> None:
         """The coordinator has ended a checkpoint: it is not asked about again. `is_idle`: the outbox is empty."""
+        if completed and self._guarantee == "exactly_once":
+            cut = self._cut(checkpoint_id)
+            covered = sum(self.applied if cut is None else cut.applied)
+            self.covered = max(self.covered, covered)
+            self.due = (*self.due, (checkpoint_id, covered))
         self.cuts = tuple(each for each in self.cuts if each[0] != checkpoint_id)
         self.begun -= {checkpoint_id}
         self.suspects -= {checkpoint_id}
@@ -266,6 +328,97 @@ class TaskGhost:
     def finish(self) -> None:
         """A source has nothing more to do."""
         self.finished = True
+
+    # What a failure leaves, and what comes back.
+
+    def past(self, checkpoint_id: int, task: Task) -> Past:
+        """What a restore of a complete checkpoint must come back to here."""
+        cut = self._cut(checkpoint_id)
+        if cut is not None and cut.past is not None:
+            return cut.past
+        return self._past_now(self._cut_now(task))
+
+    def _past_now(self, cut: Cut) -> Past:
+        return Past(
+            self.state,
+            cut.sent,
+            cut.applied,
+            ((),) * len(self.inputs),
+            ((),) * len(self.outputs),
+            self.open,
+            self.finished,
+            self.made,
+            self.watermark_ms,
+            self.marks if self.inputs else (None,) * len(self.outputs),  # a source makes its watermarks again
+            self.unseen,
+            self.rows,
+        )
+
+    def die(self, start: tuple[object, ...]) -> None:
+        """The task is gone; what is visible outside stays."""
+        shown, rows = sum(self.applied) - len(self.unseen), self.visible_rows
+        self.restore(start)
+        self.covered, self.visible_rows = shown, rows  # until the restore, that is how many are visible
+
+    def go_back(self, past: Past) -> None:
+        """A new task is put back to a cut."""
+        shown, covered = self.covered, sum(past.applied)
+        if self._guarantee == "exactly_once" and shown > covered:
+            self._breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
+            shown = covered
+        self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
+        self.finished, self.made = past.finished, past.made
+        self.watermark_ms, self.marks = past.watermark_ms, past.marks
+        self.covered, self.rows = covered, past.rows
+        if self._guarantee == "exactly_once":
+            self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
+
+    def came_back(self, its_digest: str) -> None:
+        """It has been put back, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
+        if digest(self.state if self.inputs else self.made + 1) != its_digest:
+            self._breaks("REC", f"the state of {self.name} is not that of its cut")
+        if self.unseen:
+            self._breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
+
+    def announced(self, checkpoint_id: int) -> None:
+        """The sink has been told that a checkpoint is complete: all that it covers is visible."""
+        shown = sum(self.applied) - len(self.unseen)
+        for number, covered in self.due:
+            if number == checkpoint_id and shown < covered:
+                self._breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
+        self.due = tuple(each for each in self.due if each[0] > checkpoint_id)
+
+    def missing(self) -> str | None:
+        """What is wrong with what is visible, now that the job has ended."""
+        if self.unseen:
+            return f"{self.unseen[0]} is not visible at {self.name}, and the job has ended"
+        for row in sorted(map(str, self.visible_rows - self.rows)):
+            return f"{row} is visible at {self.name}, and never came again"
+        return None
+
+    def _shows(self, event: Event) -> None:
+        """What takes effect at a sink is to be shown: at once, or when a checkpoint that covers it is complete."""
+        if self._guarantee == "exactly_once":
+            self.unseen = (*self.unseen, event)
+        elif self._guarantee:
+            self._to_show = event
+            if self._guarantee == "idempotent":
+                self.rows |= {event}
+
+    def _shown(self, index: int, event: Event, task: Task) -> None:
+        if self._to_show != event:
+            self._breaks("REC", f"{event} was shown by {self.name} and did not take effect there just now")
+        self._to_show = None
+        if self._guarantee == "idempotent":
+            self.visible_rows |= {event}
+
+    def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Task) -> None:
+        transaction, events = subject
+        if events != self.unseen[: len(events)]:
+            self._breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
+        self.unseen = self.unseen[len(events) :]
+        if events and sum(self.applied) - len(self.unseen) > self.covered:
+            self._breaks("REC", f"{transaction} became visible at {self.name}, and no complete checkpoint covers it")
 
     # What is asked when a checkpoint completes.
 
@@ -312,6 +465,7 @@ class TaskGhost:
         self._fold.restore(self.state)
         if type(message) is Event:
             self.applied = _put(self.applied, index, self.applied[index] + 1)
+            self._shows(message)
             _run(self._fold.process(index, message))
         else:
             assert type(message) is Watermark
@@ -404,8 +558,8 @@ class TaskGhost:
         if digest(state) != its_digest:
             wrong = f"the state of {self.name} in checkpoint {checkpoint_id} is not what took effect before the cut"
             cut = cut._replace(wrong=wrong)
-        if self._keeps_state:
-            cut = cut._replace(state=state)
+        if self._keeps_past:
+            cut = cut._replace(past=self._past_now(cut))
         self.cuts = (*self.cuts, (checkpoint_id, cut))
 
     def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
@@ -424,6 +578,9 @@ class TaskGhost:
         if not 0 <= at < len(events) or events[at] != event:
             wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
             cut = cut._replace(wrong=wrong)
+        if cut.past is not None:
+            recorded = _put(cut.past.recorded, index, (*cut.past.recorded[index], event))
+            cut = cut._replace(past=cut.past._replace(recorded=recorded))
         self._amend(checkpoint_id, cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1)))
 
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
@@ -434,6 +591,11 @@ class TaskGhost:
             if checkpoint_id == self.done:
                 self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
+        if cut.past is not None:
+            kept = cut.past.recorded_out[output]
+            # What was passed in a channel is told after what was passed in the outbox, and comes before it.
+            order = (*kept, event) if not self._passed else _in_front(kept, event, self._passed)
+            cut = cut._replace(past=cut.past._replace(recorded_out=_put(cut.past.recorded_out, output, order)))
         recorded_out = _put(cut.recorded_out, output, cut.recorded_out[output] + 1)
         self._amend(checkpoint_id, cut._replace(recorded_out=recorded_out))
         if output not in self._passed_out:
@@ -549,12 +711,21 @@ _TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
     "forward": TaskGhost._forward,
     "decline": TaskGhost._give_up,
     "cancel": TaskGhost._give_up,
+    "write": TaskGhost._shown,
+    "upsert": TaskGhost._shown,
+    "commit": TaskGhost._commit,
 }
 
 
 _kept = attrgetter(*TaskGhost._KEPT)
 
 V = TypeVar("V")
+
+
+def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMessage]) -> tuple[Event, ...]:
+    """`event` behind those of `passed` that are in `kept`, and ahead of all others."""
+    count = sum(each in passed for each in kept)
+    return (*kept[:count], event, *kept[count:])
 
 
 def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
