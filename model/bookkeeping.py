@@ -5,19 +5,17 @@ As `model.cells` for tasks. Its ghost knows which checkpoints were begun, have e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import NamedTuple
 
-from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Publish, Refused, Triggered
+from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Notify, Publish, Refused, Triggered
 from impl.coordinator import CheckpointCoordinator
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
-from model.cells import FINISHED, NOW_NS, Note
+from model.cells import NOW_NS, Finished, Note, Order
 from model.ghost import Broken
 from model.history import COORDINATOR
 from model.interning import Interner
-
-Order = Inject | AbortTask
 
 
 class CoordinatorGhost(NamedTuple):
@@ -27,6 +25,8 @@ class CoordinatorGhost(NamedTuple):
     ----------
     triggered, completed : int
         The last checkpoint that was begun, and the last that was completed.
+    limit : int
+        The last that may be triggered, from outside, in this attempt.
     ended : frozenset of int
     acknowledged : frozenset of (int, str)
         Checkpoint and task, of those that have not ended.
@@ -34,6 +34,7 @@ class CoordinatorGhost(NamedTuple):
 
     triggered: int = 0
     completed: int = 0
+    limit: int = 0
     ended: frozenset[int] = frozenset()
     acknowledged: frozenset[tuple[int, str]] = frozenset()
 
@@ -54,6 +55,8 @@ class Decision(NamedTuple):
     notes : tuple of Note
     aborts : bool
         Whether tasks are told to give a checkpoint up.
+    parts : tuple of Acknowledge
+        Of a checkpoint that was completed.
     """
 
     cell: int
@@ -63,10 +66,20 @@ class Decision(NamedTuple):
     broken: tuple[Broken, ...]
     notes: tuple[Note, ...]
     aborts: bool
+    parts: tuple[Acknowledge, ...]
 
 
 class CoordinatorTable:
     """All cells of the coordinator, and the steps between them.
+
+    Parameters
+    ----------
+    make : callable
+        Given the id of its first checkpoint, makes the coordinator.
+    limit : int
+        How many checkpoints are triggered from outside.
+    stores : bool
+        Whether manifests are written in their own time, and sinks told of it; else at once, and nobody is told.
 
     Attributes
     ----------
@@ -74,16 +87,20 @@ class CoordinatorTable:
         Of the checkpoints that have not ended, the tasks whose part is missing, by cell.
     ghosts : list of CoordinatorGhost
         By cell.
+    publishing : list of int
+        The checkpoint whose manifest is being written, by cell; 0 is none.
     start : int
     """
 
-    def __init__(self, coordinator: CheckpointCoordinator) -> None:
-        self.coordinator = coordinator
+    def __init__(self, make: Callable[[int], CheckpointCoordinator], limit: int, stores: bool) -> None:
+        self._make, self._stores = make, stores
+        self.coordinator = make(1)
         self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
         self.outstanding: list[dict[int, frozenset[str]]] = []
         self.ghosts: list[CoordinatorGhost] = []
+        self.publishing: list[int] = []
         self._decisions: dict[tuple[object, ...], Decision | None] = {}
-        self.start = self._captured(CoordinatorGhost())
+        self.start = self._captured(CoordinatorGhost(limit=limit))
 
     def trigger(self, cell: int) -> Decision | None:
         """It begins a checkpoint; None if it refuses."""
@@ -98,14 +115,43 @@ class CoordinatorTable:
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
         """What `task` reported has come."""
         coordinator = self.coordinator
-        if report is FINISHED:
-            return self._decide(cell, (task, report), None, lambda: coordinator.finished(task, NOW_NS))
+        if type(report) is Finished:
+            return self._decide(cell, (task, report), None, lambda: coordinator.finished(task, NOW_NS, report.part))
         if type(report) is Acknowledge:
             note: Note = ">ack", task, None, report.checkpoint_id
             return self._decide(cell, report, note, lambda: coordinator.acknowledge(report, NOW_NS))
         assert type(report) is Decline
         note = ">decline", task, None, report.checkpoint_id
         return self._decide(cell, report, note, lambda: coordinator.decline(report, NOW_NS))
+
+    def published(self, cell: int) -> Decision | None:
+        """The manifest is written."""
+        checkpoint_id = self.publishing[cell]
+        note = ">publish", COORDINATOR, None, checkpoint_id
+        return self._decide(cell, "published", note, lambda: self.coordinator.published(checkpoint_id, NOW_NS))
+
+    def suspend(self, cell: int) -> Decision | None:
+        """The job has failed."""
+        return self._decide(cell, "suspend", None, lambda: self.coordinator.suspend(NOW_NS, Reason.JOB_FAILED))
+
+    def parts(self, cell: int) -> tuple[Acknowledge, ...]:
+        """Of the checkpoint that is being published."""
+        self.coordinator.restore(self._cells.values[cell][0])
+        return self.coordinator.pending[self.publishing[cell]].sorted_parts()
+
+    def lost(self, cell: int) -> int:
+        """The coordinator is gone, and what only it knew; another one begins above every id that was ever begun."""
+        ghost = self.ghosts[cell]
+        ended = ghost.ended | frozenset(self.outstanding[cell])
+        self.coordinator = self._make(ghost.triggered + 1)
+        return self._captured(ghost._replace(ended=ended, acknowledged=frozenset()))
+
+    def resume(self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int) -> int:
+        """The job has been put back; `again` checkpoints are to come."""
+        machine, ghost = self._cells.values[cell]
+        self.coordinator.restore(machine)
+        self.coordinator.resume(checkpoint_id, NOW_NS, finished)
+        return self._captured(ghost._replace(limit=ghost.triggered + again))
 
     def _decide(
         self, cell: int, what: Hashable, note: Note | None, does: Callable[[], tuple[Action, ...]]
@@ -114,7 +160,7 @@ class CoordinatorTable:
         if key not in self._decisions:
             machine, ghost = self._cells.values[cell]
             self.coordinator.restore(machine)
-            actions = self._published(does())
+            actions = does() if self._stores else self._published(does())
             refused = len(actions) == 1 and type(actions[0]) is Refused
             self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
         return self._decisions[key]
@@ -139,6 +185,7 @@ class CoordinatorTable:
         if type(what) is Acknowledge:
             ghost = ghost._replace(acknowledged=ghost.acknowledged | {(what.checkpoint_id, what.task)})
         acknowledged: frozenset[str] = frozenset()
+        parts: tuple[Acknowledge, ...] = ()
         for action in actions:
             if type(action) is Triggered:
                 if action.checkpoint_id <= ghost.triggered:
@@ -149,10 +196,14 @@ class CoordinatorTable:
                 orders.append((action.source, action))
             elif type(action) is AbortTask:
                 orders.append((action.task, action))
+            elif type(action) is Notify:
+                if self._stores:
+                    orders.append((action.task, action))
             elif type(action) is Completed:
                 broken += _ended(ghost, action.checkpoint_id, "completed")
                 acknowledged |= {task for number, task in ghost.acknowledged if number == action.checkpoint_id}
                 ends.append((action.checkpoint_id, True))
+                parts = action.parts
                 notes.append(("completed", COORDINATOR, None, action.checkpoint_id))
                 ghost = _without(ghost, action.checkpoint_id)._replace(completed=action.checkpoint_id)
             elif type(action) is Aborted:
@@ -162,7 +213,7 @@ class CoordinatorTable:
                 ghost = _without(ghost, action.checkpoint_id)
         aborts = any(type(action) is AbortTask for action in actions)
         return Decision(
-            self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes), aborts
+            self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes), aborts, parts
         )
 
     def _captured(self, ghost: CoordinatorGhost) -> int:
@@ -174,6 +225,7 @@ class CoordinatorTable:
         number = self._cells.number((coordinator.capture(), ghost))
         if number == len(self.ghosts):
             self.ghosts.append(ghost)
+            self.publishing.append(next((n for n, its in coordinator.pending.items() if its.publishing), 0))
             self.outstanding.append({n: frozenset(its.outstanding) for n, its in coordinator.pending.items()})
         return number
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from impl.actions import AbortTask, Inject
+from impl.actions import AbortTask, Inject, Notify
+from impl.commit import Ledger
 from impl.messages import CheckpointBarrier, Event, StreamMessage
-from impl.task import Acknowledge, Decline, OperatorTask, SourceTask, Task
-from model.ghost import Broken, Part, TaskGhost
+from impl.recovery import TaskRestore
+from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
+from model.ghost import Broken, Part, Past, TaskGhost
 from model.interning import Interner, exact
 
 NOW_NS = 0
@@ -22,8 +24,20 @@ THRESHOLD_NS = 1_000
 LATE_NS = THRESHOLD_NS + 1
 TIMEOUT_NS = 1_000_000
 
-FINISHED = "finished"
-"""What a task reports when it has nothing more to do."""
+
+class Finished(NamedTuple):
+    """What a task reports when it has nothing more to do.
+
+    Attributes
+    ----------
+    part : Acknowledge or None
+        Its part of all that is to come, where that is kept.
+    """
+
+    part: Acknowledge | None
+
+
+Order = Inject | AbortTask | Notify
 
 Note = tuple[str, str, str | None, object]
 """An entry of a journal, but for its time."""
@@ -51,6 +65,8 @@ class Cell(NamedTuple):
         How far a source is in its script.
     finished, told : bool
         Whether it has nothing more to do, and whether that is reported.
+    outside : Hashable
+        What a sink has prepared outside, and what became of it. It outlives the task.
     """
 
     machine: Hashable
@@ -60,6 +76,7 @@ class Cell(NamedTuple):
     at: int
     finished: bool
     told: bool
+    outside: Hashable
 
 
 class Step(NamedTuple):
@@ -161,6 +178,8 @@ class TaskTable:
         self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
         self._settled: dict[tuple[int, int, bool], int] = {}
         self._machines = _machines(self.task)
+        writer = getattr(self.task, "writer", None)
+        self._ledger: Ledger | None = None if writer is None else writer.ledger
         self.start = self._captured()
 
     # Steps. Each is looked up first.
@@ -189,7 +208,7 @@ class TaskTable:
         """The next deadline passes."""
         return self._step(self._expire, cell)
 
-    def obey(self, cell: int, order: Inject | AbortTask) -> Step | None:
+    def obey(self, cell: int, order: Order) -> Step | None:
         """What the coordinator says has come."""
         return self._step(self._obey, cell, order)
 
@@ -230,8 +249,14 @@ class TaskTable:
         if not self._keeps_parts:
             reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
         if told and not self.cells.values[cell].told:
-            reports.append(FINISHED)
+            reports.append(Finished(self._final_part(cell)))
         return self._number(value, cell), tuple(reports)
+
+    def _final_part(self, cell: int) -> Acknowledge | None:
+        if not self._keeps_parts:
+            return None
+        self._put_back(cell)
+        return self.task.final_part()
 
     def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
         """The ghost is told that a checkpoint has ended."""
@@ -255,6 +280,52 @@ class TaskTable:
             self._put_back(cell)
             part = self._parts[key] = self.ghost.part(checkpoint_id, self.task)
         return part
+
+    def past(self, cell: int, checkpoint_id: int) -> Past:
+        """What a restore of a checkpoint that has just completed must come back to."""
+        self._put_back(cell)
+        return self.ghost.past(checkpoint_id, self.task)
+
+    def died(self, cell: int) -> int:
+        """The task is gone, and all that only it knew."""
+        start = self.cells.values[self.start]
+        self.ghost.restore(self.cells.values[cell].ghost)
+        self.ghost.die(start.ghost)
+        dead = start._replace(ghost=self.ghost.capture(), outside=self.cells.values[cell].outside)
+        return self._number(dead, self.start)
+
+    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> Step:
+        """A new task is put back to its cut, where a dead one is."""
+        dead = self.cells.values[cell]
+        self._put_back(self.start)
+        self._put_back_outside(dead.outside)
+        self.ghost.restore(dead.ghost)
+        self.ghost.go_back(past)
+        try:
+            state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
+        except Exception as error:  # as in `_take`
+            raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
+            return Step(cell, True, 0, (raised,), tuple(self._notes))
+        self.ghost.came_back(state)
+        self._at, self._told = self._place_in_script(part), part.finished
+        notes: tuple[Note, ...] = (("restored", self.ghost.name, None, (checkpoint_id, state)), *self._notes)
+        broken = tuple(self.ghost.broken)
+        return Step(self._captured(), True, 0, broken, notes)
+
+    def finished_part(self, cell: int) -> Acknowledge | None:
+        """The final part of a task that has been restored as finished."""
+        return self._final_part(cell) if self.cells.values[cell].finished else None
+
+    def missing(self, cell: int) -> str | None:
+        """What is wrong with what a sink has shown, now that the job has ended."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return self.ghost.missing()
+
+    def _place_in_script(self, part: TaskRestore) -> int:
+        """Behind the last event that the source had made; a watermark that followed is made again."""
+        made = 0 if part.position is None else part.position - 1
+        events = [at for at, item in enumerate(self._script, 1) if type(item) is Event]
+        return events[made - 1] if made else 0
 
     def blocked(self, cell: int) -> tuple[int, ...]:
         """By input, the checkpoint that it waits for; 0 if none."""
@@ -301,6 +372,7 @@ class TaskTable:
         self.task.restore(machine)  # type: ignore[attr-defined, has-type]
         self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
         self.task.reports.extend(value.reports)
+        self._put_back_outside(value.outside)
         self.ghost.restore(value.ghost)
         self._at, self._told, self._notes, self._place = value.at, value.told, [], 0
 
@@ -320,12 +392,26 @@ class TaskTable:
             for each in self._machines
         )
         machine = task.capture(), extras  # type: ignore[attr-defined]
-        return self._number(Cell(machine, outbox, reports, self.ghost.capture(), self._at, task.finished, self._told))
+        ghost = self.ghost.capture()
+        return self._number(
+            Cell(machine, outbox, reports, ghost, self._at, task.finished, self._told, self._outside())
+        )
+
+    def _outside(self) -> Hashable:
+        """What of the outside makes a difference to the sink. (What is visible is judged as it becomes visible.)"""
+        if self._ledger is None:
+            return None
+        transactions, _, _ = self._ledger.capture()  # type: ignore[misc]
+        return transactions  # type: ignore[has-type, no-any-return]
+
+    def _put_back_outside(self, outside: Hashable) -> None:
+        if self._ledger is not None:
+            self._ledger.restore((outside, (), ()))
 
     def _number(self, cell: Cell, like: int | None = None) -> int:
         """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
-        machine, outbox, reports, *rest = cell
-        number = self.cells.number(cell, (exact(machine), outbox, exact(reports), *rest))
+        machine, outbox, reports, *rest, outside = cell
+        number = self.cells.number(cell, (exact(machine), outbox, exact(reports), *rest, exact(outside)))
         if number == len(self.infos):
             info = self._info(cell) if like is None else self.infos[like]
             has_reports = cell.finished and not cell.told and not cell.reports
@@ -396,9 +482,12 @@ class TaskTable:
         assert deadline_ns is not None
         return self.task.on_time(deadline_ns)
 
-    def _obey(self, order: Inject | AbortTask) -> bool:
+    def _obey(self, order: Order) -> bool:
         task = self.task
-        if type(order) is AbortTask:
+        if type(order) is Notify:
+            task.notify(order.checkpoint_id, NOW_NS)
+            self.ghost.announced(order.checkpoint_id)
+        elif type(order) is AbortTask:
             task.abort(order.checkpoint_id, order.reason, NOW_NS)  # type: ignore[attr-defined]
         else:
             assert isinstance(task, SourceTask)
@@ -449,6 +538,7 @@ def _machines(task: Task) -> list[object]:
     parts: list[Any] = [task]
     if isinstance(task, OperatorTask):
         parts += [task.gate, task.gate.aligner, task.operator]
+        parts += [task.writer] if isinstance(task, SinkTask) else []
     elif isinstance(task, SourceTask):
         parts += [task.injector]
     return parts

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
+from impl.commit import Ledger, SinkWriter
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.gate import Gate
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
 from impl.messages import Event
-from impl.task import OperatorTask, OutputExchange, SourceTask, Task, Tell
+from impl.task import OperatorTask, OutputExchange, SinkTask, SourceTask, Task, Tell
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.cells import THRESHOLD_NS, TIMEOUT_NS
 from model.invariants import Limits
@@ -47,6 +48,12 @@ class Setup:
         The only tasks whose deadlines may cost the checkpoint; all if empty.
     closes : bool
         Whether sources may end before they have made all their events. (Once nothing moves any more all of them end.)
+    crashes : int
+        How many times the job fails, and is put back from the newest complete checkpoint.
+    checkpoints_again : int
+        How many checkpoints are triggered after that.
+    guarantee : str
+        What sinks write to the outside, ``exactly_once``, ``at_least_once`` or ``idempotent``; empty: nothing.
     sender_records : bool
         Whether a flagged barrier passes what is in a channel at its sender, which then records it, or at its receiver.
     parallelism : tuple of (str, int)
@@ -66,6 +73,9 @@ class Setup:
     gives_up: tuple[int, int] | None = None
     may_expire: tuple[str, ...] = ()
     closes: bool = False
+    crashes: int = 0
+    checkpoints_again: int = 1
+    guarantee: str = ""
     sender_records: bool = False
     parallelism: tuple[tuple[str, int], ...] = ()
     max_buffer_per_input: int = 100
@@ -75,6 +85,11 @@ class Setup:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise SetupError(f"there is no mode {self.mode!r}; {suggestion(self.mode, MODES)}")
+
+    @property
+    def recovers(self) -> bool:
+        """Whether there is anything that a restore could come back to, or that is visible outside."""
+        return bool(self.crashes or self.guarantee)
 
     def graph(self) -> Topology:
         """The dataflow.
@@ -140,8 +155,10 @@ class Parts:
 
     Attributes
     ----------
-    source, task : type
-        Of the tasks.
+    source, task, sink : type
+        Of the tasks; a sink that writes nothing to the outside is a task like others.
+    writer, ledger : type
+        Of what writes to the outside, and of the outside.
     coordinator : type
     aligner : callable or None
         Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
@@ -152,6 +169,9 @@ class Parts:
 
     source: type[SourceTask] = SourceTask
     task: type[OperatorTask] = OperatorTask
+    sink: type[SinkTask] = SinkTask
+    writer: type[SinkWriter] = SinkWriter
+    ledger: type[Ledger] = Ledger
     coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
     aligner: Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner] | None = None
     gate: Callable[[OperatorTask, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate] | None = None
@@ -160,12 +180,10 @@ class Parts:
 SOUND = Parts()
 
 
-def make_coordinator(setup: Setup, topology: Topology, parts: Parts) -> CheckpointCoordinator:
-    """The coordinator of a world: as many checkpoints under way as there are."""
-    config = CoordinatorConfig(
-        interval_ns=None, max_concurrent=max(setup.checkpoints, 1), unaligned=setup.mode == "unaligned"
-    )
-    return parts.coordinator(config, topology.tasks, topology.sources)
+def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
+    """The coordinator of a world: any number of checkpoints may be under way."""
+    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.mode == "unaligned")
+    return parts.coordinator(config, topology.tasks, topology.sources, first_id)
 
 
 def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
@@ -186,7 +204,12 @@ def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: T
         aligner = UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
     else:
         aligner = BarrierAligner(config)
-    task = parts.task(name, Tally(inputs), aligner, exchanges, tell)
+    task: OperatorTask
+    if is_sink and setup.guarantee:
+        writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
+        task = parts.sink(name, Tally(inputs), aligner, tell, writer)
+    else:
+        task = parts.task(name, Tally(inputs), aligner, exchanges, tell)
     if parts.gate is not None:
         task.gate = parts.gate(task, config, unaligned, is_sink)
     return task
