@@ -393,9 +393,7 @@ class TaskTable:
         )
         machine = task.capture(), extras  # type: ignore[attr-defined]
         ghost = self.ghost.capture()
-        return self._number(
-            Cell(machine, outbox, reports, ghost, self._at, task.finished, self._told, self._outside())
-        )
+        return self._number(Cell(machine, outbox, reports, ghost, self._at, task.finished, self._told, self._outside()))
 
     def _outside(self) -> Hashable:
         """What of the outside makes a difference to the sink. (What is visible is judged as it becomes visible.)"""
@@ -430,7 +428,9 @@ class TaskTable:
         deadline_ns = task.next_deadline_ns()
         expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
         takes = tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
-        return Info(cell.outbox, has_reports, task.gate.has_released, takes, None, expires, self.ghost.newest, cell.finished)
+        return Info(
+            cell.outbox, has_reports, task.gate.has_released, takes, None, expires, self.ghost.newest, cell.finished
+        )
 
     def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
         """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""

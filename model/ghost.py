@@ -739,7 +739,7 @@ def _run(outputs: Any) -> None:
 
 
 def completes(
-    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
+    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str] | None, topology: Topology
 ) -> Iterator[Broken]:
     """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
@@ -748,14 +748,14 @@ def completes(
     checkpoint_id : int
     parts : mapping of str to Part
         Of every task.
-    acknowledged : collection of str
-        The tasks whose acknowledgement the coordinator has.
+    acknowledged : collection of str or None
+        The tasks whose acknowledgement the coordinator has; None: all have.
     topology : Topology
     """
     for name, part in parts.items():
         if part.owes:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
-        if name not in acknowledged and not part.finished:
+        if acknowledged is not None and name not in acknowledged and not part.finished:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
         if part.wrong:
             yield "CUT", part.wrong

@@ -29,7 +29,7 @@ from dataclasses import replace
 import networkx as nx
 
 from impl.task import Acknowledge
-from model.cells import FINISHED
+from model.cells import Finished
 from model.setup import Setup
 from model.world import Move, State, World
 
@@ -114,7 +114,7 @@ class Ample:
         report = self.world.reported(move)
         if type(report) is Acknowledge:
             return not self._is_open_ended or len(self.world.outstanding(state).get(report.checkpoint_id, ())) != 1
-        return report is FINISHED and not self._is_open_ended and not self.world.can_trigger(state)
+        return type(report) is Finished and not self._is_open_ended and not self.world.can_trigger(state)
 
     def _is_settled(self, state: State, at: int, its: Sequence[Move]) -> bool:
         """Whether no other task, nor the coordinator, can change what the task may do next."""
@@ -141,7 +141,7 @@ class Ample:
         plan = world.setup.gives_up
         if plan is None:
             return False
-        checkpoint_id, behind = plan
+        _, behind = plan
         if not behind:
             return world.can_trigger(state)
         outstanding = world.outstanding(state).get(behind)

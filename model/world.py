@@ -13,18 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
-from impl.actions import AbortTask
-from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from impl.actions import AbortTask, Inject, Notify
+from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.recovery import Restore, Wiring, from_the_beginning, snapshot_of
+from impl.recovery import plan as make_plan
+from impl.snapshot import Checkpoint, Manifest
 from impl.task import Acknowledge, Decline, Task, Tell
-from model.bookkeeping import CoordinatorTable, Decision, Order
-from model.cells import FINISHED, Info, Note, Step, TaskTable
-from model.ghost import Broken, TaskGhost, completes
-from model.history import Entry
+from model.bookkeeping import CoordinatorTable, Decision
+from model.cells import Info, Note, Order, Step, TaskTable
+from model.ghost import Broken, Part, Past, TaskGhost, completes
+from model.history import COORDINATOR, Entry
 from model.interning import Interner
 from model.invariants import Verdict, judge_run
 from model.operators import refolding
 from model.setup import SOUND, Parts, Setup, Tally, make_coordinator, make_task
+from model.topology import Topology
 from model.trace import head_of, write
 
 NS_PER_MOVE = 1_000_000
@@ -71,6 +76,23 @@ class Move:
 
     def __repr__(self) -> str:
         return f"<{self.text}>"
+
+
+class Stored(NamedTuple):
+    """What is in the store: the newest complete checkpoint.
+
+    Attributes
+    ----------
+    checkpoint_id : int
+        0 if there is none.
+    parts : tuple of Acknowledge
+    pasts : tuple of Past
+        By task, what the ghosts know of it.
+    """
+
+    checkpoint_id: int
+    parts: tuple[Acknowledge, ...]
+    pasts: tuple[Past, ...]
 
 
 class Queues:
@@ -167,11 +189,17 @@ class World:
         self._report_values: Interner[object] = Interner()
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
-        self._log: list[Note] | None = None
         self.gave_up = False
+        self._log: list[Note] | None = None
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
-        self._coordinator = CoordinatorTable(make_coordinator(setup, topology, parts))
+        pasts = tuple(table.past(table.start, 0) for table in self._tables)
+        self._stored: Interner[Stored] = Interner(Stored(0, (), pasts))
+        self._plans: dict[int, Restore] = {}
+        self._wiring = _wiring(topology)
+        self._coordinator = CoordinatorTable(
+            lambda first_id: make_coordinator(setup, topology, parts, first_id), setup.checkpoints, setup.recovers
+        )
         # Where each part of a state is.
         tasks, channels = len(topology.tasks), len(topology.channels)
         self._task_at = {name: at for at, name in enumerate(topology.tasks)}
@@ -179,6 +207,7 @@ class World:
         self._reports_at, self._orders_at = tasks + channels, 2 * tasks + channels
         self._coordinator_at = 3 * tasks + channels
         self._cancels_at, self._expiries_at = self._coordinator_at + 1, self._coordinator_at + 2
+        self._crashes_at, self._down_at, self._stored_at = range(self._coordinator_at + 3, self._coordinator_at + 6)
         self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
         self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
@@ -201,18 +230,23 @@ class World:
         """Nothing has happened."""
         queues = [0] * (len(self.topology.channels) + 2 * len(self.topology.tasks))
         cells = [table.start for table in self._tables]
-        return (*cells, *queues, self._coordinator.start, self.setup.cancels, self.setup.expiries, 0)
+        setup = self.setup
+        return (*cells, *queues, self._coordinator.start, setup.cancels, setup.expiries, setup.crashes, 0, 0, 0)
 
     def moves(self, state: State) -> list[Move]:
         """All that can happen now, in an order that does not change."""
         moves: list[Move] = []
         cell = state[self._coordinator_at]
         if self.setup.gives_up is not None and self._is_due(cell):
-            return [self._cancels[self.setup.gives_up[0]]]
+            return [self._numbered("cancel", self.setup.gives_up[0])]
+        if self.setup.recovers:
+            self._add_failures(moves, state, self._coordinator.publishing[cell])
+            if state[self._down_at]:
+                return moves
         if self.can_trigger(state):
-            moves.append(self._triggers[self._coordinator.ghosts[cell].triggered])
+            moves.append(self._numbered("trigger", self._coordinator.ghosts[cell].triggered + 1))
         if state[self._cancels_at]:
-            moves += [self._cancels[checkpoint_id] for checkpoint_id in self._coordinator.outstanding[cell]]
+            moves += [self._numbered("cancel", n) for n in self._coordinator.outstanding[cell]]
         for at, (outputs, is_source) in enumerate(self._shapes):
             info = self._infos[at][state[at]]
             if info.outbox:
@@ -271,6 +305,9 @@ class World:
                 left.append(f"{name} cannot send what is in its outbox")
             if self._tables[at].holds(state[at]):
                 left.append(f"{name} holds something for ever")
+            missing = self._tables[at].missing(state[at])
+            if missing is not None:
+                return f"REC: {missing}"
         left += [
             f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
         ]
@@ -307,7 +344,8 @@ class World:
     def can_trigger(self, state: State) -> bool:
         """Whether another checkpoint can be begun."""
         cell = state[self._coordinator_at]
-        if self._coordinator.ghosts[cell].triggered >= self.setup.checkpoints:
+        ghost = self._coordinator.ghosts[cell]
+        if ghost.triggered >= ghost.limit or state[self._down_at]:
             return False
         return self._coordinator.trigger(cell) is not None
 
@@ -322,7 +360,7 @@ class World:
         return step is not None and step.cell == state[move.numbers[0]] and type(order) is AbortTask
 
     def reported(self, move: Move) -> object:
-        """What reaches the coordinator by a move of that kind: Acknowledge, Decline or `FINISHED`."""
+        """What reaches the coordinator by a move of that kind: Acknowledge, Decline or Finished."""
         return self._report_values.values[move.numbers[1]]
 
     # A run, written down.
@@ -357,9 +395,10 @@ class World:
         """What `model.invariants` says of the journal of a run."""
         fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
         run = list(moves)
-        verdict = judge_run(self.journal(run), self.topology, self.limits, fold, cut_off=not rests)
+        guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
+        verdict = judge_run(self.journal(run), self.topology, self.limits, fold, not rests, guarantees)
         if rests and verdict.verdict == "holds":
-            verdict = judge_run(self.journal(run, rests), self.topology, self.limits, fold)
+            verdict = judge_run(self.journal(run, rests), self.topology, self.limits, fold, False, guarantees)
         return verdict
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
@@ -369,6 +408,8 @@ class World:
         head["channel_capacity"] = " ".join(f"{c}={self.setup.capacity}" for c in self.topology.channels)
         head["max_buffer_per_input"] = str(self.setup.max_buffer_per_input)
         head["max_buffer_memory_bytes"] = str(self.setup.max_buffer_memory_bytes)
+        if self.setup.guarantee:
+            head["guarantees"] = " ".join(f"{sink}={self.setup.guarantee}" for sink in self.topology.sinks)
         if not rests:
             head["cut_off"] = "yes"
         return write(self.journal(moves, rests), head, self.judged(moves, rests).violations)
@@ -427,24 +468,25 @@ class World:
 
     def _push(self, state: State, move: Move) -> State:
         (at,) = move.numbers
-        if self._log is not None:
-            self._log.append((">push", self.topology.tasks[at], None, None))
+        self._note(">push", self.topology.tasks[at])
         return self._settled(list(state), at)
 
     def _obey(self, state: State, move: Move) -> State:
         at, number = move.numbers
         order, new = self._order_values.values[number], list(state)
         new[self._orders_at + at] = self._orders.without(state[self._orders_at + at])
-        aborts = type(order) is AbortTask
-        checkpoint_id = order.checkpoint_id if type(order) is AbortTask else order.command.checkpoint_id  # type: ignore[union-attr]
+        checkpoint_id = order.command.checkpoint_id if isinstance(order, Inject) else order.checkpoint_id
         step = self._tables[at].obey(state[at], order)
-        return self._of_task(tuple(new), at, ">abort" if aborts else ">inject", checkpoint_id, step)
+        return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
 
     def _of_task(self, state: State, at: int, verb: str, subject: object, step: Step | None) -> State:
         assert step is not None
-        if self._log is not None:
-            self._log.append((verb, self.topology.tasks[at], None, subject))
+        self._note(verb, self.topology.tasks[at], subject)
         return self._moved(list(state), at, step)
+
+    def _note(self, verb: str, node: str, subject: object = None) -> None:
+        if self._log is not None:
+            self._log.append((verb, node, None, subject))
 
     def _trigger(self, state: State, move: Move) -> State:
         return self._decided(list(state), self._coordinator.trigger(state[self._coordinator_at]))
@@ -465,13 +507,106 @@ class World:
         self.gave_up = self.gave_up or decision.aborts
         return self._decided(new, decision)
 
+    # Failures.
+
+    def _publish(self, state: State, move: Move) -> State:
+        """A manifest is written: that is what a restore comes back to from now on."""
+        decision = self._coordinator.published(state[self._coordinator_at])
+        assert decision is not None
+        new = list(state)
+        new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
+        return self._decided(new, decision)
+
+    def _store(self, state: State, checkpoint_id: int, parts: tuple[Acknowledge, ...]) -> int:
+        pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
+        return self._stored.number(Stored(checkpoint_id, parts, pasts))
+
+    def _crash(self, state: State, move: Move) -> State:
+        """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
+        self._note(">crash", self.topology.tasks[0])
+        decision = self._coordinator.suspend(state[self._coordinator_at])
+        assert decision is not None
+        return self._gone(self._decided(list(state), decision))
+
+    def _lose(self, state: State, move: Move) -> State:
+        """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
+        self._note(">crash", COORDINATOR)
+        cell, new = state[self._coordinator_at], list(state)
+        if move.numbers[0]:
+            checkpoint_id = self._coordinator.publishing[cell]
+            new[self._stored_at] = self._store(state, checkpoint_id, self._coordinator.parts(cell))
+            self._breaks(new, tuple(completes(checkpoint_id, self._parts(new, checkpoint_id), None, self.topology)))
+        new[self._coordinator_at] = self._coordinator.lost(cell)
+        return self._gone(tuple(new))
+
+    def _gone(self, state: State) -> State:
+        """No task is left, nor what was under way to it and from it."""
+        new = list(state)
+        new[self._crashes_at] -= 1
+        new[self._down_at] = 1
+        for at, table in enumerate(self._tables):
+            new[at] = table.died(state[at])
+        queues = len(self.topology.channels) + 2 * len(self._tables)
+        new[len(self._tables) : len(self._tables) + queues] = [0] * queues
+        return tuple(new)
+
+    def _restore(self, state: State, move: Move) -> State:
+        """Every state and channel is put back, and then all goes on (protocol rule 22)."""
+        number, new = state[self._stored_at], list(state)
+        stored, plan = self._stored.values[number], self._plan(number)
+        self._note(">restore", COORDINATOR, stored.checkpoint_id)
+        notes: list[Note] = []
+        finished: dict[str, Acknowledge] = {}
+        for name, at in self._task_at.items():
+            step = self._tables[at].recover(new[at], plan.tasks[name], stored.checkpoint_id, stored.pasts[at])
+            new[at] = step.cell
+            self._breaks(new, step.broken)
+            notes += step.notes
+            part = self._tables[at].finished_part(step.cell)
+            if part is not None:
+                finished[name] = part
+        for channel, messages in plan.channels.items():
+            receiver = self.topology.ends(channel)[1]
+            notes += [("put_back", receiver, channel, message) for message in messages]
+            new[self._channel_at[channel]] = self._queues.number(tuple(map(self.messages.number, messages)))
+            if list(messages) != self._in_flight(stored, channel):
+                self._breaks(new, (("REC", f"what was put back in {channel} is not what was in flight"),))
+        if self._log is not None:  # states, then channels, then what becomes visible
+            order = {"restored": 0, "put_back": 1}
+            self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
+        cell, again = state[self._coordinator_at], self.setup.checkpoints_again
+        new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
+        new[self._down_at] = 0
+        return tuple(new)
+
+    def _plan(self, number: int) -> Restore:
+        """What `impl.recovery` makes of what is stored, by way of its bytes."""
+        plan = self._plans.get(number)
+        if plan is None:
+            stored = self._stored.values[number]
+            if stored.checkpoint_id:
+                snapshots = tuple(snapshot_of(part, *self._wiring.tasks[part.task]) for part in stored.parts)
+                manifest = Manifest(stored.checkpoint_id, stored.checkpoint_id, True, ())
+                plan = make_plan(Checkpoint(manifest, snapshots), self._wiring)
+            else:
+                plan = from_the_beginning(self._wiring)
+            self._plans[number] = plan
+        return plan
+
+    def _in_flight(self, stored: Stored, channel: str) -> list[StreamMessage]:
+        """What was recorded, by the receiver and then by the sender; and the end, if only the sender had come to it."""
+        sender, receiver = self.topology.ends(channel)
+        past_out, past_in = stored.pasts[self._task_at[sender]], stored.pasts[self._task_at[receiver]]
+        index, output = self.topology.inputs(receiver).index(channel), self.topology.outputs(sender).index(channel)
+        due: list[StreamMessage] = [*past_in.recorded[index], *past_out.recorded_out[output]]
+        return [*due, EndOfInput()] if past_out.finished and past_in.open[index] else due
+
     # How a move goes on.
 
     def _moved(self, new: list[int], at: int, step: Step) -> State:
         """A task has done its step."""
         new[at] = step.cell
-        if step.broken:
-            self._breaks(new, step.broken)
+        self._breaks(new, step.broken)
         if self._log is not None:
             self._log += step.notes
         return self._settled(new, at)
@@ -509,8 +644,7 @@ class World:
     def _sent(self, new: list[int], at: int, count: int) -> None:
         step = self._tables[at].sent(new[at], count)
         new[at] = step.cell
-        if step.broken:
-            self._breaks(new, step.broken)
+        self._breaks(new, step.broken)
         if self._log is not None:
             self._log += step.notes
 
@@ -527,8 +661,7 @@ class World:
         step = self._tables[at].passes(new[at], output, items[place:], barrier.checkpoint_id)
         assert step is not None
         new[at] = step.cell
-        if step.broken:
-            self._breaks(new, step.broken)
+        self._breaks(new, step.broken)
         if self._log is not None:
             self._log += step.notes
 
@@ -540,21 +673,26 @@ class World:
             self._log += decision.notes
         broken = list(decision.broken)
         for name, order in decision.orders:
+            if type(order) is Notify and (self.setup.guarantee != "exactly_once" or self.topology.outputs(name)):
+                continue  # it is nothing to a task that has nothing to commit
             queue = self._orders_at + self._task_at[name]
             new[queue] = self._orders.put(new[queue], self._order_values.number(order))
         for checkpoint_id, completed in decision.ends:
             if completed:
-                parts = {name: self._tables[at].part(new[at], checkpoint_id) for name, at in self._task_at.items()}
+                parts = self._parts(new, checkpoint_id)
                 broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology)
             for at, table in enumerate(self._tables):
                 new[at] = table.settled(new[at], checkpoint_id, completed)
-        if broken:
-            self._breaks(new, tuple(broken))
+        self._breaks(new, tuple(broken))
         return tuple(new)
+
+    def _parts(self, new: Sequence[int], checkpoint_id: int) -> dict[str, Part]:
+        return {name: self._tables[at].part(new[at], checkpoint_id) for name, at in self._task_at.items()}
 
     def _breaks(self, new: list[int], broken: tuple[Broken, ...]) -> None:
         """What is broken first stays."""
-        new[-1] = new[-1] or self._broken.number(broken)
+        if broken:
+            new[-1] = new[-1] or self._broken.number(broken)
 
     # Which moves there are.
 
@@ -564,10 +702,12 @@ class World:
         self._by_text: dict[str, Move] = {}
         numbered = list(enumerate(topology.tasks))
         self._shapes = [(self._outputs_at[at], not self._inputs_at[at]) for at, _ in numbered]
-        self._triggers = [self._known(f"trigger {n}", World._trigger, kind="trigger") for n in range(1, setup.checkpoints + 1)]
-        self._cancels = {
-            n: self._known(f"cancel {n}", World._cancel, n, kind="cancel", is_fault=True) for n in range(1, setup.checkpoints + 1)
-        }
+        self._of_numbers: dict[tuple[str, int], Move] = {}
+        self._crashes = [
+            self._known(f"crash {topology.tasks[0]}", World._crash, kind="crash", is_fault=True),
+            self._known(f"crash {COORDINATOR}", World._lose, 0, kind="crash", is_fault=True),
+            self._known(f"crash {COORDINATOR} late", World._lose, 1, kind="crash", is_fault=True),
+        ]
         self._emits = [self._known(f"emit {name}", World._emit, at) for at, name in numbered]
         self._watermarks = [self._known(f"watermark {name}", World._emit, at) for at, name in numbered]
         self._closes = [self._known(f"close {name}", World._close, at) for at, name in numbered]
@@ -588,9 +728,7 @@ class World:
         self._of_orders: dict[tuple[int, int], Move] = {}
         self._of_reports: dict[tuple[int, int], Move] = {}
 
-    def _of_inputs(
-        self, verb: str, does: Does, at: int, lateness: Sequence[int]
-    ) -> list[list[Move]]:
+    def _of_inputs(self, verb: str, does: Does, at: int, lateness: Sequence[int]) -> list[list[Move]]:
         name = self.topology.tasks[at]
         return [
             [
@@ -637,11 +775,31 @@ class World:
                 if step is not None and (step.place or self._deliveries[at][index][0] not in moves):
                     moves.append(move)
 
+    def _numbered(self, verb: str, checkpoint_id: int) -> Move:
+        """A move of the coordinator about a checkpoint."""
+        move = self._of_numbers.get((verb, checkpoint_id))
+        if move is None:
+            does, is_fault = _COORDINATOR_MOVES[verb]
+            move = self._known(f"{verb} {checkpoint_id}", does, checkpoint_id, kind=verb, is_fault=is_fault)
+            self._of_numbers[verb, checkpoint_id] = move
+        return move
+
+    def _add_failures(self, moves: list[Move], state: State, publishing: int) -> None:
+        """What a manifest that is being written, and a job that has failed or may fail, can do."""
+        if publishing:
+            moves.append(self._numbered("publish", publishing))
+        elif state[self._down_at]:
+            moves.append(self._numbered("restore", self._stored.values[state[self._stored_at]].checkpoint_id))
+        if state[self._crashes_at] and not state[self._down_at]:
+            moves += self._crashes if publishing else self._crashes[:-1]
+
     def _order_move(self, at: int, number: int) -> Move:
         move = self._of_orders.get((at, number))
         if move is None:
             order, name = self._order_values.values[number], self.topology.tasks[at]
-            text = f"abort {name} {order.checkpoint_id}" if type(order) is AbortTask else f"inject {name}"
+            text = f"inject {name}"
+            if not isinstance(order, Inject):
+                text = f"{'abort' if type(order) is AbortTask else 'notify'} {name} {order.checkpoint_id}"
             move = self._of_orders[at, number] = self._known(text, World._obey, at, number, kind="order")
         return move
 
@@ -652,7 +810,7 @@ class World:
             if type(report) is Acknowledge or type(report) is Decline:
                 text = f"{'ack' if type(report) is Acknowledge else 'decline'} {name} {report.checkpoint_id}"
             else:
-                text = f"{FINISHED} {name}"
+                text = f"finished {name}"
             move = self._of_reports[at, number] = self._known(text, World._hear, at, number, kind="report")
         return move
 
@@ -704,8 +862,29 @@ class World:
             return make_task(setup, topology, self.parts, name, tell)
 
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
-        ghost = TaskGhost(name, inputs, outputs, Tally(len(inputs)) if inputs else None, groups, self.limits)
-        return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name))
+        fold = Tally(len(inputs)) if inputs else None
+        guarantee = setup.guarantee if not outputs else ""
+        ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee)
+        return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name), setup.recovers)
+
+
+def _wiring(topology: Topology) -> Wiring:
+    stored_as = {
+        task: (operator, subtask)
+        for operator in topology.operators
+        for subtask, task in enumerate(topology.tasks_of(operator))
+    }
+    inputs = {task: topology.inputs(task) for task in topology.tasks}
+    return Wiring(stored_as, inputs, {task: topology.outputs(task) for task in topology.tasks})
+
+
+_ORDER_VERBS: dict[type, str] = {Inject: ">inject", AbortTask: ">abort", Notify: ">notify"}
+_COORDINATOR_MOVES: dict[str, tuple[Does, bool]] = {
+    "trigger": (World._trigger, False),
+    "cancel": (World._cancel, True),
+    "publish": (World._publish, False),
+    "restore": (World._restore, False),
+}
 
 
 def _differ(step: Step | None, late: Step | None) -> bool:
