@@ -114,6 +114,8 @@ class Info(NamedTuple):
         The inputs that may be read, if there is nothing in the outbox.
     script : object
         What a source does next; None if nothing.
+    may_close : bool
+        Whether a source may end: not before it has made again what it had made before a failure.
     expires : str
         ``"switch"`` or ``"give up"``: what a deadline would make of it; else ``""``.
     newest : int
@@ -126,6 +128,7 @@ class Info(NamedTuple):
     has_released: bool
     takes: tuple[int, ...]
     script: object
+    may_close: bool
     expires: str
     newest: int
     finished: bool
@@ -292,7 +295,9 @@ class TaskTable:
         self.ghost.restore(self.cells.values[cell].ghost)
         self.ghost.die(start.ghost)
         dead = start._replace(ghost=self.ghost.capture(), outside=self.cells.values[cell].outside)
-        return self._number(dead, self.start)
+        number = self._number(dead, self.start)
+        self.infos[number] = self.infos[number]._replace(may_close=not self.ghost.most_made)
+        return number
 
     def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> Step:
         """A new task is put back to its cut, where a dead one is."""
@@ -424,12 +429,21 @@ class TaskTable:
         task, has_reports = self.task, False
         script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
         if not isinstance(task, OperatorTask):
-            return Info(cell.outbox, has_reports, False, (), script, "", 0, cell.finished)
+            may_close = not cell.finished and self.ghost.made >= self.ghost.most_made
+            return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
         deadline_ns = task.next_deadline_ns()
         expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
         takes = tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
         return Info(
-            cell.outbox, has_reports, task.gate.has_released, takes, None, expires, self.ghost.newest, cell.finished
+            cell.outbox,
+            has_reports,
+            task.gate.has_released,
+            takes,
+            None,
+            False,
+            expires,
+            self.ghost.newest,
+            cell.finished,
         )
 
     def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:

@@ -133,6 +133,8 @@ class TaskGhost:
         Whether a cut keeps what a restore must come back to.
     guarantee : str
         Of a sink that writes to the outside; else empty.
+    must_repeat : bool
+        Whether a source has to make again what it had made before a failure: it is visible.
 
     Attributes
     ----------
@@ -144,7 +146,7 @@ class TaskGhost:
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
         *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
-        *("unseen", "covered", "due", "rows", "visible_rows"),
+        *("unseen", "covered", "due", "rows", "visible_rows", "most_made"),
     )
     __slots__ = (
         *_KEPT,
@@ -154,6 +156,7 @@ class TaskGhost:
         "_guarantee",
         "_keeps_past",
         "_limits",
+        "_must_repeat",
         "_passed",
         "_passed_out",
         "_passing",
@@ -175,10 +178,11 @@ class TaskGhost:
         limits: Limits,
         keeps_past: bool = False,
         guarantee: str = "",
+        must_repeat: bool = False,
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._fold, self._groups, self._limits = fold, groups, limits
-        self._keeps_past, self._guarantee = keeps_past, guarantee
+        self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
         # the last watermark; whether its end has not come; how many events took effect.
@@ -192,7 +196,8 @@ class TaskGhost:
         self.sent = (0,) * len(outputs)
         self.outside = (0,) * len(outputs)
         self.marks: tuple[int | None, ...] = (None,) * len(outputs)
-        self.made = 0  # events of a source
+        self.made = 0  # events of a source; and the most that it had made when the job failed
+        self.most_made = 0
         self.finished = False
         self.watermark_ms: int | None = None
         self.newest, self.epoch, self.last_cut = 0, -1, 0
@@ -357,7 +362,9 @@ class TaskGhost:
     def die(self, start: tuple[object, ...]) -> None:
         """The task is gone; what is visible outside stays."""
         shown, rows = sum(self.applied) - len(self.unseen), self.visible_rows
+        most_made = max(self.most_made, self.made) if self._must_repeat else 0
         self.restore(start)
+        self.most_made = most_made
         self.covered, self.visible_rows = shown, rows  # until the restore, that is how many are visible
 
     def go_back(self, past: Past) -> None:
@@ -669,7 +676,7 @@ class TaskGhost:
     def _separated(self, output: int, message: StreamMessage) -> None:
         """FWD: between what is sent and its cause lies the barrier at both ends, or at neither."""
         side, cause = self.outside[output], self.cause
-        if cause is None or side == cause or side == _ENDED:
+        if cause is None or side in (cause, _ENDED):
             return
         low, high = min(side, cause), max(side, cause)
         between = {n for n in range(low + 1, high + 1) if cause >= side or n not in self.unaligned}

@@ -10,7 +10,7 @@ among them.
 In this order:
 
 * *trigger*: it puts a command behind what each source is told already, and nothing else looks at it;
-* *acknowledgements* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
+* *reports* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
   could still give that checkpoint up would make a difference;
 * *orders* that come too late to matter: an abort of what is done with there, or older than what is under way;
 * *a task*, if nobody else can change what it may do next: each of its inputs that it reads has a message waiting, or
@@ -80,6 +80,9 @@ class Ample:
             setup.mode != "aligned" and bool(topology.inputs(name)) and bool(topology.outputs(name))
             for name in topology.tasks
         ]
+        self._shows_at_once = [
+            setup.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
+        ]
         self._is_open_ended = bool(setup.cancels or (setup.expiries and setup.gives_up is None))
 
     @property
@@ -93,11 +96,13 @@ class Ample:
         for move in moves:
             if move.kind == "trigger":
                 return (move,)
-            if move.kind == "report" and self._changes_nothing(state, move):
+            if move.kind == "report" and self._may_be_heard(state, move):
                 return (move,)
-            if move.kind == "order" and self.world.changes_nothing(state, move):
+            if move.kind == "publish" and not self._is_open_ended and not self.world.may_fail(state):
                 return (move,)
-            if move.kind in ("task", "order"):
+            if move.kind == "order" and self._may_be_obeyed(state, move):
+                return (move,)
+            if move.kind in ("task", "order") and not self.world.is_notice(move):
                 by_task.setdefault(move.numbers[0], []).append(move)
         if not self._roomy or self._is_open_ended:
             return moves
@@ -109,17 +114,30 @@ class Ample:
                 best = its
         return best
 
-    def _changes_nothing(self, state: State, move: Move) -> bool:
-        """Whether a report can be heard before all else: nothing but what it decides could depend on it."""
-        report = self.world.reported(move)
+    def _may_be_heard(self, state: State, move: Move) -> bool:
+        """Whether a report can be heard first: it decides nothing, or nothing else could make a difference to it."""
+        report, world = self.world.reported(move), self.world
         if type(report) is Acknowledge:
-            return not self._is_open_ended or len(self.world.outstanding(state).get(report.checkpoint_id, ())) != 1
-        return type(report) is Finished and not self._is_open_ended and not self.world.can_trigger(state)
+            if self._is_open_ended or world.may_fail(state):
+                return len(world.outstanding(state).get(report.checkpoint_id, ())) != 1
+            return True
+        if type(report) is not Finished or self._is_open_ended or world.can_trigger(state):
+            return False
+        return not (world.may_fail(state) and world.decides(state, move))
+
+    def _may_be_obeyed(self, state: State, move: Move) -> bool:
+        """Whether an order makes no difference to the task, but to what is outside."""
+        if self.world.is_notice(move):
+            return not self.world.may_fail(state)
+        return self.world.changes_nothing(state, move)
 
     def _is_settled(self, state: State, at: int, its: Sequence[Move]) -> bool:
         """Whether no other task, nor the coordinator, can change what the task may do next."""
         world = self.world
-        if not world.has_orders(state, at) and self._may_be_told(state, at):
+        orders = [move for move in its if move.kind == "order"]  # none, if what comes next is a notice
+        if not orders and (world.has_orders(state, at, but_notices=True) or self._may_be_told(state, at)):
+            return False
+        if self._shows_at_once[at] and world.may_fail(state):
             return False
         info = world.info(state, at)
         if info.outbox:

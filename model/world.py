@@ -34,6 +34,8 @@ from model.trace import head_of, write
 
 NS_PER_MOVE = 1_000_000
 
+_DOWN = 1
+"""In a state: the job has failed. More by the number of what is being written then."""
 _MANY_BYTES = 10_000
 """More than all messages of a small scope together."""
 
@@ -211,7 +213,7 @@ class World:
         self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
         self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
-        # Whether a message that may be read may still be refused: over the limit in bytes, or by who knows what aligner.
+        # Whether a message that may be read may still be refused: over the limit in bytes, or by another's aligner.
         self._may_refuse = setup.max_buffer_memory_bytes < _MANY_BYTES or parts != SOUND
         self._make_moves()
 
@@ -256,7 +258,7 @@ class World:
             elif is_source:
                 if info.script is not None:
                     moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
-                if self.setup.closes and not info.finished:
+                if self.setup.closes and info.may_close:
                     moves.append(self._closes[at])
             elif info.has_released:
                 self._add_release(moves, state, at)
@@ -337,9 +339,10 @@ class World:
         """Whether something is in an input channel of the task at a place."""
         return bool(state[self._inputs_at[at][index]])
 
-    def has_orders(self, state: State, at: int) -> bool:
-        """Whether something that the coordinator told the task is on its way."""
-        return bool(state[self._orders_at + at])
+    def has_orders(self, state: State, at: int, but_notices: bool = False) -> bool:
+        """Whether something that the coordinator told the task is on its way, if asked other than notices."""
+        orders = self._orders.contents[state[self._orders_at + at]]
+        return any(not but_notices or type(self._order_values.values[each]) is not Notify for each in orders)
 
     def can_trigger(self, state: State) -> bool:
         """Whether another checkpoint can be begun."""
@@ -358,6 +361,23 @@ class World:
         order = self._order_values.values[move.numbers[1]]
         step = self._tables[move.numbers[0]].obey(state[move.numbers[0]], order)
         return step is not None and step.cell == state[move.numbers[0]] and type(order) is AbortTask
+
+    def may_fail(self, state: State) -> bool:
+        """Whether the job may still fail, so that it matters what is in the store and outside."""
+        return bool(state[self._crashes_at])
+
+    def decides(self, state: State, move: Move) -> bool:
+        """Whether what a task reports makes the coordinator do anything, now."""
+        at, number = move.numbers
+        cell, report = state[self._coordinator_at], self._report_values.values[number]
+        decision = self._coordinator.hear(cell, self.topology.tasks[at], report)
+        assert decision is not None
+        publishing = self._coordinator.publishing
+        return bool(decision.ends or decision.orders or publishing[cell] != publishing[decision.cell])
+
+    def is_notice(self, move: Move) -> bool:
+        """Whether an order only says that a checkpoint is complete."""
+        return move.kind == "order" and type(self._order_values.values[move.numbers[1]]) is Notify
 
     def reported(self, move: Move) -> object:
         """What reaches the coordinator by a move of that kind: Acknowledge, Decline or Finished."""
@@ -514,7 +534,11 @@ class World:
         decision = self._coordinator.published(state[self._coordinator_at])
         assert decision is not None
         new = list(state)
-        new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
+        if state[self._down_at]:  # it was judged when the job failed: no task is left that knows of it
+            new[self._stored_at], new[self._down_at] = state[self._down_at] - _DOWN, _DOWN
+            decision = decision._replace(ends=())
+        else:
+            new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
         return self._decided(new, decision)
 
     def _store(self, state: State, checkpoint_id: int, parts: tuple[Acknowledge, ...]) -> int:
@@ -524,26 +548,34 @@ class World:
     def _crash(self, state: State, move: Move) -> State:
         """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
         self._note(">crash", self.topology.tasks[0])
+        new, writing = list(state), 0
+        if self._coordinator.publishing[state[self._coordinator_at]]:
+            writing = self._written(new)
         decision = self._coordinator.suspend(state[self._coordinator_at])
         assert decision is not None
-        return self._gone(self._decided(list(state), decision))
+        return self._gone(self._decided(new, decision), writing)
 
     def _lose(self, state: State, move: Move) -> State:
         """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
         self._note(">crash", COORDINATOR)
-        cell, new = state[self._coordinator_at], list(state)
+        new = list(state)
         if move.numbers[0]:
-            checkpoint_id = self._coordinator.publishing[cell]
-            new[self._stored_at] = self._store(state, checkpoint_id, self._coordinator.parts(cell))
-            self._breaks(new, tuple(completes(checkpoint_id, self._parts(new, checkpoint_id), None, self.topology)))
-        new[self._coordinator_at] = self._coordinator.lost(cell)
+            new[self._stored_at] = self._written(new)
+        new[self._coordinator_at] = self._coordinator.lost(state[self._coordinator_at])
         return self._gone(tuple(new))
 
-    def _gone(self, state: State) -> State:
-        """No task is left, nor what was under way to it and from it."""
+    def _written(self, new: list[int]) -> int:
+        """The number of what is being published, which is judged as if it were complete."""
+        cell = new[self._coordinator_at]
+        checkpoint_id = self._coordinator.publishing[cell]
+        self._breaks(new, tuple(completes(checkpoint_id, self._parts(new, checkpoint_id), None, self.topology)))
+        return self._store(tuple(new), checkpoint_id, self._coordinator.parts(cell))
+
+    def _gone(self, state: State, writing: int = 0) -> State:
+        """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
         new = list(state)
         new[self._crashes_at] -= 1
-        new[self._down_at] = 1
+        new[self._down_at] = _DOWN + writing
         for at, table in enumerate(self._tables):
             new[at] = table.died(state[at])
         queues = len(self.topology.channels) + 2 * len(self._tables)
@@ -864,7 +896,8 @@ class World:
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
         fold = Tally(len(inputs)) if inputs else None
         guarantee = setup.guarantee if not outputs else ""
-        ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee)
+        repeats = setup.guarantee == "idempotent"
+        ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
         return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name), setup.recovers)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
 from impl.actions import Action as CoordinatorAction
 from impl.actions import Completed, Publish
+from impl.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
+from impl.commit import SinkWriter
 from impl.coordinator import CheckpointCoordinator
 from impl.gate import Gate
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.reasons import Reason
+from impl.recovery import TaskRestore
 from impl.task import Acknowledge, OperatorTask, SourceTask
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.setup import Parts
@@ -189,6 +192,60 @@ class PositionsLate(SourceTask):
         return barrier
 
 
+class CommitsAtOnce(SinkWriter):
+    """What is prepared is committed: nobody waits for the checkpoint to be complete."""
+
+    def prepare(self, checkpoint_id: int) -> None:
+        super().prepare(checkpoint_id)
+        self.on_complete(checkpoint_id)
+
+
+class NeverCommits(SinkWriter):
+    """What is announced is no news here."""
+
+    def on_complete(self, checkpoint_id: int) -> None:
+        pass
+
+
+class RollsNothingBack(SinkWriter):
+    """A recovery commits whatever is prepared."""
+
+    def recover(self, prepared: Iterable[str], checkpoint_id: int) -> None:
+        transactions, _, _ = self.ledger.capture()
+        super().recover([name for name, (_, state, _) in transactions if state == "is prepared"], checkpoint_id)
+
+
+class WritesTwice(SinkWriter):
+    """A retry that is none: every event is written twice."""
+
+    def write(self, event: Event) -> None:
+        super().write(event)
+        super().write(event)
+
+
+class ForgetsItsState(OperatorTask):
+    """A task that is put back begins anew."""
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        image = ((0,) * len(part.image[0]), None) if checkpoint_id else None
+        return super().recover(replace(part, image=image), checkpoint_id)
+
+
+class SkipsAnEvent(SourceTask):
+    """A source that is put back seeks behind its position (P-10)."""
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        return super().recover(replace(part, position=part.position + 1), checkpoint_id)
+
+
+class LosesWhatIsInFlight(OperatorTask):
+    """What is recorded stays in memory: the part that is acknowledged is without it."""
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        super().complete(barrier)
+        self.reports[-1] = replace(self.reports[-1], inflight=())
+
+
 def of_aligner(kind: type[BarrierAligner]) -> Parts:
     """The sound tasks with another aligner."""
 
@@ -226,3 +283,11 @@ BENT_UNALIGNED: dict[str, Parts] = {
     LeavesTheOutboxUnrecorded.__name__: Parts(task=LeavesTheOutboxUnrecorded),
 }
 """To be explored unaligned."""
+
+BENT_RECOVERING: dict[str, Parts] = {
+    **{kind.__name__: Parts(writer=kind) for kind in (CommitsAtOnce, NeverCommits, RollsNothingBack, WritesTwice)},
+    ForgetsItsState.__name__: Parts(task=ForgetsItsState),
+    SkipsAnEvent.__name__: Parts(source=SkipsAnEvent),
+    LosesWhatIsInFlight.__name__: Parts(task=LosesWhatIsInFlight),
+}
+"""To be explored with a crash, and a sink that writes exactly once."""
