@@ -166,8 +166,6 @@ def _end_in_flight(attempt: Attempt, channel: str) -> bool:
 
 def _watermarks_go_back(attempt: Attempt) -> Iterator[Reason]:
     """No operator promises less than it had promised before its cut. (A source may: it makes its events again.)"""
-    if attempt.parent is None:
-        return
     for channel, kept in attempt.history.channels.items():
         sender = attempt.history.topology.ends(channel)[0]
         if not attempt.history.topology.inputs(sender):

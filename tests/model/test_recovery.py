@@ -227,6 +227,7 @@ PROMISE = """
     m take a->m watermark 5
     m deliver a->m watermark 5
     m send m->s watermark 5
+    m send m->s a1
 > trigger 1
 > inject a 1
     a snapshot 1 d
@@ -238,6 +239,8 @@ PROMISE = """
     m send m->s barrier 1
     s take m->s watermark 5
     s deliver m->s watermark 5
+    s take m->s a1
+    s deliver m->s a1
     s take m->s barrier 1
     s block m->s 1
     s snapshot 1 d
@@ -357,6 +360,7 @@ def test_what_comes_again_comes_from_where_it_was() -> None:
     assert kept(name, (taken_twice, taken_twice + taken_twice)) == ["a1 took effect twice on a->s, and was sent once"]
     lost = "a1 was sent on a->s and never took effect, though what came after it did"
     assert kept(name, (taken_twice, "")) == [lost]
+    assert kept(name, (taken_twice.replace("a1", "a2"), "")) == [lost.replace("a1", "a2")]
     wrongly = "a2 was put back in a->s twice, and was in flight once"  # what follows from that is not told again
     assert kept(name, ("back a->s a2\n", "back a->s a2\n    s put_back a->s a2\n"), (taken_twice, "")) == [wrongly]
 
