@@ -284,7 +284,7 @@ class ControlResult:
         judged = verdict_of(monitor)
         self.verdict, self.violations = judged.verdict, list(judged.violations)
         self.emitted_count = len(monitor.emitted)
-        self.lost_count = len(monitor.lost()) if self.metrics.end else 0
+        self.lost_count = monitor.lost() if self.metrics.end else 0
 
     def trace(self) -> str:
         """The journal as text, under what it is of."""

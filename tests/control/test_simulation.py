@@ -135,8 +135,57 @@ def test_a_quick_end_waits_for_no_data(tmp_path: Path) -> None:
     end = result.metrics.end_row()
     assert end is not None
     assert end["drain_ms"] <= 3 * 1.0 + 30.0  # the way, and the service that is under way
+    dropped_ms = [at_ns / 1e6 - 3000.0 for at_ns, verb, node, *_ in result.entries if (verb, node) == ("drop", "sink")]
+    assert dropped_ms
+    assert max(dropped_ms) <= end["ended_ms"]["sink"] + 10.0  # what is on its way then; it costs no service
     assert result.verdict == "holds"
     assert result.lost_count > 0
+
+
+def test_a_quick_end_on_the_data_channel_waits_for_no_barrier(tmp_path: Path) -> None:
+    """A processor that waits for the slower branch could not be ended quickly."""
+    signals = [JOIN["signal"][0], {"kind": "StreamQuickEnd", "channel": "data", "at_s": 1.005}]
+    result = bent_run(tmp_path, {"signal": signals, "source": {"a": {"rate_per_s": 10.0}}})
+    end = result.metrics.end_row()
+    assert end is not None
+    (sync,) = result.metrics.barrier_rows()
+    assert sync["complete_ms"] == {"a": 10.0, "b": 10.0}
+    assert end["ended_ms"] == {"a": 10.0, "b": 10.0, "join": 20.0, "sink": 30.0}
+    assert result.verdict == "holds"
+
+
+def test_a_channel_keeps_its_order(tmp_path: Path) -> None:
+    """A message could overtake another one whose latency is longer."""
+    law = {"law": "exponential", "mean": 0.05}
+    result = bent_run(tmp_path, {"channel": {"default": {"latency_s": law}}, "control": {"latency_s": law}})
+    assert (result.verdict, result.lost_count) == ("holds", 0)
+
+
+def test_inputs_are_served_in_turn(tmp_path: Path) -> None:
+    """One upstream could keep the others out for as long as it has something."""
+    changes = {"source": {"b": {"rate_per_s": 100.0}}, "operator": {"join": {"service_s": 0.02}}, "signal": []}
+    taken = [
+        where
+        for at_ns, verb, node, where, _ in bent_run(tmp_path, changes).entries
+        if (verb, node) == ("deliver", "join") and at_ns > 10**9
+    ]
+    assert all(one != other for one, other in itertools.pairwise(taken[:100]))
+
+
+def test_a_window_of_time_gathers_what_is_in_it(tmp_path: Path) -> None:
+    """Events would have no time, and a window never end but with the pipeline."""
+    result = bent_run(tmp_path, {"operator": {"join": {"kind": "window", "window_ms": 1000}}})
+    windows = [subject for _, verb, node, _, subject in result.entries if (verb, node) == ("deliver", "sink")]
+    assert len(windows) >= 4
+    assert max(len(window.value) for window in windows) <= 111
+    assert (result.verdict, result.lost_count) == ("holds", 0)
+
+
+def test_signals_come_again_until_the_time_is_up(tmp_path: Path) -> None:
+    """One would be missing, or too many."""
+    signals = [{"kind": "SyncTest", "channel": "control", "at_s": 1.0, "every_s": 1.0}]
+    rows = bent_run(tmp_path, {"signal": signals}).metrics.barrier_rows()
+    assert [row["sent_ms"] for row in rows] == [1000.0, 2000.0, 3000.0, 4000.0]
 
 
 def test_a_full_channel_makes_its_sender_wait(tmp_path: Path) -> None:
