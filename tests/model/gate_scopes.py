@@ -127,6 +127,7 @@ SCOPES = (
         rules(timeout=2, **UNALIGNED_ONLY),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
+            *arrivals(2, EVENT, at=(2,)),
             *overtakings(2, B1, B1_CONTRADICTS, B2, past=(EVENT, WATERMARK, EVENT)),
             *(Release(), Abort(1), Abort(2), OutputPassed(1)),
             *(Triggered(1, 0), Triggered(1, 1), Clock(1), Clock(2)),
