@@ -15,6 +15,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from model.tables import TABLES
 from sim.engines import Engine, all_shipped, engine_of
 from sim.joins import JoinResult
 from sim.result import Result, run
@@ -241,6 +242,26 @@ def scenarios_command(as_json: bool) -> None:
         console.print(f"  {scenario.topology}", highlight=False, markup=False)
         for parameter, text in scenario.parameters.items():
             console.print(f"  --set {parameter}=...  {text}", highlight=False, markup=False)
+
+
+@cli.command("table")
+@click.argument("name", metavar="NAME", type=click.Choice(list(TABLES)))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def table_command(name: str, as_json: bool) -> None:
+    """Print what the protocol NAME does in each situation, in Markdown: aligned, unaligned or fallback.
+
+    Exactly one row applies to whatever happens at a task's inputs; its actions are done in order.
+
+    Example: barrierlab table aligned
+    """
+    if not as_json:
+        click.echo("\n".join(TABLES[name].lines()))
+        return
+    rows = [
+        {"name": row.name, "when": [guard.__name__ for guard in row.when], "then": [each.__name__ for each in row.then]}
+        for row in TABLES[name].rows
+    ]
+    click.echo(json.dumps({"table": name, "rows": rows}, indent=2))
 
 
 for command in (*COMMANDS, show_command):

@@ -27,7 +27,7 @@ def barrier(checkpoint_id: int, epoch: int = 1, flags: int = 0) -> CheckpointBar
 
 
 B1, B2 = barrier(1), barrier(2)
-B1_CONTRADICTS, B1_FLAGGED = barrier(1, epoch=2), barrier(1, flags=1)
+B1_CONTRADICTS, B1_FLAGGED, B2_FLAGGED = barrier(1, epoch=2), barrier(1, flags=1), barrier(2, flags=1)
 C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
 
 
@@ -101,7 +101,7 @@ SCOPES = (
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B1_FLAGGED, B2),
             *arrivals(2, EVENT, B1, at=(2,)),
-            *overtakings(2, B1),
+            *overtakings(2, B1, B1_CONTRADICTS, past=()),
             *(Release(), Abort(1), Abort(2), OutputPassed(1)),
             *(Triggered(1, 0), Triggered(2, 0), Triggered(2, 1), Clock(1), Clock(2)),
         ),
@@ -127,6 +127,7 @@ SCOPES = (
         rules(timeout=2, **UNALIGNED_ONLY),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
+            *arrivals(2, EVENT, at=(2,)),
             *overtakings(2, B1, B1_CONTRADICTS, B2, past=(EVENT, WATERMARK, EVENT)),
             *(Release(), Abort(1), Abort(2), OutputPassed(1)),
             *(Triggered(1, 0), Triggered(1, 1), Clock(1), Clock(2)),
@@ -137,7 +138,7 @@ SCOPES = (
         "three inputs",
         "unaligned",
         rules(3, **UNALIGNED_ONLY),
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2), *overtakings(3, B1), Release(), Abort(1)),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, C1), *overtakings(3, B1), Release(), Clock(3)),
     ),
     Scope(
         "what is newer waits",
@@ -153,6 +154,13 @@ SCOPES = (
         slow=True,
     ),
     Scope(
+        "what is newer waits, at three inputs",
+        "unaligned",
+        rules(3, **UNALIGNED_ONLY),
+        (*arrivals(3, B1, B2, C3), *overtakings(3, B2, past=()), Release()),
+        slow=True,
+    ),
+    Scope(
         "no room to hold more",
         "unaligned",
         rules(held=2, held_bytes=24, **UNALIGNED_ONLY),
@@ -165,7 +173,7 @@ SCOPES = (
         rules(**FALLING_BACK),
         (
             *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, C2),
-            *overtakings(2, B1, B2),
+            *overtakings(2, B1, B2, past=(EVENT, EVENT, EVENT)),
             *(Release(), Abort(1), Abort(2), OutputPassed(1), Clock(1), Clock(3)),
         ),
         (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
@@ -177,7 +185,7 @@ SCOPES = (
         (
             *arrivals(2, EVENT, WATERMARK),
             *arrivals(2, END, B1, B2, at=(0, 2)),
-            *arrivals(2, B1_FLAGGED, B1_CONTRADICTS, at=(2,)),
+            *arrivals(2, EVENT, B1_FLAGGED, B1_CONTRADICTS, C2, at=(3,)),
             *(Release(), Abort(1), Triggered(1, 0), Triggered(2, 0), Triggered(1, 2)),
             *(Clock(1), Clock(2), Clock(3), Clock(5)),
         ),
@@ -209,13 +217,30 @@ SCOPES = (
         (*arrivals(2, EVENT, B1, B2), Release(), Abort(1)),
     ),
     Scope(
+        "three inputs, late, held and newer",
+        "fallback",
+        rules(3, **FALLING_BACK),
+        (
+            *arrivals(3, B1, B2, C3),
+            *arrivals(3, B2, B2_FLAGGED, at=(2,)),
+            *overtakings(3, B2, past=()),
+            *(Release(), Abort(1), Clock(1)),
+        ),
+        slow=True,
+    ),
+    Scope(
+        "a sink with three inputs",
+        "fallback",
+        rules(3, **A_SINK),
+        (*arrivals(3, B1, B1_FLAGGED), Release()),
+    ),
+    Scope(
         "three inputs, late",
         "fallback",
         rules(3, **FALLING_BACK),
         (
-            *arrivals(3, EVENT, B1_CONTRADICTS),
-            *arrivals(3, END, B1, at=(0, 2)),
-            *arrivals(3, B1_FLAGGED, B1_CONTRADICTS, at=(2,)),
+            *arrivals(3, B1),
+            *arrivals(3, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, at=(2,)),
             *overtakings(3, B1),
             *(Release(), Abort(1), Clock(1)),
         ),
@@ -225,7 +250,7 @@ SCOPES = (
         "fallback",
         rules(3, **FALLING_BACK),
         (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), Release(), Abort(1), Clock(1)),
-        (TAKEN, FAILED),
+        (TAKEN, FAILED, PASSES_MANY),
         slow=True,
     ),
     Scope(
@@ -233,9 +258,9 @@ SCOPES = (
         "fallback",
         rules(held=2, **FALLING_BACK),
         (
-            *arrivals(2, EVENT, B1, B2, C3),
+            *arrivals(2, B1, B2, B2_FLAGGED, C3),
             *overtakings(2, B2, past=()),
-            *(Release(), Abort(1), Clock(1)),
+            *(Release(), Clock(1)),
         ),
         slow=True,
     ),

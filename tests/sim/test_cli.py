@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import impl.task
+from model.tables import TABLES
 from model.trace import judged, read
 from sim import load, run, shipped
 from sim.cli import cli, main
@@ -131,6 +132,29 @@ def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = _main(capsys, "scenarios", "--json")
     others = {*shipped_joins(), *(name for table in ENGINES for name in shipped(table))}
     assert set(json.loads(out)["scenarios"]) == {*shipped(), *others}
+
+
+def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who wants to know what a protocol does in a situation would have to read code."""
+    status, out, err = _main(capsys, "table", "aligned")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == list(TABLES["aligned"].lines())
+    assert "| image | image taken | forward, complete, resume, close |" in out.splitlines()
+    status, out, _ = _main(capsys, "table", "fallback", "--json")
+    found = json.loads(out)
+    assert (status, found["table"], len(found["rows"])) == (0, "fallback", len(TABLES["fallback"].rows))
+    assert found["rows"][0] == {
+        "name": "event",
+        "when": ["event", "takes_effect", "not_in_flight"],
+        "then": ["deliver"],
+    }
+
+
+def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip of the pen would end in a traceback, or leave open what there is."""
+    status, out, err = _main(capsys, "table", "alined")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "'aligned', 'unaligned', 'fallback'" in err
 
 
 def test_every_command_shows_an_example() -> None:
