@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from impl.control import ControlProcessor
-from sim import ScenarioError
-from sim import load as load_checkpoints
-from sim.control_signals import ControlResult, load, run
+from sim import Scenario, ScenarioError, load, run
+from sim.control_scenario import ControlScenario
+from sim.control_signals import ControlResult
 from sim.scenario import SHIPPED, shipped
 from tests.control.test_world import EndsAtOnce, KeepsWhatItHas
 from tests.sim.support import bent, toml
@@ -321,12 +321,10 @@ def test_what_cannot_be_run_is_said_in_one_line(tmp_path: Path, changes: dict[st
     assert "\n" not in str(error.value)
 
 
-def test_scenarios_of_the_other_engine_are_refused() -> None:
+def test_a_scenario_is_read_as_what_its_tables_say() -> None:
     """A scenario would be run as what it is not."""
-    with pytest.raises(ScenarioError, match=r"graceful_shutdown.toml: has a table \[control\], so it is no"):
-        load_checkpoints("graceful_shutdown")
-    with pytest.raises(ScenarioError, match=r"diamond.toml: has no table \[control\]"):
-        load("diamond")
+    assert type(load("graceful_shutdown")) is ControlScenario
+    assert type(load("diamond")) is Scenario
     with pytest.raises(ScenarioError, match=r"there are .*diamond.*; did you mean 'graceful_shutdown'"):
         load("gracefull_shutdown")
 
