@@ -15,14 +15,12 @@ import click
 from rich.console import Console
 
 from model.tables import TABLES
-from sim.printed import show
+from sim.printed import EXIT, show
 from sim.result import run
 from sim.scenario import ScenarioError, all_shipped, load
 from sim.show import ShowError, show_command
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
-
-EXIT = {"holds": 0, "broken": 1, "undecided": 3}
 
 
 class Commands(click.Group):

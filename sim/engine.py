@@ -132,13 +132,17 @@ class Engine:
             action()
             self._drain()
 
-        event = simpy.Event(self.env)
-        event._ok, event._value = True, None
-        event.callbacks = [fire]
-        self.env.schedule(event, NORMAL, delay_ns)
+        self._once(delay_ns, fire)
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> None:
         """Call `action` once, `delay_ns` from now, unless this attempt is over by then."""
+        self._once(delay_ns, self._while_it_lasts(action))
+
+    def timer(self, action: Callable[[], None]) -> Timer:
+        """A timer that calls `action` each time it fires, while this attempt lasts."""
+        return Timer(self.env, self._while_it_lasts(action))
+
+    def _while_it_lasts(self, action: Callable[[], None]) -> Callable[[object], None]:
         attempt = self.attempt
 
         def fire(_: object) -> None:
@@ -147,22 +151,13 @@ class Engine:
                 action()
                 self._drain()
 
+        return fire
+
+    def _once(self, delay_ns: int, fire: Callable[[object], None]) -> None:
         event = simpy.Event(self.env)
         event._ok, event._value = True, None
         event.callbacks = [fire]
         self.env.schedule(event, NORMAL, delay_ns)
-
-    def timer(self, action: Callable[[], None]) -> Timer:
-        """A timer that calls `action` each time it fires, while this attempt lasts."""
-        attempt = self.attempt
-
-        def fire(_: object) -> None:
-            if attempt == self.attempt:
-                self.now = self.env.now
-                action()
-                self._drain()
-
-        return Timer(self.env, fire)
 
     def wake_at(self, node: Node, due_ns: int) -> None:
         """Run `node` at `due_ns`, if nothing has asked for that already."""

@@ -9,6 +9,9 @@ from sim.control_signals import ControlResult
 from sim.joins import JoinResult
 from sim.result import Result
 
+EXIT = {"holds": 0, "broken": 1, "undecided": 3}
+"""The exit status of a verdict."""
+
 
 def show(console: Console, result: Result | JoinResult | ControlResult) -> None:
     """Print a result, whichever engine gave it."""

@@ -17,8 +17,7 @@ from sim.control_scenario import ControlScenario
 from sim.control_signals import ControlResult
 from sim.scenario import SHIPPED, shipped
 from tests.control.test_world import EndsAtOnce, KeepsWhatItHas
-from tests.sim.support import bent, toml
-from tests.sim.test_cli import _main
+from tests.sim.support import barrierlab, bent, toml
 
 JOIN: dict[str, Any] = {
     "topology": "a->join b->join join->sink",
@@ -334,7 +333,7 @@ def test_a_scenario_is_read_as_what_its_tables_say() -> None:
 
 def test_the_command_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
     """A person would not see what the end took, nor the verdict."""
-    status, out, err = _main(capsys, "run", "graceful_shutdown", "--seed", "2")
+    status, out, err = barrierlab(capsys, "run", "graceful_shutdown", "--seed", "2")
     assert (status, err) == (0, "")
     assert "A graceful shutdown (seed 2)" in out
     assert "StreamGracefulEnd 1 sent at 10.000 s; drained in " in out
@@ -344,7 +343,7 @@ def test_the_command_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A script could not read it, or would read another run."""
-    status, out, err = _main(capsys, "run", "graceful_shutdown", "--set", "channel=data", "--json")
+    status, out, err = barrierlab(capsys, "run", "graceful_shutdown", "--set", "channel=data", "--json")
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert found == json.loads(json.dumps(run(load("graceful_shutdown", {"channel": "data"})).as_json()))
@@ -360,7 +359,7 @@ def test_a_violation_is_shown_and_is_status_1(capsys: pytest.CaptureFixture[str]
     """A script would take a broken run for a good one; and nobody could look at it."""
     trace = tmp_path / "broken.trace"
     settings = ("--set", "aligner=counting", "--set", "skew=0.0115")
-    status, out, _ = _main(capsys, "run", "sync_under_skew", *settings, "--trace", str(trace))
+    status, out, _ = barrierlab(capsys, "run", "sync_under_skew", *settings, "--trace", str(trace))
     assert status == 1
     assert "! LIVE: meet failed: barrier overlap" in out
     text = trace.read_text(encoding="utf-8")

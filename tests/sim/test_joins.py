@@ -14,11 +14,10 @@ import sim.joins
 from model.defects.any_frame_of_the_window_is_enough import LowerBound
 from model.defects.ready_is_taken_for_there import TakesReadyForThere
 from sim import ScenarioError, load, run
-from sim.cli import main
 from sim.join_scenario import make_stage
 from sim.joins import JoinResult
 from sim.scenario import SHIPPED, shipped
-from tests.sim.support import bent, toml
+from tests.sim.support import barrierlab, bent, toml
 
 MS = 1_000_000
 SHORT = {
@@ -300,16 +299,6 @@ def test_a_join_that_is_broken_on_purpose_is_found_out(
 
 
 # The command.
-
-
-def barrierlab(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a command."""
-    try:
-        main(list(arguments))
-        status = 0
-    except SystemExit as done:
-        status = int(done.code or 0)
-    return status, *capfd.readouterr()
 
 
 def test_a_join_is_run_and_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
