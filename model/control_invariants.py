@@ -12,7 +12,7 @@ FIFO     what a channel carries is taken, and takes effect, in its order; a barr
 LIVE     at rest, each barrier that the head sent is complete at every processor; after a quick end or where one
          broke down, those that came are at least given up; none fails; after a terminal signal each has ended
 NOLOSS   without a quick end or a failure, no event comes after the end of a processor, and after a graceful end
-         each one that a source made has reached every sink below it
+         each one that a source made has reached every sink below it, once on every way there
 =======  ===============================================================================================
 
 `judge` reads a whole journal. What one processor did is judged by a `Watch` of its own, which an explorer keeps with
@@ -21,7 +21,7 @@ that processor's state; what a run owes at its end, by `Ends`.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -93,8 +93,8 @@ class Watch:
 
     Attributes
     ----------
-    arrived : set of (str, int)
-        The events of sources that took effect here; kept at sinks alone.
+    arrived : Counter of (str, int)
+        How often each event of a source took effect here; kept at sinks alone.
     dropped : set of (str, int)
         Those that came after the end.
     ended : bool
@@ -128,7 +128,7 @@ class Watch:
         self._last = dict.fromkeys(CARRIERS, 0)  # the highest id that was complete
         self._done: set[tuple[str, Key]] = set()  # complete, by carrier
         self._given_up: set[tuple[str, Key]] = set()
-        self.arrived: set[tuple[str, int]] = set()
+        self.arrived: Counter[tuple[str, int]] = Counter()
         self.dropped: set[tuple[str, int]] = set()
         self.ended = False
         self.broken = False
@@ -217,7 +217,7 @@ class Watch:
             tuple(self._last.values()),
             frozenset(self._done),
             frozenset(self._given_up),
-            frozenset(self.arrived),
+            frozenset(self.arrived.items()),
             frozenset(self.dropped),
             self.ended,
             self.broken,
@@ -229,7 +229,7 @@ class Watch:
         self._waiting = {channel: list(keys) for channel, keys in zip(self._waiting, waiting, strict=True)}
         self._closed, self._done, self._given_up = set(closed), set(done), set(given_up)
         self._last = dict(zip(CARRIERS, last, strict=True))
-        self.arrived, self.dropped = set(arrived), set(dropped)
+        self.arrived, self.dropped = Counter(dict(arrived)), set(dropped)
 
 
 class HeadWatch:
@@ -275,11 +275,12 @@ class Ends:
         Processors that drop events on purpose: what is below them need not get every event.
     """
 
-    __slots__ = ("_below", "_wiring")
+    __slots__ = ("_least", "_most", "_wiring")
 
     def __init__(self, wiring: ControlWiring, discards: Iterable[str] = ()) -> None:
         self._wiring = wiring
-        self._below = {source: _owed_below(wiring, source, frozenset(discards)) for source in wiring.sources}
+        self._most = {source: _ways(wiring, source, frozenset()) for source in wiring.sources}
+        self._least = {source: _ways(wiring, source, frozenset(discards)) for source in wiring.sources}
 
     def stuck(
         self, head: HeadWatch, left: Mapping[str, Sequence[object]], watches: Mapping[str, Watch]
@@ -312,9 +313,16 @@ class Ends:
         for name, watch in watches.items():
             for source, sequence in sorted(watch.dropped):
                 yield f"{source}{sequence} came to {name} after its end"
-        if any(signal.is_terminal for _, signal in head.sent):
-            for (source, sequence), sink in self.lost(emitted, watches):
-                yield f"{source}{sequence} never reached {sink}"
+        ended = any(signal.is_terminal for _, signal in head.sent)
+        for source, sequence in emitted:
+            for sink in self._wiring.sinks:
+                count, most = watches[sink].arrived[source, sequence], self._most[source][sink]
+                least = self._least[source][sink] if ended else 0
+                if count < least:
+                    times = "never" if not count else f"only {count} of {least} times"
+                    yield f"{source}{sequence} {times} reached {sink}"
+                elif count > most:
+                    yield f"{source}{sequence} reached {sink} {count} times instead of {most}"
 
     @staticmethod
     def _graceful(head: HeadWatch, watches: Mapping[str, Watch]) -> bool:
@@ -322,24 +330,22 @@ class Ends:
         quick = any(signal.is_terminal and not _is_barrier(signal) for _, signal in head.sent)
         return not quick and not any(watch.broken for watch in watches.values())
 
-    def lost(
-        self, emitted: Iterable[tuple[str, int]], watches: Mapping[str, Watch]
-    ) -> Iterator[tuple[tuple[str, int], str]]:
-        """The events that are owed to a sink and did not take effect there, each with that sink."""
-        for event in emitted:
-            for sink in self._wiring.sinks:
-                if sink in self._below[event[0]] and event not in watches[sink].arrived:
-                    yield event, sink
+    def lost(self, emitted: Iterable[tuple[str, int]], watches: Mapping[str, Watch]) -> int:
+        """How many times an event did not reach a sink that it was owed to."""
+        return sum(
+            max(least - watches[sink].arrived[event], 0)
+            for event in emitted
+            for sink, least in self._least[event[0]].items()
+        )
 
 
-def _owed_below(wiring: ControlWiring, source: str, discards: frozenset[str]) -> frozenset[str]:
-    """Where every event of `source` is owed: below it, and not only below what drops events on purpose."""
-    found = {source}
+def _ways(wiring: ControlWiring, source: str, discards: frozenset[str]) -> dict[str, int]:
+    """How many ways there are from `source` to each sink, without those through what drops events on purpose."""
+    ways = dict.fromkeys(wiring.processors, 0) | {source: 1}
     for name in wiring.processors:
         feeders = [wiring.ends(channel)[0] for channel in wiring.inputs(DATA, name)]
-        if any(feeder in found and feeder not in discards for feeder in feeders):
-            found.add(name)
-    return frozenset(found)
+        ways[name] += sum(ways[feeder] for feeder in feeders if feeder in ways and feeder not in discards)
+    return {sink: ways[sink] for sink in wiring.sinks}
 
 
 class Monitor:
@@ -417,9 +423,9 @@ class Monitor:
             *(Violation("NOLOSS", reason, self._at_ns) for reason in missing),
         ]
 
-    def lost(self) -> list[tuple[tuple[str, int], str]]:
-        """The events that are owed to a sink and did not take effect there, each with that sink."""
-        return list(self._ends.lost(self.emitted, self.watches))
+    def lost(self) -> int:
+        """How many times an event did not reach a sink that it was owed to."""
+        return self._ends.lost(self.emitted, self.watches)
 
 
 def judge(

@@ -8,6 +8,7 @@ one that crosses it from right to left is an orphan, and one in flight that nobo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import shorten
 from xml.sax.saxutils import escape
 
 from model.history import COORDINATOR
@@ -15,6 +16,7 @@ from model.spacetime import FAULTY, Arrow, Fate, Mark, SpaceTime
 
 MOST_STEPS = 600
 STEP, ROW, LEFT, TOP = 26, 76, 110, 74  # pixels
+WIDE = 10  # of a letter of the title, at most, more or less
 
 _COLOURS = {
     Fate.AHEAD: "#2b6cb0",
@@ -82,7 +84,7 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
         f"<style>{_STYLE}</style>{_MARKERS}"
         f'<rect width="100%" height="100%" fill="#fff"/>'
     )
-    words = [f'<text class="t" x="16" y="26">{escape(title)}</text>']
+    words = [f'<text class="t" x="16" y="26">{escape(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
     if drawn.checkpoint_id is not None:
         words.append(f'<text class="g" x="16" y="46">the cut of checkpoint {drawn.checkpoint_id}</text>')
     return "\n".join([head, *words, *body, "</svg>"]) + "\n"
@@ -121,7 +123,7 @@ def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
     for arrow in drawn.arrows:
         if arrow.taken is None or arrow.applied == arrow.taken or arrow.kind == "CheckpointBarrier":
             continue
-        last = arrow.applied if arrow.applied is not None else len(drawn.times_ns) - 1
+        last = next((step for step in (arrow.applied, arrow.gone) if step is not None), len(drawn.times_ns) - 1)
         if last - arrow.taken > 1:
             y = rows[arrow.receiver]
             yield (
@@ -154,7 +156,7 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
         colour, wide = _COLOURS[arrow.fate], 3.0 if arrow.fate in FAULTY else 1.5
     else:
         colour, wide = _CONTROL, 1.2
-    end = arrow.taken if arrow.taken is not None else steps
+    end = next((step for step in (arrow.taken, arrow.gone) if step is not None), steps)
     start = arrow.sent if arrow.sent is not None else max(end - 1, 0)
     x1, x2 = _x(start), _x(end)
     y1, y2 = float(rows[arrow.sender]), float(rows[arrow.receiver])

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import chain
 
 from model.attempts import Run
 from model.history import COORDINATOR, Entry, History, kind_of
@@ -44,6 +45,8 @@ class Arrow:
         Of the message: ``"Event"``, ``"CheckpointBarrier"``...
     sent, taken, applied : int or None
         Steps; None if the trace does not show it. A message that is taken and applied later was held between.
+    gone : int or None
+        The step at which the job was put back while this was on its way, or held.
     ignored : bool
         Whether it was taken and had no effect.
     put_back : bool
@@ -60,6 +63,7 @@ class Arrow:
     sent: int | None
     taken: int | None = None
     applied: int | None = None
+    gone: int | None = None
     ignored: bool = False
     recorded: bool = False
     put_back: bool = False
@@ -143,7 +147,10 @@ class SpaceTime:
             return None if step is None or step > steps[-1] else bisect_left(steps, step)
 
         drawn = SpaceTime(self.processes, [self.times_ns[step] for step in steps], checkpoint_id=self.checkpoint_id)
-        drawn.arrows = [replace(a, sent=place(a.sent), taken=place(a.taken), applied=place(a.applied)) for a in arrows]
+        drawn.arrows = [
+            replace(a, sent=place(a.sent), taken=place(a.taken), applied=place(a.applied), gone=place(a.gone))
+            for a in arrows
+        ]
         drawn.marks = [replace(mark, step=bisect_left(steps, mark.step)) for mark in marks]
         drawn.restores = [bisect_left(steps, step) for step in self.restores if steps[0] <= step <= steps[-1]]
         drawn.cut = {process: bisect_left(steps, step) for process, step in self.cut.items()}
@@ -230,6 +237,8 @@ class _Layout:
             drawn.marks.append(Mark(node, step, verb, text))
         elif verb == ">restore":
             drawn.restores.append(step)
+            for arrow in chain(*self.on_way.values(), *self.held.values()):
+                arrow.gone = step
             self.on_way.clear()
             self.held.clear()
         elif channel is not None:
@@ -323,7 +332,7 @@ def _first_step(arrow: Arrow) -> int:
 
 def _touches(arrow: Arrow, first: int, last: int) -> bool:
     """Whether any of an arrow is to be seen between the steps `first` and `last`."""
-    end = arrow.applied if arrow.applied is not None else arrow.taken
+    end = next((step for step in (arrow.applied, arrow.gone, arrow.taken) if step is not None), None)
     return _first_step(arrow) <= last and (end is None or end >= first)
 
 

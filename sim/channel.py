@@ -119,6 +119,7 @@ class SpscChannel:
         "_clock",
         "_due_ns",
         "_expedited",
+        "_held",
         "_in_transit",
         "_latency",
         "_overtakers",
@@ -142,12 +143,13 @@ class SpscChannel:
         self.on_room: Callable[[], None] = nobody
         self._clock, self._latency = clock, latency
         self._in_transit: deque[StreamMessage] = deque()
+        self._held = 0  # places that are taken though nothing is in the queue: by what is on its way, or has left early
         self._expedited: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
         """Whether `push` may be called now."""
-        return len(self.queue) + len(self._in_transit) + len(self._expedited) < self.capacity
+        return len(self.queue) + self._held < self.capacity
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` in. The caller has asked `accepts`."""
@@ -156,6 +158,7 @@ class SpscChannel:
             self.on_arrival()
         else:
             self._in_transit.append(message)
+            self._held += 1
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
             self._clock.after(self._due_ns - self._clock.now, self._arrive)
 
@@ -166,6 +169,7 @@ class SpscChannel:
             self.on_arrival()
 
     def _arrive(self) -> None:
+        self._held -= 1
         self.queue.append(self._in_transit.popleft())
         self.on_arrival()
 
@@ -214,6 +218,7 @@ class SpscChannel:
                 del self.queue[place]
                 self._overtakers.put(barrier, place)
                 self._expedited.add(barrier.checkpoint_id)
+                self._held += 1
                 self.on_departure(barrier.checkpoint_id)
                 self.on_overtaking()
                 return True
@@ -224,5 +229,6 @@ class SpscChannel:
         barrier, passed = self._overtakers.take(unread, [*self.queue, *self._in_transit])
         if barrier.checkpoint_id in self._expedited:
             self._expedited.remove(barrier.checkpoint_id)
+            self._held -= 1
             self.on_room()
         return barrier, passed

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from impl.control import BarrierControlSignalKind, CountingAligner, IdentityAligner, InstantControlSignal
 from impl.control.processor import MakeAligner
@@ -45,7 +44,7 @@ from sim.keys import (
     text,
     whole,
 )
-from sim.scenario import Builder, ScenarioError, read_toml
+from sim.scenario import Builder
 from sim.settings import ZERO, OperatorSettings, SourceSettings
 from sim.workload import Law
 
@@ -114,8 +113,9 @@ class SignalSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlScenario:
-    """All that one run depends on, besides its seed."""
+    """All that one run of control signals depends on, besides its seed."""
 
+    engine: ClassVar[str] = "sim.control_signals"
     name: str
     title: str
     wiring: ControlWiring
@@ -135,29 +135,18 @@ class ControlScenario:
         return self.wiring.text
 
 
-def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> ControlScenario:
-    """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
+class ControlBuilder(Builder):
+    """Reads a scenario of control signals."""
 
-    Raises
-    ------
-    ScenarioError
-        If there is no such scenario, or anything in it is unknown, of the wrong unit or impossible.
-
-    Examples
-    --------
-    >>> load("graceful_shutdown").wiring.sinks
-    ('collector',)
-    """
-    file, source, data = read_toml(name)
-    if "control" not in data:
-        raise ScenarioError(f"{file}: has no table [control], so it is no scenario of control signals; give it one")
-    return _Builder(file, source, data, dict(settings or {})).build_control()
-
-
-class _Builder(Builder):
     top, tables = OWN_TOP, OWN_TABLES
 
-    def build_control(self) -> ControlScenario:
+    def build(self) -> ControlScenario:  # type: ignore[override]
+        """The scenario, or `ScenarioError`.
+
+        >>> from sim import load
+        >>> load("graceful_shutdown").wiring.sinks
+        ('collector',)
+        """
         self._apply_parameters()
         top = self._top()
         if "topology" not in top:

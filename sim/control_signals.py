@@ -12,8 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import simpy
-from rich.console import Console
-from rich.table import Table
 
 from impl.control import (
     BarrierControlSignalKind,
@@ -29,11 +27,9 @@ from model.control_operators import DISCARDING
 from model.control_wiring import CONTROL, DATA, HEAD
 from model.control_world import CARRIER, Processors, as_text, head_of
 from sim.control_metrics import ControlMetrics
-from sim.control_scenario import ALIGNERS, ControlScenario, LinkSettings, load
+from sim.control_scenario import ALIGNERS, ControlScenario, LinkSettings
 from sim.settings import ns
 from sim.workload import Arrivals, stream
-
-__all__ = ["ControlResult", "load", "run", "show"]
 
 
 class Link:
@@ -284,7 +280,7 @@ class ControlResult:
         judged = verdict_of(monitor)
         self.verdict, self.violations = judged.verdict, list(judged.violations)
         self.emitted_count = len(monitor.emitted)
-        self.lost_count = len(monitor.lost()) if self.metrics.end else 0
+        self.lost_count = monitor.lost() if self.metrics.end else 0
 
     def trace(self) -> str:
         """The journal as text, under what it is of."""
@@ -325,6 +321,7 @@ def run(
 
     Examples
     --------
+    >>> from sim import load
     >>> run(load("graceful_shutdown", {"until_s": 12.0}), seed=1).lost_count
     0
     """
@@ -332,42 +329,3 @@ def run(
     engine = ControlEngine(scenario, chosen, make)
     engine.run()
     return ControlResult(scenario, chosen, engine)
-
-
-def show(console: Console, result: ControlResult) -> None:
-    """Print a result for people: each barrier, each alignment, the end, and the verdict."""
-    metrics = result.metrics
-    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
-    for name in ("barrier", "channel", "sent s", "first ms", "last ms", "skew ms", "longest wait ms", "at"):
-        table.add_column(name, justify="left" if name in ("barrier", "channel", "at") else "right")
-    for row in metrics.barrier_rows():
-        table.add_row(
-            f"{row['kind']} {row['id']}",
-            row["channel"],
-            f"{row['sent_ms'] / 1000:.3f}",
-            *(_ms(row[key]) for key in ("first_ms", "last_ms", "skew_ms", "wait_max_ms")),
-            row["wait_max_at"] or "",
-        )
-    console.print(table)
-    waits = Table(title="alignment wait", title_justify="left")
-    for name in ("processor", "channel", "barriers", "mean ms", "max ms"):
-        waits.add_column(name, justify="left" if name in ("processor", "channel") else "right")
-    for row in metrics.alignment_rows():
-        mean, most = _ms(row["wait_mean_ms"]), _ms(row["wait_max_ms"])
-        waits.add_row(row["processor"], row["channel"], str(row["barriers"]), mean, most)
-    console.print(waits)
-    end = metrics.end_row()
-    if end is not None:
-        console.print(
-            f"{end['signal']} sent at {end['sent_ms'] / 1000:.3f} s; drained in {_ms(end['drain_ms'])} ms; "
-            f"last to end: {end['last']}; longest wait for older data or signals: {_ms(end['fence_wait_max_ms'])} ms",
-            highlight=False,
-        )
-    console.print(f"{result.emitted_count} events emitted, {result.lost_count} lost", highlight=False)
-    for violation in result.violations:
-        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
-    console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
-
-
-def _ms(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable
+from math import inf
 from typing import Any
 
 import simpy
@@ -131,13 +132,17 @@ class Engine:
             action()
             self._drain()
 
-        event = simpy.Event(self.env)
-        event._ok, event._value = True, None
-        event.callbacks = [fire]
-        self.env.schedule(event, NORMAL, delay_ns)
+        self._once(delay_ns, fire)
 
     def after(self, delay_ns: int, action: Callable[[], None]) -> None:
         """Call `action` once, `delay_ns` from now, unless this attempt is over by then."""
+        self._once(delay_ns, self._while_it_lasts(action))
+
+    def timer(self, action: Callable[[], None]) -> Timer:
+        """A timer that calls `action` each time it fires, while this attempt lasts."""
+        return Timer(self.env, self._while_it_lasts(action))
+
+    def _while_it_lasts(self, action: Callable[[], None]) -> Callable[[object], None]:
         attempt = self.attempt
 
         def fire(_: object) -> None:
@@ -146,22 +151,13 @@ class Engine:
                 action()
                 self._drain()
 
+        return fire
+
+    def _once(self, delay_ns: int, fire: Callable[[object], None]) -> None:
         event = simpy.Event(self.env)
         event._ok, event._value = True, None
         event.callbacks = [fire]
         self.env.schedule(event, NORMAL, delay_ns)
-
-    def timer(self, action: Callable[[], None]) -> Timer:
-        """A timer that calls `action` each time it fires, while this attempt lasts."""
-        attempt = self.attempt
-
-        def fire(_: object) -> None:
-            if attempt == self.attempt:
-                self.now = self.env.now
-                action()
-                self._drain()
-
-        return Timer(self.env, fire)
 
     def wake_at(self, node: Node, due_ns: int) -> None:
         """Run `node` at `due_ns`, if nothing has asked for that already."""
@@ -226,18 +222,18 @@ class Engine:
     def run(self) -> None:
         """Run to the scenario's end, and on until no checkpoint is pending and no restart under way."""
         env, until_ns = self.env, ns(self.scenario.until_s)
-        patience_ns = 2 * ns(self.scenario.checkpoint.timeout_s)
         self.coordinator.start()
         for node in self.nodes.values():
             node.wake()
         self.schedule(0, lambda: None)
         self.faults.start(self)
         self.schedule(until_ns, self._stop_triggers)
-        while not self._done() and not self.cut_off:
-            if not self.recovery.under_way and env.peek() > max(until_ns, self.recovery.restored_ns) + patience_ns:
-                break
+        while self._running or not self._done():
             env.step()
-            self.cut_off = self.now >= until_ns and bool(self._running) and self._at_rest()
+            if self.now >= until_ns:
+                self.cut_off = bool(self._running) and self._at_rest()
+                if self.cut_off or env.peek() > self._last_ns():
+                    break
         for node in self.nodes.values():
             node.enter(0)
 
@@ -247,6 +243,13 @@ class Engine:
     def _done(self) -> bool:
         """Every task has ended, and what they wrote is committed."""
         return not self._running and self.coordinator.machine.ended and self.coordinator.at_rest()
+
+    def _last_ns(self) -> float:
+        """How long a checkpoint that does not end is waited for; a restart that is under way does end."""
+        if self.recovery.under_way:
+            return inf
+        since_ns = max(ns(self.scenario.until_s), self.recovery.restored_ns)
+        return since_ns + 2 * ns(self.scenario.checkpoint.timeout_s)
 
     def _at_rest(self) -> bool:
         """The job runs, and every checkpoint has ended, at the coordinator and at each task."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from impl.errors import BarrierError
 from impl.join import (
@@ -105,6 +105,7 @@ class InputSettings:
 class JoinScenario:
     """All that one run of a join depends on, besides its seed."""
 
+    engine: ClassVar[str] = "sim.joins"
     name: str
     title: str
     until_s: float

@@ -491,7 +491,7 @@ def _spread(name: str, values_ns: list[int]) -> dict[str, float | None]:
     return {f"{name}_mean_ms": mean, f"{name}_p50_ms": at(0.5), f"{name}_p99_ms": at(0.99)}
 
 
-def run_join(scenario: JoinScenario, seed: int | None = None) -> JoinResult:
+def run(scenario: JoinScenario, seed: int | None = None) -> JoinResult:
     """Simulate `scenario` once and judge it.
 
     Examples

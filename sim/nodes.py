@@ -314,7 +314,7 @@ class SourceNode(Node):
         super().__init__(engine, name, outputs, output_names, spent_ns)
         self._log, self._service, self._usual_service_ns = log, service, usual_service_ns
         self._catch_up_ns = catch_up_ns
-        self._due_ns = log.due_ns(1) + log.shift_ns
+        self._due_ns = log.due_ns[0] + log.shift_ns
         self._watermark_ns = watermark_ns
         self._next_watermark_ns = None if watermark_ns is None else (engine.now // watermark_ns + 1) * watermark_ns
         self._lateness = lateness_ms
@@ -323,7 +323,7 @@ class SourceNode(Node):
 
     def seek(self) -> None:
         """The task has been put back: go on with the event at its position."""
-        self._due_ns = self._log.due_ns(self.task.position) + self._log.shift_ns
+        self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
     def run(self) -> None:
@@ -390,7 +390,7 @@ class SourceNode(Node):
         if event.timestamp_ms > self._max_ms:
             self._max_ms = event.timestamp_ms
         self.work_ns = self._service()
-        self._due_ns = log.due_ns(task.position) + log.shift_ns
+        self._due_ns = log.due_ns[task.position - 1] + log.shift_ns
 
     def _caught_up(self) -> None:
         self.behind = False

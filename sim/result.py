@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from model.attempts import Run
@@ -16,7 +17,6 @@ from model.operators import refolding
 from model.trace import head_of, write
 from sim.build import make_task_operator
 from sim.engine import Engine
-from sim.join_scenario import JoinScenario
 from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
 from sim.settings import Scenario, ns
@@ -372,11 +372,11 @@ class Result:
 
 
 def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
-    """Simulate `scenario` once and judge it: a `Result`, or for a join a `sim.joins.JoinResult`.
+    """Simulate `scenario` once and judge it: a `Result`, or what the engine of another kind of scenario gives.
 
     Parameters
     ----------
-    scenario : Scenario or JoinScenario
+    scenario : Scenario, JoinScenario or ControlScenario
         From `load`.
     seed : int, optional
         The scenario's own where not given.
@@ -389,11 +389,9 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
     >>> run(load("diamond"), seed=1).verdict
     'holds'
     """
-    if isinstance(scenario, JoinScenario):
-        from sim.joins import run_join
-
+    if not isinstance(scenario, Scenario):
         with _collector_paused():
-            return run_join(scenario, seed)
+            return import_module(scenario.engine).run(scenario, seed, **make)
     chosen = scenario.seed if seed is None else seed
     with _collector_paused():
         engine = Engine(scenario, chosen, **make)

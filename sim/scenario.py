@@ -11,6 +11,7 @@ import copy
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,9 +54,8 @@ from sim.settings import (
 )
 
 SHIPPED = files("sim") / "scenarios"
-JOINS = SHIPPED / "joins"
-ENGINES = {"control": "sim.control_signals"}
-"""Tables that give a scenario to another engine, with its module. What is shipped for it is in a folder so called."""
+OTHERS = {"control": ("sim.control_scenario", "ControlBuilder"), "join": ("sim.join_scenario", "JoinBuilder")}
+"""What is no scenario of checkpoints, by its table, and who reads it. What is shipped is in a folder of that name."""
 
 
 class ScenarioError(ValueError):
@@ -63,25 +63,25 @@ class ScenarioError(ValueError):
 
 
 def shipped(table: str = "") -> list[str]:
-    """The names of the scenarios of checkpoints that come with the package; or of those with a table of `ENGINES`."""
+    """The names of the scenarios of checkpoints that come with the package; or of those with a table of `OTHERS`."""
     folder = SHIPPED / table if table else SHIPPED
     return sorted(path.name.removesuffix(".toml") for path in folder.iterdir() if path.name.endswith(".toml"))
 
 
-def shipped_joins() -> list[str]:
-    """The names of the joins of streams in shared memory that come with the package."""
-    return sorted(path.name.removesuffix(".toml") for path in JOINS.iterdir() if path.name.endswith(".toml"))
+def all_shipped() -> dict[str, str]:
+    """Every scenario that comes with the package, and the table of `OTHERS` that it has, or none."""
+    return {name: table for table in ("", *OTHERS) for name in shipped(table)}
 
 
 def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
 
-    A file with a table [join] is a `sim.join_scenario.JoinScenario`, any other a `Scenario`.
+    A file with a table [join] is a `JoinScenario`, one with [control] a `ControlScenario`, any other a `Scenario`.
 
     Parameters
     ----------
     name : str or Path
-        One of `shipped()` or `shipped_joins()`, or the path of a file.
+        One of `all_shipped()`, or the path of a file.
     settings : mapping
         Parameter names or dotted keys to values, such as ``{"level": "sat_4ms", "source.a.rate_per_s": 50.0}``.
 
@@ -95,29 +95,16 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     >>> load("flink_chain", {"level": "rho050"}).sources["source"].rate_per_s
     125.0
     """
-    file, text, data = read_toml(name)
-    for table in ENGINES.keys() & data.keys():
-        raise ScenarioError(f"{file}: has a table [{table}], so it is no scenario of checkpoints; use {ENGINES[table]}")
-    if "join" in data:
-        from sim.join_scenario import JoinBuilder
-
-        return JoinBuilder(file, text, data, dict(settings or {})).build()
-    return Builder(file, text, data, dict(settings or {})).build()
-
-
-def read_toml(name: str | Path) -> tuple[str, str, dict[str, Any]]:
-    """File name, text and contents of the scenario called `name`, whichever engine it is for.
-
-    Raises
-    ------
-    ScenarioError
-        If there is no such scenario, or it is not TOML.
-    """
     text, file = _read_text(name)
     try:
-        return file, text, tomllib.loads(text)
+        data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
+    builder: Any = Builder
+    for table, (module, name_of_builder) in OTHERS.items():
+        if table in data:
+            builder = getattr(import_module(module), name_of_builder)
+    return builder(file, text, data, dict(settings or {})).build()
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:
@@ -130,13 +117,13 @@ def _read_text(name: str | Path) -> tuple[str, str]:
             raise ScenarioError(
                 f"{name}: cannot be read: {reason}; give a TOML file or one of the shipped scenarios"
             ) from error
-    folders = {known: SHIPPED / table if table else SHIPPED for table in ("", *ENGINES) for known in shipped(table)}
-    folders |= dict.fromkeys(shipped_joins(), JOINS)
-    if str(name) not in folders:
+    tables = all_shipped()
+    if str(name) not in tables:
         raise ScenarioError(
-            f"{name}: no scenario of this name; there are {', '.join(folders)}" + suggest(str(name), folders)
+            f"{name}: no scenario of this name; there are {', '.join(tables)}" + suggest(str(name), tables)
         )
-    return (folders[str(name)] / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
+    folder = SHIPPED / tables[str(name)] if tables[str(name)] else SHIPPED
+    return (folder / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
 class Builder:

@@ -14,8 +14,7 @@ from model.pictures import MOST_STEPS, TooLongError, svg
 from model.spacetime import SpaceTime, lay_out
 from model.topology import Topology, TopologyError
 from model.trace import COMMENT, TraceError, judged, read, topology_of, write
-
-EXIT = {"holds": 0, "broken": 1, "undecided": 3}
+from sim.printed import EXIT
 
 
 class ShowError(ValueError):

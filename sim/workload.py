@@ -193,27 +193,27 @@ class EventLog:
 
     Attributes
     ----------
+    due_ns : list of int
+        When each event falls due, the shift apart: of those that were read, and of the next one.
     shift_ns : int
         How far the source's own rate limit has put all that is still to come back.
     """
 
-    __slots__ = ("_arrivals", "_due_ns", "_events", "_make", "last", "shift_ns")
+    __slots__ = ("_arrivals", "_events", "_make", "_read", "due_ns", "last", "shift_ns")
 
     def __init__(self, arrivals: Arrivals, make: Callable[[int, int], Event], last: int | None) -> None:
         self._arrivals, self._make, self.last = arrivals, make, last
-        self._due_ns: list[int] = []
+        self.due_ns = [arrivals.next()]
         self._events: list[Event] = []
+        self._read = 0
         self.shift_ns = 0
 
-    def due_ns(self, sequence: int) -> int:
-        """When the event falls due, the shift apart. Sequences begin with 1."""
-        while len(self._due_ns) < sequence:
-            self._due_ns.append(self._arrivals.next())
-        return self._due_ns[sequence - 1]
-
     def read(self, sequence: int, due_ns: int) -> Event:
-        """The event; the first who reads it says when it was due. Sequences are read without a gap at first."""
-        events = self._events
-        if sequence > len(events):
-            events.append(self._make(sequence, due_ns))
-        return events[sequence - 1]
+        """The event; the first who reads it says when it was due. Sequences begin with 1, without a gap."""
+        if sequence <= self._read:
+            return self._events[sequence - 1]
+        event = self._make(sequence, due_ns)
+        self._events.append(event)
+        self._read = sequence
+        self.due_ns.append(self._arrivals.next())
+        return event

@@ -66,7 +66,7 @@ COMMON = (
     # A barrier that does not go on with a checkpoint:
     Row("repeated barrier",           (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_in,
                                        no_contradiction),                                   (ignore,)),
-    Row("contradicting barrier",      (barrier, takes_effect, of_the_pending_checkpoint, a_contradiction),
+    Row("contradicting barrier",      (a_contradiction, takes_effect),
                                                               (decline_contradiction, *GIVE_UP, ignore)),
     Row("newer barrier",              (barrier, takes_effect, of_a_newer_checkpoint, during_a_checkpoint),
                                                               (decline_subsumed, *GIVE_UP, look_up_again)),

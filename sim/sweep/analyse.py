@@ -128,7 +128,8 @@ def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
 
     counted = {status: F.count_if(F.col("status") == status) for status in ("OK", "ERROR")}
     verdicts = {verdict: F.count_if(F.col("verdict") == verdict) for verdict in ("holds", "broken", "undecided")}
-    sums = {c: F.coalesce(F.sum(c), F.lit(0)) for c in ("violations", "checkpoints_completed", "checkpoints_failed")}
+    added = ("violations", "checkpoints_completed", "checkpoints_failed", "failures", "events_replayed", "duplicates")
+    sums = {c: F.coalesce(F.sum(c), F.lit(0)) for c in added}
     row = runs.agg(*[e.alias(name) for name, e in {**counted, **verdicts, **sums}.items()]).first()
     found = row.asDict() if row is not None else {}
     return {"planned": planned, "done": found["OK"] + found["ERROR"], **found, "steady_checkpoints": steady.count()}

@@ -30,14 +30,35 @@ def verdict_line(runs: Row) -> str:
 
 
 def answer(analysis: Row) -> list[str]:
-    """Where the time goes, what changes it most, how far the simulation can be trusted: a sentence or two on each."""
+    """What failures cost, where the time goes, what changes it most, how far to trust it: a sentence or two on each."""
     parts = [part["name"] for part in analysis["sweep"]["parts"]]
     sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
+    if text := survived(analysis["runs"]):
+        sentences.insert(0, text)
     if text := _strongest(analysis["effects"]):
         sentences.append(text)
     if text := _trust(analysis["measured"]):
         sentences.append(text)
     return sentences or ["No checkpoint was completed after the warm-up, so there is nothing to say about its time."]
+
+
+def survived(runs: Row) -> str:
+    """What became of the failures, or nothing if there were none.
+
+    >>> survived({"OK": 9, "failures": 1, "events_replayed": 30, "duplicates": 0, "violations": 0})
+    'Jobs failed once in 9 runs and went on from a checkpoint: 30 events were replayed, none was written twice.'
+    """
+    failures, duplicates = runs["failures"], runs["duplicates"]
+    if not failures:
+        return ""
+    times = "once" if failures == 1 else f"{failures} times"
+    again = (
+        f"{duplicates} written again by sinks that promise at least once" if duplicates else "none was written twice"
+    )
+    return (
+        f"Jobs failed {times} in {runs['OK']} runs and went on from a checkpoint: "
+        f"{runs['events_replayed']} events were replayed, {again}."
+    )
 
 
 def mean_pieces(rows: Iterable[Row]) -> dict[str, float]:

@@ -182,6 +182,10 @@ def test_a_good_run_holds() -> None:
             [(">emit", "a", None, A1), *through("data", TERMINAL), *ended("a", "b", "join")],
             "NOLOSS: a1 never reached join",
         ),
+        (
+            [(">emit", "a", None, A1), *line("a->join", A1), *line("a->join", A1)],
+            "NOLOSS: a1 reached join 2 times instead of 1",
+        ),
     ],
     ids=lambda value: value.split(":")[0] + value[-28:] if isinstance(value, str) else "",
 )
@@ -220,6 +224,17 @@ def test_what_is_dropped_on_purpose_is_not_missing() -> None:
     run = [(">emit", "a", None, A1), *through("data", TERMINAL), *ended("a", "b", "join")]
     assert verdict(*run, discards=("a",)) == []
     assert verdict(*run, discards=("join",)) == ["NOLOSS: a1 never reached join"]
+
+
+def test_each_way_to_a_sink_is_asked() -> None:
+    """What one branch loses would be hidden by another one that delivers the same event."""
+    diamond = ControlWiring("a->x a->y x->join y->join")
+    run = [(">emit", "a", None, A1), *line("a->x", A1), *line("a->y", A1), *line("x->join", A1)]
+    end = [("forward", "head", "data", TERMINAL), *ended("a", "x", "y", "join")]
+    journal: list[Entry] = [(n, *entry) for n, entry in enumerate([*run, *end])]
+    reasons = [str(v) for v in judge(journal, diamond).violations if v.invariant == "NOLOSS"]
+    assert reasons == ["NOLOSS: a1 only 1 of 2 times reached join"]
+    assert not any("NOLOSS" in str(v) for v in judge(journal, diamond, discards=("y",)).violations)
 
 
 def test_an_event_of_many_stands_for_each() -> None:

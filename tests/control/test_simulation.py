@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from impl.control import ControlProcessor
-from sim import ScenarioError
-from sim import load as load_checkpoints
-from sim.control_signals import ControlResult, load, run
+from sim import Scenario, ScenarioError, load, run
+from sim.control_scenario import ControlScenario
+from sim.control_signals import ControlResult
 from sim.scenario import SHIPPED, shipped
 from tests.control.test_world import EndsAtOnce, KeepsWhatItHas
-from tests.sim.support import bent, toml
-from tests.sim.test_cli import _main
+from tests.sim.support import barrierlab, bent, toml
 
 JOIN: dict[str, Any] = {
     "topology": "a->join b->join join->sink",
@@ -135,8 +134,57 @@ def test_a_quick_end_waits_for_no_data(tmp_path: Path) -> None:
     end = result.metrics.end_row()
     assert end is not None
     assert end["drain_ms"] <= 3 * 1.0 + 30.0  # the way, and the service that is under way
+    dropped_ms = [at_ns / 1e6 - 3000.0 for at_ns, verb, node, *_ in result.entries if (verb, node) == ("drop", "sink")]
+    assert dropped_ms
+    assert max(dropped_ms) <= end["ended_ms"]["sink"] + 10.0  # what is on its way then; it costs no service
     assert result.verdict == "holds"
     assert result.lost_count > 0
+
+
+def test_a_quick_end_on_the_data_channel_waits_for_no_barrier(tmp_path: Path) -> None:
+    """A processor that waits for the slower branch could not be ended quickly."""
+    signals = [JOIN["signal"][0], {"kind": "StreamQuickEnd", "channel": "data", "at_s": 1.005}]
+    result = bent_run(tmp_path, {"signal": signals, "source": {"a": {"rate_per_s": 10.0}}})
+    end = result.metrics.end_row()
+    assert end is not None
+    (sync,) = result.metrics.barrier_rows()
+    assert sync["complete_ms"] == {"a": 10.0, "b": 10.0}
+    assert end["ended_ms"] == {"a": 10.0, "b": 10.0, "join": 20.0, "sink": 30.0}
+    assert result.verdict == "holds"
+
+
+def test_a_channel_keeps_its_order(tmp_path: Path) -> None:
+    """A message could overtake another one whose latency is longer."""
+    law = {"law": "exponential", "mean": 0.05}
+    result = bent_run(tmp_path, {"channel": {"default": {"latency_s": law}}, "control": {"latency_s": law}})
+    assert (result.verdict, result.lost_count) == ("holds", 0)
+
+
+def test_inputs_are_served_in_turn(tmp_path: Path) -> None:
+    """One upstream could keep the others out for as long as it has something."""
+    changes = {"source": {"b": {"rate_per_s": 100.0}}, "operator": {"join": {"service_s": 0.02}}, "signal": []}
+    taken = [
+        where
+        for at_ns, verb, node, where, _ in bent_run(tmp_path, changes).entries
+        if (verb, node) == ("deliver", "join") and at_ns > 10**9
+    ]
+    assert all(one != other for one, other in itertools.pairwise(taken[:100]))
+
+
+def test_a_window_of_time_gathers_what_is_in_it(tmp_path: Path) -> None:
+    """Events would have no time, and a window never end but with the pipeline."""
+    result = bent_run(tmp_path, {"operator": {"join": {"kind": "window", "window_ms": 1000}}})
+    windows = [subject for _, verb, node, _, subject in result.entries if (verb, node) == ("deliver", "sink")]
+    assert len(windows) >= 4
+    assert max(len(window.value) for window in windows) <= 111
+    assert (result.verdict, result.lost_count) == ("holds", 0)
+
+
+def test_signals_come_again_until_the_time_is_up(tmp_path: Path) -> None:
+    """One would be missing, or too many."""
+    signals = [{"kind": "SyncTest", "channel": "control", "at_s": 1.0, "every_s": 1.0}]
+    rows = bent_run(tmp_path, {"signal": signals}).metrics.barrier_rows()
+    assert [row["sent_ms"] for row in rows] == [1000.0, 2000.0, 3000.0, 4000.0]
 
 
 def test_a_full_channel_makes_its_sender_wait(tmp_path: Path) -> None:
@@ -272,12 +320,10 @@ def test_what_cannot_be_run_is_said_in_one_line(tmp_path: Path, changes: dict[st
     assert "\n" not in str(error.value)
 
 
-def test_scenarios_of_the_other_engine_are_refused() -> None:
+def test_a_scenario_is_read_as_what_its_tables_say() -> None:
     """A scenario would be run as what it is not."""
-    with pytest.raises(ScenarioError, match=r"graceful_shutdown.toml: has a table \[control\], so it is no"):
-        load_checkpoints("graceful_shutdown")
-    with pytest.raises(ScenarioError, match=r"diamond.toml: has no table \[control\]"):
-        load("diamond")
+    assert type(load("graceful_shutdown")) is ControlScenario
+    assert type(load("diamond")) is Scenario
     with pytest.raises(ScenarioError, match=r"there are .*diamond.*; did you mean 'graceful_shutdown'"):
         load("gracefull_shutdown")
 
@@ -287,7 +333,7 @@ def test_scenarios_of_the_other_engine_are_refused() -> None:
 
 def test_the_command_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
     """A person would not see what the end took, nor the verdict."""
-    status, out, err = _main(capsys, "run", "graceful_shutdown", "--seed", "2")
+    status, out, err = barrierlab(capsys, "run", "graceful_shutdown", "--seed", "2")
     assert (status, err) == (0, "")
     assert "A graceful shutdown (seed 2)" in out
     assert "StreamGracefulEnd 1 sent at 10.000 s; drained in " in out
@@ -297,7 +343,7 @@ def test_the_command_runs_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A script could not read it, or would read another run."""
-    status, out, err = _main(capsys, "run", "graceful_shutdown", "--set", "channel=data", "--json")
+    status, out, err = barrierlab(capsys, "run", "graceful_shutdown", "--set", "channel=data", "--json")
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert found == json.loads(json.dumps(run(load("graceful_shutdown", {"channel": "data"})).as_json()))
@@ -313,7 +359,7 @@ def test_a_violation_is_shown_and_is_status_1(capsys: pytest.CaptureFixture[str]
     """A script would take a broken run for a good one; and nobody could look at it."""
     trace = tmp_path / "broken.trace"
     settings = ("--set", "aligner=counting", "--set", "skew=0.0115")
-    status, out, _ = _main(capsys, "run", "sync_under_skew", *settings, "--trace", str(trace))
+    status, out, _ = barrierlab(capsys, "run", "sync_under_skew", *settings, "--trace", str(trace))
     assert status == 1
     assert "! LIVE: meet failed: barrier overlap" in out
     text = trace.read_text(encoding="utf-8")

@@ -110,6 +110,26 @@ def test_the_orphan_is_called_out_on_its_arrow() -> None:
     assert [e.text for e in root.iter(f"{SVG}text") if e.attrib.get("class") == "bad"] == ["a1 orphan"]
 
 
+def test_what_a_crash_left_on_its_way_ends_where_the_job_is_put_back() -> None:
+    """An event of the attempt that failed would seem to arrive in the next one."""
+    space = drawn(KEPT / "what_was_in_flight_is_put_back.trace")
+    (restored,) = space.restores
+    gone = [arrow for arrow in space.arrows if arrow.gone is not None]
+    assert gone
+    assert {(arrow.gone, arrow.applied) for arrow in gone} == {(restored, None)}
+    assert all(arrow.sent is not None and arrow.sent < restored for arrow in gone)
+    assert any(arrow.put_back and arrow.applied is not None for arrow in space.arrows)
+
+
+def test_a_title_ends_before_the_picture_does() -> None:
+    """The words on top would run out of it."""
+    root = ET.fromstring(svg(drawn(ORPHAN), "long words " * 60))
+    (title,) = [element for element in root.iter(f"{SVG}text") if element.attrib.get("class") == "t"]
+    assert title.text is not None
+    assert title.text.endswith(" ...")
+    assert len(title.text) * 10 <= float(root.attrib["width"])
+
+
 def long_trace(events: int) -> SpaceTime:
     """Two checkpoints far apart in a long run."""
     entries: list[tuple[int, str, str, str | None, object]] = []

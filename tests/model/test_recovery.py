@@ -227,6 +227,7 @@ PROMISE = """
     m take a->m watermark 5
     m deliver a->m watermark 5
     m send m->s watermark 5
+    m send m->s a1
 > trigger 1
 > inject a 1
     a snapshot 1 d
@@ -238,6 +239,8 @@ PROMISE = """
     m send m->s barrier 1
     s take m->s watermark 5
     s deliver m->s watermark 5
+    s take m->s a1
+    s deliver m->s a1
     s take m->s barrier 1
     s block m->s 1
     s snapshot 1 d
@@ -357,6 +360,7 @@ def test_what_comes_again_comes_from_where_it_was() -> None:
     assert kept(name, (taken_twice, taken_twice + taken_twice)) == ["a1 took effect twice on a->s, and was sent once"]
     lost = "a1 was sent on a->s and never took effect, though what came after it did"
     assert kept(name, (taken_twice, "")) == [lost]
+    assert kept(name, (taken_twice.replace("a1", "a2"), "")) == [lost.replace("a1", "a2")]
     wrongly = "a2 was put back in a->s twice, and was in flight once"  # what follows from that is not told again
     assert kept(name, ("back a->s a2\n", "back a->s a2\n    s put_back a->s a2\n"), (taken_twice, "")) == [wrongly]
 
@@ -444,7 +448,8 @@ def test_a_fall_back_names_the_newest_that_was_announced() -> None:
     text = event(1) + complete(1, 1) + notify.format(1)
     on = event(2) + complete(2, 1) + notify.format(2) + event(3) + complete(3, 1) + notify.format(3)
     assert told(text + restore(1), guarantees=EXACTLY) == []
-    assert told(text + on + restore(1) + event(2), guarantees=EXACTLY) == [
+    later = event(2) + complete(4, 1) + "> notify s 4\n    s commit s-4\n"
+    assert told(text + on + restore(1) + later, guarantees=EXACTLY) == [
         (
             "checkpoint 1 was restored behind checkpoint 3, which was announced to s, and a2 is visible already, "
             "so it comes again"
@@ -463,8 +468,32 @@ def test_an_exactly_once_sink_may_lag_behind() -> None:
     """A sink that has not heard of a checkpoint yet, or hears of an older one first, would be called wrong."""
     text = event(1) + complete(1, 1) + event(2) + complete(2, 1)
     assert judge(text, guarantees=EXACTLY).verdict == "holds"
+    heard_again = (
+        restore(2) + "    s commit s-1 a1\n    s commit s-2 a2\n" + event(3) + "> notify s 2\n    s commit s-2\n"
+    )
+    assert judge(text + heard_again, guarantees=EXACTLY).verdict == "holds"
     older = "> notify s 1\n    s commit s-1 a1\n> notify s 2\n    s commit s-2 a2\n> notify s 1\n    s commit s-1\n"
     assert judge(text + older, guarantees=EXACTLY).verdict == "holds"
+
+
+def test_a_transaction_is_found_over_several_attempts() -> None:
+    """After the second restore nobody would miss what the attempt before it had prepared, or miss the wrong one."""
+    text = event(1) + complete(1, 1) + restore(1) + "    s commit s-1 a1\n" + event(2) + complete(2, 1) + restore(2)
+    assert judge(text + "    s commit s-2 a2\n", guarantees=EXACTLY).verdict == "holds"
+    assert told(text + "    s rollback s-2\n", guarantees=EXACTLY) == [
+        "a2 is not visible at s, though checkpoint 2 was restored (s-2 was rolled back)"
+    ]
+
+
+def test_a_restore_that_a_crash_interrupts_owes_nothing() -> None:
+    """A second crash in the middle of a recovery would be blamed for what the next recovery does."""
+    text = event(1) + complete(1, 1) + restore(1).replace("    s restored 1 s1\n", "")
+    assert told(text, guarantees=EXACTLY) == [
+        "s was never restored when the job went back to checkpoint 1",
+        "a1 is not visible at s, though checkpoint 1 was restored",
+    ]
+    again = restore(1) + "    s commit s-1 a1\n"
+    assert judge(text + again, guarantees=EXACTLY).verdict == "holds"
 
 
 FINISH = "> finish a\n    a send a->s end\n> deliver a->s\n    s take a->s end\n    s end a->s end\n"
@@ -475,6 +504,7 @@ def test_the_last_of_a_job_is_shown() -> None:
     text = event(1) + FINISH
     assert told(text, guarantees=EXACTLY) == ["a1 is not visible at s, and the job has ended"]
     assert told(text, guarantees=EXACTLY, cut_off=True) == []
+    assert told(text + "> crash s\n", guarantees=EXACTLY) == []
     last = "    s prepare s-final 1\n> trigger 1\n> publish 1\n    coordinator completed 1\n> notify s 1\n"
     assert judge(text + last + "    s commit s-final a1\n", guarantees=EXACTLY).verdict == "holds"
     assert told(text + last, guarantees=EXACTLY) == [

@@ -1,86 +1,48 @@
-"""The tables as such: exactly one row applies, and every row is used."""
+"""The tables as such: exactly one row applies, and every small edit of one is noticed.
+
+An edit is a row with one action dropped, two neighbours swapped, or one guard dropped. It is noticed if in some
+reachable situation it makes the gate do or be anything else than what the machine of `impl` does and is, or if it
+leaves more than one row for a situation. What is not noticed stands in `harmless_edits.txt`, with the reason.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from model.explore import explore
-from model.refine import Effects, Move, Point, Refinement, run
+from model.refine import Effects, Move, Point, Refinement, captured, run
 from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
 from model.tables.actions import deliver, ignore
 from model.tables.guards import barrier, event
-from model.tables.happenings import Abort, Arrival, Effect, Forwarded, Happening, Overtaking, Part, Taken
+from model.tables.happenings import (
+    Abort,
+    Arrival,
+    Clock,
+    Effect,
+    Failed,
+    Forwarded,
+    Happening,
+    Overtaking,
+    Part,
+    Released,
+    Taken,
+)
 from tests.model.gate_scopes import SCOPES, TABLES
 
-
-class Watched(Table):
-    """A table that notes which of its rows applied, and where, as long as somebody listens."""
-
-    def __init__(self, table: Table) -> None:
-        super().__init__(*table.rows)
-        self.looked_up: list[tuple[Gate, Happening, str]] | None = None
-
-    def row_for(self, gate: Gate, happening: Happening) -> Row:
-        """The row, noted."""
-        row = super().row_for(gate, happening)
-        if self.looked_up is not None:
-            self.looked_up.append((gate, happening, row.name))
-        return row
+HARMLESS = {
+    line.split(" : ")[0].strip(): line.split(" : ")[1].strip()
+    for line in Path(__file__).with_name("harmless_edits.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+}
 
 
-@dataclass
-class Seen:
-    """What can be seen of a table in its scopes: by the rows that they use, moves; and by the row, situations."""
-
-    moves: dict[str, list[tuple[Gate, Move, Gate, Effects]]] = field(default_factory=dict)
-    situations: dict[str, list[tuple[Gate, Happening]]] = field(default_factory=dict)
-
-
-class Listening(Refinement):
-    """A table's gate without a machine; where its rows applied is noted."""
-
-    def listen(self, table: Watched, found: Seen) -> Listening:
-        """Note it there."""
-        self.watched, self.found = table, found
-        return self
-
-    def after(self, point: Point, move: Move) -> Point:
-        """The table's next gate."""
-        assert isinstance(point, Gate)
-        self.watched.looked_up = looked_up = []
-        after, effects = run(point, move)
-        self.watched.looked_up = None
-        for gate, happening, name in looked_up:
-            self.found.situations.setdefault(name, []).append((gate, happening))
-        for name in sorted({name for _, _, name in looked_up}):
-            self.found.moves.setdefault(name, []).append((point, move, after, effects))
-        return after
-
-
-@cache
-def seen(protocol: str, slow: bool = False) -> Seen:
-    """Every reachable move, and every reachable situation, of the scopes."""
-    found = Seen()
-    for scope in SCOPES:
-        if scope.protocol == protocol and slow >= scope.slow:
-            table = Watched(TABLES[protocol])
-            explore(Listening(table, scope.rules, scope.happenings, scope.answers).listen(table, found))
-    return found
-
-
-# Exactly one row, and every row.
-
-
-@pytest.mark.parametrize("protocol", TABLES)
-@pytest.mark.slow
-def test_every_row_is_used(protocol: str) -> None:
-    """A row would stand there for a situation that cannot come about, and nobody would know whether it is right."""
-    assert {row.name for row in TABLES[protocol].rows} - set(seen(protocol).situations) == set()
+# Exactly one row.
 
 
 def test_rows_that_are_used_are_counted() -> None:
@@ -132,11 +94,19 @@ def test_a_table_prints_itself(protocol: str) -> None:
 
 def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
     """A row that asks in another order would raise instead of answering."""
-    situations = [each for cases in seen("fallback").situations.values() for each in cases[:: len(cases) // 20 + 1]]
     guards = {guard for table in TABLES.values() for row in table.rows for guard in row.when}
-    for gate, happening in situations:
-        for guard in guards:
-            assert type(guard(gate, happening)) is bool, guard
+    happenings = {happening for scope in SCOPES for happening in scope.happenings}
+    happenings |= {Released(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
+    scope = next(scope for scope in SCOPES if scope.protocol == "fallback")
+    aligning, _ = run(Gate.new(TABLES["fallback"], scope.rules), Move(Arrival(0, CheckpointBarrier(1, 1))))
+    recording, _ = run(aligning, Move(Clock(1)))
+    assert (aligning.aligning, recording.recording) == (True, True)
+    for gate in (aligning, recording):
+        for happening in happenings:
+            if isinstance(happening, Arrival | Overtaking) and happening.input_id == 2:
+                continue  # of a gate with three inputs
+            for guard in guards:
+                assert type(guard(gate, happening)) is bool, (guard, happening)
 
 
 # What cannot happen.
@@ -186,3 +156,115 @@ def test_effects_read_as_lines() -> None:
     part = Part(CheckpointBarrier(1, 1), False, False, ())
     effects = [Effect("hold", 0, Event("a", 1)), Effect("complete", -1, part), Effect("decline", -1, (2, "expired"))]
     assert [str(effect) for effect in effects] == ["hold 0 a1", "complete 1", "decline 2 expired"]
+
+
+# Every edit is noticed.
+
+
+def edits(table: Table) -> Iterator[tuple[str, str, Table]]:
+    """Each small edit of a table: what it is, in which row, and the table that it makes."""
+    for row in table.rows:
+        for place, action in enumerate(row.then):
+            before, after = row.then[:place], row.then[place + 1 :]
+            yield f"{row.name}, without {action.__name__}", row.name, table.changed(row.name, then=before + after)
+            if after and after[0] is not action:
+                swapped = (*before, after[0], action, *after[1:])
+                name = f"{row.name}, {after[0].__name__} before {action.__name__}"
+                yield name, row.name, table.changed(row.name, then=swapped)
+        for place, guard in enumerate(row.when):
+            left = row.when[:place] + row.when[place + 1 :]
+            yield f"{row.name}, whether or not {guard.__name__}", row.name, table.changed(row.name, when=left)
+
+
+class Watched(Table):
+    """A table that tells which of its rows applied, and where."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(*table.rows)
+        self.looked_up: list[tuple[Gate, Happening, str]] = []
+
+    def row_for(self, gate: Gate, happening: Happening) -> Row:
+        """The row, told."""
+        row = super().row_for(gate, happening)
+        self.looked_up.append((gate, happening, row.name))
+        return row
+
+
+class Noticing(Refinement):
+    """A table's gate without a machine; each move is made under the edits that have not been noticed so far.
+
+    An edit that shows is struck off: one of actions, by row and name, or one of guards, by name.
+    """
+
+    def notice(self, table: Watched, actions: dict[str, dict[str, Table]], guards: dict[str, tuple[str, Row]]) -> None:
+        """Notice these."""
+        self.watched, self.actions, self.guards = table, actions, guards
+
+    def moves(self, point: Point) -> list[Move]:
+        """All that may happen."""
+        moves = super().moves(point)
+        self.watched.looked_up.clear()
+        return moves
+
+    def after(self, point: Point, move: Move) -> Point:
+        """The table's next gate."""
+        assert isinstance(point, Gate)
+        after, effects = run(point, move)
+        looked_up = self.watched.looked_up
+        for name in dict.fromkeys(name for _, _, name in looked_up):
+            edited = self.actions.get(name, {})
+            for edit in [edit for edit, table in edited.items() if shows(table, point, move, after, effects)]:
+                del edited[edit]
+        for gate, happening, name in looked_up:
+            for edit, (of, row) in list(self.guards.items()):
+                if of != name and all(guard(gate, happening) for guard in row.when):
+                    del self.guards[edit]
+        looked_up.clear()
+        return after
+
+
+def shows(table: Table, gate: Gate, move: Move, after: Gate, effects: Effects) -> bool:
+    """Whether a move comes out otherwise under this table, as far as a machine would have to show it."""
+    try:
+        otherwise, others = run(replace(gate, table=table), move)
+    except (AssertionError, TableError, IndexError, RecursionError):
+        return True
+    return effects != others or (after != otherwise and captured(after) != captured(otherwise))
+
+
+def unnoticed(protocol: str) -> Iterator[str]:
+    """The edits of a table that show in no reachable situation of any scope."""
+    sound = TABLES[protocol]
+    actions: dict[str, dict[str, Table]] = {}
+    guards: dict[str, tuple[str, Row]] = {}
+    for edit, name, edited in edits(sound):
+        if edited.row(name).when == sound.row(name).when:
+            actions.setdefault(name, {})[edit] = edited
+        else:
+            guards[edit] = name, edited.row(name)
+    for scope in SCOPES:
+        if scope.protocol == protocol:
+            table = Watched(sound)
+            noticing = Noticing(table, scope.rules, scope.happenings, scope.answers)
+            noticing.notice(table, actions, guards)
+            explore(noticing)
+    yield from guards
+    for left in actions.values():
+        yield from left
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", TABLES)
+def test_every_edit_is_noticed_or_listed_as_harmless(protocol: str) -> None:
+    """A row could be wrong in a way that no comparison shows; or the list could claim what is not so any more."""
+    found = {f"{protocol}: {edit}" for edit in unnoticed(protocol)}
+    listed = {edit for edit in HARMLESS if edit.startswith(f"{protocol}: ")}
+    assert sorted(found - listed) == []
+    assert sorted(listed - found) == []
+
+
+def test_harmless_edits_have_reasons() -> None:
+    """A claim would have nothing behind it."""
+    assert len(HARMLESS) > 10
+    assert [name for name, reason in HARMLESS.items() if len(reason.split()) < 4] == []
+    assert {name.split(": ")[0] for name in HARMLESS} <= set(TABLES)

@@ -7,7 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sim import Scenario, load
+from sim.cli import main
 
 # Two skewed inputs with watermarks, several checkpoints: every rule of alignment has work to do.
 SKEWED: dict[str, Any] = {
@@ -138,3 +141,14 @@ def committed(result: Any) -> list[Any]:
 def moves(result: Any, verb: str) -> list[Any]:
     """The entries of one verb."""
     return [entry for entry in result.entries if entry[1] == verb]
+
+
+def barrierlab(capture: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command."""
+    status = 0
+    try:
+        main(list(arguments))
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    printed = capture.readouterr()
+    return status, printed.out, printed.err

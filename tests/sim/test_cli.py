@@ -9,29 +9,20 @@ import pytest
 from click.testing import CliRunner
 
 import impl.task
+from model.tables import TABLES
 from model.trace import judged, read
 from sim import load, run, shipped
-from sim.cli import cli, main
-from sim.scenario import ENGINES, shipped_joins
-from tests.sim.support import SKEWED, toml
+from sim.cli import cli
+from sim.scenario import all_shipped
+from tests.sim.support import SKEWED, barrierlab, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
 QUICK = ["run", "diamond", "--set", "until_s=5.0", "--seed", "3"]
 
 
-def _main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    status = 0
-    try:
-        main(list(arguments))
-    except SystemExit as ended:
-        status = int(ended.code or 0)
-    captured = capsys.readouterr()
-    return status, captured.out, captured.err
-
-
 def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.CaptureFixture[str]) -> None:
     """A script that reads Flink's statistics could not read these."""
-    status, out, err = _main(capsys, *QUICK, "--json")
+    status, out, err = barrierlab(capsys, *QUICK, "--json")
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert set(found) == {
@@ -59,13 +50,13 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
 
 def test_a_failure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """The first command of the README would not say what happened to the job."""
-    status, out, _ = _main(capsys, "run", "crash_and_recover", "--set", "guarantee=at_least_once")
+    status, out, _ = barrierlab(capsys, "run", "crash_and_recover", "--set", "guarantee=at_least_once")
     assert status == 0
     table = out[out.index("Failures") :]
     assert "crash count #2" in table
     assert "1500.0" in table
     assert "written to the outside more than once" in table
-    status, out, _ = _main(capsys, "run", "crash_and_recover", "--json")
+    status, out, _ = barrierlab(capsys, "run", "crash_and_recover", "--json")
     found = json.loads(out)["recoveries"]
     assert [row["checkpoint_id"] for row in found] == [1, 2]
     assert [row["downtime_ms"] for row in found] == [1500.0, 1500.0]
@@ -74,13 +65,13 @@ def test_a_failure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:
     """The command would run something else than `run(load(...))`."""
-    _, out, _ = _main(capsys, *QUICK, "--json")
+    _, out, _ = barrierlab(capsys, *QUICK, "--json")
     assert json.loads(out) == json.loads(json.dumps(run(load("diamond", {"until_s": 5.0}), 3).as_json()))
 
 
 def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     """A person would not see what each checkpoint took, nor the verdict."""
-    status, out, err = _main(capsys, *QUICK)
+    status, out, err = barrierlab(capsys, *QUICK)
     assert (status, err) == (0, "")
     assert "A barrier through a diamond (seed 3)" in out
     assert out.count("COMPLETED") == 2
@@ -90,7 +81,7 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_trace_is_written_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A journal could not be kept, shown to somebody and judged again."""
     path = tmp_path / "run.trace"
-    status, _, _ = _main(capsys, *QUICK, "--trace", str(path))
+    status, _, _ = barrierlab(capsys, *QUICK, "--trace", str(path))
     text = path.read_text(encoding="utf-8")
     head, entries = read(text, path.name)
     assert status == 0
@@ -106,7 +97,7 @@ def test_a_violation_is_shown_and_is_status_1(
     path, trace = tmp_path / "skewed.toml", tmp_path / "broken.trace"
     path.write_text(toml(SKEWED), encoding="utf-8")
     monkeypatch.setattr(impl.task, "Gate", DrainsBeforeForward)
-    status, out, _ = _main(capsys, "run", str(path), "--seed", "3", "--trace", str(trace))
+    status, out, _ = barrierlab(capsys, "run", str(path), "--seed", "3", "--trace", str(trace))
     assert status == 1
     assert "! CUT: " in out
     assert "! FWD: " in out
@@ -114,7 +105,7 @@ def test_a_violation_is_shown_and_is_status_1(
     text = trace.read_text()
     assert "\n! FWD: " in text
     assert judged(text).verdict == "broken"
-    status, out, _ = _main(capsys, "run", str(path), "--seed", "3", "--json")
+    status, out, _ = barrierlab(capsys, "run", str(path), "--seed", "3", "--json")
     found = json.loads(out)
     assert (status, found["verdict"]) == (1, "broken")
     assert set(found["violations"][0]) == {"invariant", "reason", "at_ns"}
@@ -122,15 +113,37 @@ def test_a_violation_is_shown_and_is_status_1(
 
 def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """A newcomer would not find what there is to run, nor what --set takes."""
-    status, out, _ = _main(capsys, "scenarios")
+    status, out, _ = barrierlab(capsys, "scenarios")
     assert status == 0
     for name in shipped():
         assert f"{name}: {load(name).title}" in " ".join(out.split())
     assert "graceful_shutdown: A graceful shutdown" in out
     assert "--set level=" in out
-    status, out, _ = _main(capsys, "scenarios", "--json")
-    others = {*shipped_joins(), *(name for table in ENGINES for name in shipped(table))}
-    assert set(json.loads(out)["scenarios"]) == {*shipped(), *others}
+    status, out, _ = barrierlab(capsys, "scenarios", "--json")
+    assert set(json.loads(out)["scenarios"]) == set(all_shipped()) > set(shipped())
+
+
+def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Who wants to know what a protocol does in a situation would have to read code."""
+    status, out, err = barrierlab(capsys, "table", "aligned")
+    assert (status, err) == (0, "")
+    assert out.splitlines() == list(TABLES["aligned"].lines())
+    assert "| image | image taken | forward, complete, resume, close |" in out.splitlines()
+    status, out, _ = barrierlab(capsys, "table", "fallback", "--json")
+    found = json.loads(out)
+    assert (status, found["table"], len(found["rows"])) == (0, "fallback", len(TABLES["fallback"].rows))
+    assert found["rows"][0] == {
+        "name": "event",
+        "when": ["event", "takes_effect", "not_in_flight"],
+        "then": ["deliver"],
+    }
+
+
+def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip of the pen would end in a traceback, or leave open what there is."""
+    status, out, err = barrierlab(capsys, "table", "alined")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "'aligned', 'unaligned', 'fallback'" in err
 
 
 def test_every_command_shows_an_example() -> None:

@@ -14,11 +14,10 @@ import sim.joins
 from model.defects.any_frame_of_the_window_is_enough import LowerBound
 from model.defects.ready_is_taken_for_there import TakesReadyForThere
 from sim import ScenarioError, load, run
-from sim.cli import main
 from sim.join_scenario import make_stage
 from sim.joins import JoinResult
-from sim.scenario import JOINS, shipped_joins
-from tests.sim.support import bent, toml
+from sim.scenario import SHIPPED, shipped
+from tests.sim.support import barrierlab, bent, toml
 
 MS = 1_000_000
 SHORT = {
@@ -57,7 +56,7 @@ def emitted(result: JoinResult) -> list[tuple[int, int, dict[int, Any], tuple[in
 
 
 def _each_choice(name: str) -> list[dict[str, Any]]:
-    parameters = tomllib.loads((JOINS / f"{name}.toml").read_text()).get("parameters", {})
+    parameters = tomllib.loads((SHIPPED / "join" / f"{name}.toml").read_text()).get("parameters", {})
     own = {key: list(table["choices"]) for key, table in parameters.items() if "choices" in table}
     rows = max((len(choices) for choices in own.values()), default=1)
     wheels = {key: itertools.cycle(choices) for key, choices in own.items()}
@@ -66,7 +65,7 @@ def _each_choice(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [(name, settings) for name in shipped_joins() for settings in _each_choice(name)],
+    [(name, settings) for name in shipped("join") for settings in _each_choice(name)],
     ids=lambda case: case if isinstance(case, str) else "-".join(map(str, case.values())),
 )
 def test_a_shipped_join_holds(name: str, settings: dict[str, Any]) -> None:
@@ -302,16 +301,6 @@ def test_a_join_that_is_broken_on_purpose_is_found_out(
 # The command.
 
 
-def barrierlab(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a command."""
-    try:
-        main(list(arguments))
-        status = 0
-    except SystemExit as done:
-        status = int(done.code or 0)
-    return status, *capfd.readouterr()
-
-
 def test_a_join_is_run_and_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """`barrierlab run camera_imu_lidar` would fail, or say nothing of use."""
     few = ["--set", "until_s=3.0", "--set", "cooldown_s=1.0", "--set", "warmup_s=1.0", "--seed", "1"]
@@ -334,7 +323,7 @@ def test_joins_are_listed(capfd: pytest.CaptureFixture[str]) -> None:
     """Nobody would know of them."""
     status, out, _ = barrierlab(capfd, "scenarios", "--json")
     rows = json.loads(out)["scenarios"]
-    assert set(shipped_joins()) <= set(rows)
+    assert set(shipped("join")) <= set(rows)
     assert rows["lockstep_cameras"]["topology"] == "left->sequence right->sequence"
     status, out, _ = barrierlab(capfd, "scenarios")
     assert "camera_imu_lidar: camera, IMU and lidar" in out

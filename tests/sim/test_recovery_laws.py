@@ -38,9 +38,14 @@ def optimal_period_s(mean_s: float, cost_s: float) -> float:
 
 
 def expected_utilisation(period_s: float, restart_s: float) -> float:
-    """Useful time over all time, if all since the last checkpoint is lost and a restart can fail like anything else."""
+    """Useful time over all time, if all since the last checkpoint is lost and a restart can fail like anything else.
+
+    The barrier waits for the service under way when its checkpoint is triggered, so the work of a period is whole
+    services, and the period is longer by the rest of that one.
+    """
+    work_s = (math.floor((period_s - COST_S) / SERVICE_S + 1e-9) + 1) * SERVICE_S
     rate = 1 / MEAN_S
-    return (period_s - COST_S) / (MEAN_S * math.exp(rate * restart_s) * (math.exp(rate * period_s) - 1))
+    return work_s / (MEAN_S * math.exp(rate * restart_s) * (math.exp(rate * (work_s + COST_S)) - 1))
 
 
 def saturated(folder: Path, period_s: float, restart_s: float, until_s: float) -> Scenario:

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sim import Scenario, ScenarioError, load
-from sim.cli import main
-from tests.sim.support import SKEWED, bent, toml
+from tests.sim.support import SKEWED, barrierlab, bent, toml
 from tests.sim.test_determinism import BUSY
 
 ROOT = Path(__file__).parents[2]
@@ -334,13 +333,6 @@ def test_settings_and_parameters_are_applied(tmp_path: Path) -> None:
 # Through the command line.
 
 
-def _main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -367,7 +359,7 @@ def test_a_wrong_command_is_one_line_and_status_2(
 ) -> None:
     """A script that pipes the output would take an error for a result."""
     monkeypatch.chdir(tmp_path)
-    status, out, err = _main(capsys, *arguments)
+    status, out, err = barrierlab(capsys, *arguments)
     assert (status, out) == (2, "")
     assert text in err
     assert err.count("\n") == 1

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from sim.cli import main
+from tests.sim.support import barrierlab
 
 KEPT = Path(__file__).parents[1] / "traces"
 SOUND = KEPT / "an_input_waits_behind_its_barrier.trace"
@@ -19,11 +20,7 @@ BROKEN = KEPT / "broken" / "fwd_held_events_leave_before_the_barrier.trace"
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of the command."""
-    with pytest.raises(SystemExit) as done:
-        main(["show", *arguments])
-    printed = capsys.readouterr()
-    assert isinstance(done.value.code, int)
-    return done.value.code, printed.out, printed.err
+    return barrierlab(capsys, "show", *arguments)
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,8 @@ import sys
 
 import pytest
 
-from sim.cli import main
 from sim.sweep.commands import COMMANDS
-
-
-def barrierlab(capfd, *arguments):
-    """Exit status, stdout and stderr of a command."""
-    try:
-        main(list(arguments))
-        status = 0
-    except SystemExit as done:
-        status = done.code or 0
-    return status, *capfd.readouterr()
+from tests.sim.support import barrierlab
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

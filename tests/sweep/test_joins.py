@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sim.cli import main
 from sim.sweep.joins import answer, budget, cells_of
 from sim.sweep.plan import load_plan
+from tests.sim.support import barrierlab
 
 SMALL = """
 question = "Which barrier, and what lateness budget?"
@@ -25,16 +25,6 @@ list = [
     { barrier = "timestamp", lateness_s = 0.15 },
 ]
 """
-
-
-def barrierlab(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a command."""
-    try:
-        main(list(arguments))
-        status = 0
-    except SystemExit as done:
-        status = int(done.code or 0)
-    return status, *capfd.readouterr()
 
 
 def test_a_sweep_of_joins_answers_its_question(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None:
