@@ -662,7 +662,7 @@ class TaskGhost:
         return None
 
     def _excused(self, message: StreamMessage) -> bool:
-        """Whether a message may be passed over: a barrier or cancel that is given up, or that need not keep its place."""
+        """Whether it may be passed over: a barrier or cancel that is given up, or that need not keep its place."""
         if type(message) is CancelBarrier:
             return message.checkpoint_id in self.given_up
         return type(message) is CheckpointBarrier and self._may_pass(message)

@@ -25,7 +25,7 @@ def exact(value: object) -> Hashable:
     """
     kind = type(value)
     if kind in _ATOMS:
-        return value  # type: ignore[return-value]
+        return value
     if kind is tuple or kind is list:
         return tuple([each if type(each) in _ATOMS else exact(each) for each in value])  # type: ignore[attr-defined]
     if kind is dict:
@@ -37,7 +37,7 @@ def exact(value: object) -> Hashable:
     fields = getattr(kind, "__dataclass_fields__", None)
     if fields is not None:
         return kind, *(exact(getattr(value, name)) for name in fields)
-    return value  # type: ignore[return-value]
+    return value
 
 
 class Interner(Generic[V]):
