@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.commit import Ledger, SinkWriter
+from impl.alignment import BarrierAlignerConfig
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
-from impl.gate import Gate
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
+from impl.injector import BarrierInjectorConfig
 from impl.messages import Event
-from impl.task import OperatorTask, OutputExchange, SinkTask, SourceTask, Task, Tell
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from impl.task import OutputExchange, Task, Tell
+from impl.unaligned import UnalignedCheckpointConfig
 from model.cells import THRESHOLD_NS, TIMEOUT_NS
 from model.invariants import Limits
+from model.parts import Parts
 from model.topology import Topology, suggestion
 
 MODES = ("aligned", "unaligned", "fallback")
@@ -149,37 +148,6 @@ class Tally:
         self.counts = list(counts)  # type: ignore[has-type]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What may be another's than the classes of `impl`, to be explored in their place.
-
-    Attributes
-    ----------
-    source, task, sink : type
-        Of the tasks; a sink that writes nothing to the outside is a task like others.
-    writer, ledger : type
-        Of what writes to the outside, and of the outside.
-    coordinator : type
-    aligner : callable or None
-        Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
-        sink, makes the aligner of a task.
-    gate : callable or None
-        Given all that and the task, makes its gate, such as a table.
-    """
-
-    source: type[SourceTask] = SourceTask
-    task: type[OperatorTask] = OperatorTask
-    sink: type[SinkTask] = SinkTask
-    writer: type[SinkWriter] = SinkWriter
-    ledger: type[Ledger] = Ledger
-    coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
-    aligner: Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner] | None = None
-    gate: Callable[[OperatorTask, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate] | None = None
-
-
-SOUND = Parts()
-
-
 def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
     """The coordinator of a world: any number of checkpoints may be under way."""
     config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.mode == "unaligned")
@@ -191,25 +159,14 @@ def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: T
     exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
     inputs = len(topology.inputs(name))
     if not inputs:
-        injector = CheckpointBarrierInjector(BarrierInjectorConfig(None, name))
+        injector = parts.injector(BarrierInjectorConfig(None, name))
         return parts.source(name, injector, exchanges, tell)
     config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
     unaligned, is_sink = None, not topology.outputs(name)
     if setup.mode != "aligned":
         threshold_ns = THRESHOLD_NS if setup.mode == "fallback" else TIMEOUT_NS
         unaligned = UnalignedCheckpointConfig(True, threshold_ns, setup.max_inflight_buffer_bytes)
-    if parts.aligner is not None:
-        aligner = parts.aligner(config, unaligned, is_sink)
-    elif unaligned is not None:
-        aligner = UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
-    else:
-        aligner = BarrierAligner(config)
-    task: OperatorTask
     if is_sink and setup.guarantee:
         writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
-        task = parts.sink(name, Tally(inputs), aligner, tell, writer)
-    else:
-        task = parts.task(name, Tally(inputs), aligner, exchanges, tell)
-    if parts.gate is not None:
-        task.gate = parts.gate(task, config, unaligned, is_sink)
-    return task
+        return parts.make_sink(name, Tally(inputs), config, unaligned, True, writer, tell)
+    return parts.make_task(name, Tally(inputs), config, unaligned, is_sink, exchanges, tell)

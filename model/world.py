@@ -18,7 +18,6 @@ from typing import NamedTuple
 from impl.actions import AbortTask, Inject, Notify
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.recovery import Restore, Wiring, from_the_beginning, snapshot_of
-from impl.recovery import plan as make_plan
 from impl.snapshot import Checkpoint, Manifest
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision
@@ -28,7 +27,8 @@ from model.history import COORDINATOR, Entry
 from model.interning import Interner
 from model.invariants import Verdict, judge_run
 from model.operators import refolding
-from model.setup import SOUND, Parts, Setup, Tally, make_coordinator, make_task
+from model.parts import SOUND, Parts
+from model.setup import Setup, Tally, make_coordinator, make_task
 from model.topology import Topology
 from model.trace import head_of, write
 
@@ -619,7 +619,7 @@ class World:
             if stored.checkpoint_id:
                 snapshots = tuple(snapshot_of(part, *self._wiring.tasks[part.task]) for part in stored.parts)
                 manifest = Manifest(stored.checkpoint_id, stored.checkpoint_id, True, ())
-                plan = make_plan(Checkpoint(manifest, snapshots), self._wiring)
+                plan = self.parts.plan(Checkpoint(manifest, snapshots), self._wiring)
             else:
                 plan = from_the_beginning(self._wiring)
             self._plans[number] = plan

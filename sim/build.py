@@ -9,20 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from impl import (
-    BarrierAligner,
-    BarrierInjectorConfig,
-    CheckpointBarrierInjector,
-    Event,
-    Ledger,
-    OperatorTask,
-    OutputExchange,
-    SinkTask,
-    SinkWriter,
-    SourceTask,
-    UnalignedCheckpointer,
-)
+from impl import BarrierInjectorConfig, Event, OutputExchange
 from model.operators import make as make_operator
+from model.parts import Parts
 from sim.channel import Channel, SpscChannel
 from sim.faults import Slowness
 from sim.inbox import Inbox
@@ -33,8 +22,6 @@ from sim.workload import Arrivals, EventLog, KeyChooser, Law, Randoms
 
 if TYPE_CHECKING:
     from sim.engine import Engine
-
-MakeAligner = Callable[..., BarrierAligner]
 
 
 @dataclass(slots=True)
@@ -54,8 +41,8 @@ class Builder:
     ----------
     scenario : Scenario
     randoms : Randoms
-    make_aligner : callable or None
-        Takes a `BarrierAlignerConfig`, in place of the class that the protocol asks for.
+    parts : Parts
+        Whose machines.
     links : mapping of str to Slowness
         The exchanges that a fault slows.
     """
@@ -64,11 +51,11 @@ class Builder:
         self,
         scenario: Scenario,
         randoms: Randoms,
-        make_aligner: MakeAligner | None,
+        parts: Parts,
         links: Mapping[str, Slowness],
     ) -> None:
-        self.scenario, self._randoms, self._make_aligner, self._links = scenario, randoms, make_aligner, links
-        self.ledger = Ledger()
+        self.scenario, self._randoms, self._parts, self._links = scenario, randoms, parts, links
+        self.ledger = parts.ledger()
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
 
@@ -211,21 +198,13 @@ class Builder:
             round(settings.out_of_order_s.mean * 1e3),
         )
         interval = self.scenario.checkpoint.interval_s if settings.trigger == "periodic" else None
-        injector = CheckpointBarrierInjector(
+        injector = self._parts.injector(
             BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task),
             engine.now,
         )
-        node.task = SourceTask(task, injector, self._exchanges(task), node.told)
+        node.task = self._parts.source(task, injector, self._exchanges(task), node.told)
         node.handle = injector.coordinator_handle()
         return node
-
-    def _aligner(self, task: str, inputs: int) -> BarrierAligner:
-        config = aligner_config(self.scenario.checkpoint, inputs)
-        if self._make_aligner is not None:
-            return self._make_aligner(config)
-        if self.scenario.protocol == "aligned":
-            return BarrierAligner(config)
-        return UnalignedCheckpointer(config, unaligned_config(self.scenario), is_sink=self.scenario.aligns(task))
 
     def _operator(
         self,
@@ -253,14 +232,14 @@ class Builder:
             self.draw(settings.service_s, task, "service"),
             checkpoint.hold == "channel",
         )
-        aligner = self._aligner(task, len(inputs))
+        aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
+        unaligned = None if self.scenario.protocol == "aligned" else unaligned_config(self.scenario)
+        its, parts = make_task_operator(self.scenario, task), self._parts
         if outputs:
-            node.task = OperatorTask(
-                task, make_task_operator(self.scenario, task), aligner, self._exchanges(task), node.told
-            )
+            node.task = parts.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
         else:
-            writer = SinkWriter(task, self.ledger, settings.guarantee, node.told)
-            node.task = SinkTask(task, make_task_operator(self.scenario, task), aligner, node.told, writer)
+            writer = parts.writer(task, self.ledger, settings.guarantee, node.told)
+            node.task = parts.make_sink(task, its, config, unaligned, aligns, writer, node.told)
         return node
 
 

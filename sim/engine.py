@@ -15,9 +15,10 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL
 
-from impl import CheckpointBarrier, CheckpointCoordinator, Inject, Restore
+from impl import CheckpointBarrier, Inject, Restore
 from model.history import Entry
-from sim.build import Builder, Job, MakeAligner
+from model.parts import SOUND, Parts
+from sim.build import Builder, Job
 from sim.channel import Channel
 from sim.control import NAME, CoordinatorNode, Latencies
 from sim.faults import Faults
@@ -62,8 +63,8 @@ class Engine:
         Said after `run`: the scenario's time was up while the job still ran.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, make_aligner: MakeAligner | None = None) -> None:
-        self.scenario, self.seed = scenario, seed
+    def __init__(self, scenario: Scenario, seed: int, parts: Parts = SOUND) -> None:
+        self.scenario, self.seed, self.parts = scenario, seed, parts
         self.env = simpy.Environment(initial_time=0)
         self.now = 0
         self.attempt = 0
@@ -78,7 +79,7 @@ class Engine:
         checkpoint, draw = scenario.checkpoint, self._randoms.sampler
         self._sync = {task: draw(self._sync_law(task), task, "sync") for task in scenario.topology.tasks}
         self.faults = Faults(scenario, self._randoms)
-        self._builder = Builder(scenario, self._randoms, make_aligner, self.faults.links)
+        self._builder = Builder(scenario, self._randoms, parts, self.faults.links)
         lands = self._randoms.stream("store", "in doubt")
         self.storage = Storage(
             scenario, self.faults, draw(scenario.store.manifest_s, "store", "manifest"), lambda: lands.random() < 0.5
@@ -109,7 +110,7 @@ class Engine:
 
     def _new_coordinator(self, first_id: int) -> CoordinatorNode:
         topology = self.scenario.topology
-        machine = CheckpointCoordinator(
+        machine = self.parts.coordinator(
             coordinator_config(self.scenario), tuple(topology.tasks), tuple(topology.sources), first_id
         )
         return CoordinatorNode(self, machine, self._latencies, self.faults, self.storage)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from impl import Checkpoint, Reason, Wiring, from_the_beginning, plan
+from impl import Checkpoint, Reason, Wiring, from_the_beginning
 from model.topology import Topology
 from sim.metrics import RecoveryRecord
 
@@ -127,7 +127,9 @@ class Recovery:
 
     def _put_back(self, checkpoint: Checkpoint | None) -> None:
         engine, record = self._engine, self.records[-1]
-        restore = from_the_beginning(self._wiring) if checkpoint is None else plan(checkpoint, self._wiring)
+        restore = (
+            from_the_beginning(self._wiring) if checkpoint is None else engine.parts.plan(checkpoint, self._wiring)
+        )
         self._stage = RUNNING
         self.restored_ns = record.restored_ns = engine.now
         record.checkpoint_id = restore.checkpoint_id

@@ -381,7 +381,7 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
     seed : int, optional
         The scenario's own where not given.
     **make
-        `make_aligner=`: a class or function that takes a `BarrierAlignerConfig`, in place of `BarrierAligner`.
+        `parts=`: a `model.parts.Parts`, of others' machines in place of those of `impl`.
 
     Examples
     --------

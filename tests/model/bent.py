@@ -15,8 +15,8 @@ from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, OperatorTask, SourceTask
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.setup import Parts
+from impl.unaligned import UnalignedCheckpointer
+from model.parts import Parts, with_aligner, with_gate
 
 
 class DrainsFirst(OperatorTask):
@@ -246,24 +246,6 @@ class LosesWhatIsInFlight(OperatorTask):
         self.reports[-1] = replace(self.reports[-1], inflight=())
 
 
-def of_aligner(kind: type[BarrierAligner]) -> Parts:
-    """The sound tasks with another aligner."""
-
-    def make(
-        config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
-    ) -> BarrierAligner:
-        if issubclass(kind, UnalignedCheckpointer):
-            return kind(config, unaligned, is_sink=is_sink)
-        return kind(config)
-
-    return Parts(aligner=make)
-
-
-def of_gate(kind: type[Gate]) -> Parts:
-    """The sound tasks with another gate."""
-    return Parts(gate=lambda task, config, unaligned, is_sink: kind(task.gate.aligner, task))
-
-
 TASKS = (DrainsFirst, SnapshotsLate, AppliesTwice, PromisesTheMost)
 ALIGNERS = (NeverGivesUp, DropsWhatIsHeld, ForgetsTheFirst, SnapshotsAtTheFirst, HoldsWithoutLimit)
 GATES = (SwallowsTheSecondBarrier, WatermarkOvertakes)
@@ -271,15 +253,15 @@ COORDINATORS = (CompletesEarly, CompletesTwice)
 
 BENT: dict[str, Parts] = {
     **{kind.__name__: Parts(task=kind) for kind in TASKS},
-    **{kind.__name__: of_aligner(kind) for kind in ALIGNERS},
-    **{kind.__name__: of_gate(kind) for kind in GATES},
+    **{kind.__name__: with_aligner(kind) for kind in ALIGNERS},
+    **{kind.__name__: with_gate(kind) for kind in GATES},
     **{kind.__name__: Parts(coordinator=kind) for kind in COORDINATORS},
     PositionsLate.__name__: Parts(source=PositionsLate),
 }
 """To be explored aligned."""
 
 BENT_UNALIGNED: dict[str, Parts] = {
-    **{kind.__name__: of_aligner(kind) for kind in (RecordsNothing, PassesUnrecorded)},
+    **{kind.__name__: with_aligner(kind) for kind in (RecordsNothing, PassesUnrecorded)},
     LeavesTheOutboxUnrecorded.__name__: Parts(task=LeavesTheOutboxUnrecorded),
 }
 """To be explored unaligned."""

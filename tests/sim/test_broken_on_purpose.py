@@ -9,7 +9,6 @@ import pytest
 
 import impl.task
 import sim.build
-import sim.engine
 from impl import (
     AlignmentAction,
     BarrierAligner,
@@ -22,6 +21,7 @@ from impl import (
     Watermark,
 )
 from impl.task import digest
+from model.parts import SOUND, Parts, with_aligner
 from sim import run
 from sim.channel import SpscChannel
 from tests.sim.support import reasons, scenario
@@ -225,9 +225,9 @@ class Loses(SpscChannel):
         return super().open()
 
 
-# name: invariant, what the reason says, where it is broken, the breakage, changes of the scenario
+# name: invariant, what the reason says, which of `Parts` is broken or what else, the breakage, changes of the scenario
 STALLED = {"fault": [{"kind": "stall", "task": "join", "at_s": 0.5, "for_s": 0.7}]}
-BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] = {
+BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
     "drain_before_forward": (
         "FWD",
         "on join->sink ahead of barrier 1, but its cause",
@@ -252,55 +252,55 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
     "image_of_another_time": (
         "CUT",
         "; what took effect before the cut makes ",
-        (sim.build, "SinkTask"),
+        "sink",
         KeepsAnOldImage,
         {},
     ),
     "barrier_leaves_later": (
         "CUT",
         "is an orphan in checkpoint 1 of join: taken before the cut, sent after",
-        (sim.build, "SourceTask"),
+        "source",
         BarrierLeavesLater,
         {},
     ),
-    "watermark_overtakes": ("WM", "before a", None, WatermarkOvertakes, {}),
+    "watermark_overtakes": ("WM", "before a", "aligner", WatermarkOvertakes, {}),
     "held_event_dropped": (
         "NOLOSS",
         "was taken once from a->join and never took effect",
-        None,
+        "aligner",
         DropsWhatItShouldHold,
         {},
     ),
-    "held_event_forgotten": ("FIFO", "took effect on a->join where a", None, ForgetsWhatItHolds, {}),
+    "held_event_forgotten": ("FIFO", "took effect on a->join where a", "aligner", ForgetsWhatItHolds, {}),
     "channel_drops": ("FIFO", "was next", (sim.build, "SpscChannel"), Loses, {}),
     "channel_overtakes": ("FIFO", "was taken from a->join where", (sim.build, "SpscChannel"), Overtakes, {}),
     "second_barrier_swallowed": (
         "NOLOSS",
         "was taken from a->join and had no effect",
-        None,
+        "aligner",
         SwallowsTheSecondBarrier,
         {**OVERLAPPING, "channel": {"b->join": {"latency_s": 0.7}}},
     ),
-    "released_backwards": ("FIFO", "took effect on a->join where", None, ReleasesBackwards, {"until_s": 2.2}),
+    "released_backwards": ("FIFO", "took effect on a->join where", "aligner", ReleasesBackwards, {"until_s": 2.2}),
     "snapshot_twice": ("ONCE", "join took 2 snapshots of checkpoint 1", (impl.task, "Gate"), SnapshotsTwice, {}),
     "acknowledged_unseen": (
         "ONCE",
         "checkpoint 1 was completed without a snapshot of sink",
-        (sim.build, "SinkTask"),
+        "sink",
         AcknowledgesUnseen,
         {},
     ),
     "id_twice": (
         "ID",
         "checkpoint 2 was triggered after 2; ids begin with 1 and strictly increase",
-        (sim.engine, "CheckpointCoordinator"),
+        "coordinator",
         RepeatsAnId,
         {},
     ),
     "alignment_never_completed": (
         "LIVE",
         "join still waits on a->join for checkpoint 1, which was given up",
-        None,
+        "aligner",
         NeverLetsGo,
         {},
     ),
@@ -314,14 +314,14 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | None, Any, dict[str, Any]]] 
     "input_without_limit": (
         "BOUND",
         "messages of a->join were held at a time; at most 3 may be",
-        None,
+        "aligner",
         HoldsWithoutLimit,
         {"checkpoint": {"max_buffer_per_input": 3}},
     ),
     "bytes_without_limit": (
         "BOUND",
         "bytes were held at join at a time; at most 350 may be",
-        None,
+        "aligner",
         HoldsWithoutLimit,
         {"checkpoint": {"max_buffer_memory_bytes": 350}},
     ),
@@ -342,12 +342,15 @@ def test_the_broken_run_is_found(name: str, tmp_path: Path, monkeypatch: pytest.
     small = scenario(tmp_path, **changes)
     sound = run(small, SEED)
     assert sound.verdict == "holds", sound.violations
-    if where is None:
-        broken = run(small, SEED, make_aligner=breakage)
+    parts = SOUND
+    if where == "aligner":
+        parts = with_aligner(breakage)
+    elif isinstance(where, str):
+        parts = Parts(**{where: breakage})
     else:
         monkeypatch.setattr(*where, breakage)
         monkeypatch.setattr(Loses, "opened", 0)
-        broken = run(small, SEED)
+    broken = run(small, SEED, parts=parts)
     assert broken.verdict == "broken"
     found = reasons(broken, invariant)
     assert any(text in reason for reason in found), (found[:3], [str(v) for v in broken.violations[:5]])

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 import sim.build
-import sim.recovery
 from impl import (
     Checkpoint,
     CheckpointCoordinator,
     EndOfInput,
     RegressingIdError,
     Restore,
+    SinkTask,
     SinkWriter,
     SourceTask,
     UnsettledError,
     Wiring,
     plan,
 )
+from model.parts import SOUND, Parts
 from sim import run
 from sim.channel import SpscChannel
 from sim.control import CoordinatorNode
@@ -63,7 +64,7 @@ class SeeksTooFar(SourceTask):
         return state
 
 
-class ForgetsItsState(sim.build.SinkTask):
+class ForgetsItsState(SinkTask):
     """Begins with an empty state."""
 
     def recover(self, part: Any, checkpoint_id: int) -> str:
@@ -177,30 +178,30 @@ def announces_nothing(self: CoordinatorNode, action: Any) -> None:
     """Nobody is told that a checkpoint is complete."""
 
 
-# name: what the reason says, where it is broken, the breakage, the scenario's changes
-BROKEN: dict[str, tuple[str, tuple[Any, str], Any, dict[str, Any]]] = {
-    "source begins anew": ("REC: ", (sim.build, "SourceTask"), DoesNotSeek, CRASH),
-    "source leaves one out": ("REC: ", (sim.build, "SourceTask"), SeeksTooFar, CRASH),
+# name: what the reason says, which of `Parts` is broken or what else, the breakage, the scenario's changes
+BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
+    "source begins anew": ("REC: ", "source", DoesNotSeek, CRASH),
+    "source leaves one out": ("REC: ", "source", SeeksTooFar, CRASH),
     "state forgotten": (
         "REC: the state of sink restored",
-        (sim.build, "SinkTask"),
+        "sink",
         ForgetsItsState,
         CRASH,
     ),
-    "sender's record forgotten": ("was not put back", (sim.recovery, "plan"), without_outputs, OUTGOING),
-    "receiver's record forgotten": ("was not put back", (sim.recovery, "plan"), without_inputs, QUEUES),
-    "in flight, backwards": ("REC: ", (sim.recovery, "plan"), backwards, QUEUES),
-    "in flight, twice": ("was put back", (sim.recovery, "plan"), twice, QUEUES),
-    "end forgotten": ("the end was put back", (sim.recovery, "plan"), without_ends, LATE_END),
+    "sender's record forgotten": ("was not put back", "plan", without_outputs, OUTGOING),
+    "receiver's record forgotten": ("was not put back", "plan", without_inputs, QUEUES),
+    "in flight, backwards": ("REC: ", "plan", backwards, QUEUES),
+    "in flight, twice": ("was put back", "plan", twice, QUEUES),
+    "end forgotten": ("the end was put back", "plan", without_ends, LATE_END),
     "read twice": ("", (sim.build, "SpscChannel"), PutsBackTwice, QUEUES),
     "never read": ("", (sim.build, "SpscChannel"), LosesWhatIsPutBack, QUEUES),
     "on its way and unrecorded": ("is lost to checkpoint", (sim.build, "SpscChannel"), SeesOnlyTheQueue, QUEUES),
-    "committed when prepared": ("no complete checkpoint has it", (sim.build, "SinkWriter"), CommitsAtOnce, CRASH),
-    "never committed": ("is not visible at sink", (sim.build, "SinkWriter"), NeverCommits, CRASH),
-    "not rolled back": ("REC: ", (sim.build, "SinkWriter"), RollsNothingBack, CRASH),
+    "committed when prepared": ("no complete checkpoint has it", "writer", CommitsAtOnce, CRASH),
+    "never committed": ("is not visible at sink", "writer", NeverCommits, CRASH),
+    "not rolled back": ("REC: ", "writer", RollsNothingBack, CRASH),
     "rolled back too much": (
         "is not visible at sink",
-        (sim.build, "SinkWriter"),
+        "writer",
         RollsAllBack,
         {**CRASH, "store": {"manifest_s": 0.3}, "fault": [{"kind": "crash", "task": "map", "at_s": 2.0}]},
     ),
@@ -223,8 +224,12 @@ def test_the_broken_recovery_is_found(name: str, tmp_path: Path, monkeypatch: py
     small = scenario(tmp_path, FAILING, **changes)
     sound = run(small, SEED)
     assert sound.verdict == "holds", sound.violations
-    monkeypatch.setattr(*where, breakage)
-    broken = run(small, SEED)
+    parts = SOUND
+    if isinstance(where, str):
+        parts = Parts(**{where: breakage})
+    else:
+        monkeypatch.setattr(*where, breakage)
+    broken = run(small, SEED, parts=parts)
     assert broken.verdict == "broken"
     found = [f"{violation.invariant}: {violation.reason}" for violation in broken.violations]
     assert any(text in reason for reason in found), found[:8]

@@ -1,0 +1,53 @@
+"""What every defect of the catalogue answers, whatever it is made of: what goes wrong, and how it is shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class Found(NamedTuple):
+    """What looking for a violation came to.
+
+    Attributes
+    ----------
+    broken : frozenset of str
+        The invariants that the first violation breaks; empty if there is none.
+    steps : int
+        Moves, or calls, until then; none is shorter where all runs were looked at.
+    states : int
+        How many were seen; 0 where there is only one run.
+    seconds : float
+        Of wall time.
+    trace : str
+        The run as text, the violation at its end; empty if there is none.
+    """
+
+    broken: frozenset[str] = frozenset()
+    steps: int = 0
+    states: int = 0
+    seconds: float = 0.0
+    trace: str = ""
+
+
+class Defect(Protocol):
+    """An entry that can be run.
+
+    Attributes
+    ----------
+    entry : str
+        Its id in the catalogue, ``"A-04"``.
+    kind : str
+        ``safety``, ``liveness``, ``crash``, ``bound``, ``timing``, ``value`` or ``contradiction``.
+    breaks : str
+        The invariant, or ``value`` where values show it.
+    """
+
+    entry: str
+    kind: str
+    breaks: str
+
+    def as_documented(self) -> Found:
+        """What goes wrong with the protocol at its document's word."""
+
+    def sound(self) -> Found:
+        """What the sound protocol does in the same scope."""

@@ -1,0 +1,126 @@
+"""Whose machines a dataflow is made of: those of `impl`, or another's in their place.
+
+One value says it to all who build tasks: the explored world, the simulation, the defect catalogue, and whoever brings
+an aligner of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from impl.alignment import BarrierAligner, BarrierAlignerConfig
+from impl.commit import Ledger, SinkWriter
+from impl.coordinator import CheckpointCoordinator
+from impl.gate import Gate
+from impl.injector import CheckpointBarrierInjector
+from impl.recovery import Restore, Wiring, plan
+from impl.snapshot import Checkpoint
+from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Tell
+from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+
+MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
+MakeGate = Callable[[OperatorTask, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
+
+
+def sound_aligner(
+    config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+) -> BarrierAligner:
+    """The aligner that the protocol asks for."""
+    if unaligned is None:
+        return BarrierAligner(config)
+    return UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What may be another's than the classes of `impl`.
+
+    Attributes
+    ----------
+    source, task, sink : type
+        Of the tasks; a sink that writes nothing to the outside is a task like others.
+    injector : type
+        Of sources.
+    writer, ledger : type
+        Of what writes to the outside, and of the outside.
+    coordinator : type
+    aligner : callable
+        Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
+        sink, makes the aligner of a task.
+    gate : callable or None
+        Given the task and all that, makes its gate, such as a table. None: the one that a task comes with.
+    plan : callable
+        Makes of a complete checkpoint what goes back where.
+    """
+
+    source: type[SourceTask] = SourceTask
+    task: type[OperatorTask] = OperatorTask
+    sink: type[SinkTask] = SinkTask
+    injector: type[CheckpointBarrierInjector] = CheckpointBarrierInjector
+    writer: type[SinkWriter] = SinkWriter
+    ledger: type[Ledger] = Ledger
+    coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
+    aligner: MakeAligner = sound_aligner
+    gate: MakeGate | None = None
+    plan: Callable[[Checkpoint, Wiring], Restore] = plan
+
+    def make_task(
+        self,
+        name: str,
+        operator: Operator,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        is_sink: bool,
+        exchanges: Iterable[OutputExchange],
+        tell: Tell,
+    ) -> OperatorTask:
+        """A task that passes on what it makes."""
+        task = self.task(name, operator, self.aligner(config, unaligned, is_sink), exchanges, tell)
+        return self._with_gate(task, config, unaligned, is_sink)
+
+    def make_sink(
+        self,
+        name: str,
+        operator: Operator,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        aligns: bool,
+        writer: SinkWriter,
+        tell: Tell,
+    ) -> OperatorTask:
+        """A task that writes what it makes to the outside; `aligns`: no barrier overtakes on its way in."""
+        task = self.sink(name, operator, self.aligner(config, unaligned, aligns), tell, writer)
+        return self._with_gate(task, config, unaligned, aligns)
+
+    def _with_gate(
+        self,
+        task: OperatorTask,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        is_sink: bool,
+    ) -> OperatorTask:
+        if self.gate is not None:
+            task.gate = self.gate(task, config, unaligned, is_sink)
+        return task
+
+
+SOUND = Parts()
+
+
+def with_aligner(kind: type[BarrierAligner]) -> Parts:
+    """The sound parts, with the aligner of another class; a subclass of `UnalignedCheckpointer` goes unaligned."""
+
+    def make(
+        config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    ) -> BarrierAligner:
+        if issubclass(kind, UnalignedCheckpointer):
+            return kind(config, unaligned, is_sink=is_sink)
+        return kind(config)
+
+    return Parts(aligner=make)
+
+
+def with_gate(kind: type[Gate]) -> Parts:
+    """The sound parts, with the gate of another class around the sound aligner."""
+    return Parts(gate=lambda task, config, unaligned, is_sink: kind(task.gate.aligner, task))
