@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
+from typing import Any
 
 import networkx as nx
 
 from model.check import Scope, WorldScope
+from model.control_scopes import SMALL as CONTROL
+from model.control_scopes import WIDE as WIDE_CONTROL
 from model.gate_scopes import SCOPES as GATES
+from model.join_scopes import SMALL as JOINS
+from model.join_scopes import WIDE as WIDE_JOINS
 from model.setup import MODES, Setup
 
 CHAIN = "a->s"
@@ -46,19 +51,31 @@ def tiny() -> Iterator[Scope]:
     for topology in (CHAIN, PAIR, JOIN):
         yield from _worlds(topology, events=1, checkpoints=1)
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
-    yield from (scope for scope in GATES if scope.states < 400)
+    yield from (scope for scope in GATES if scope.states < 300)
+    yield from (scope for scope in CONTROL if scope.states < 1000)
+    yield from JOINS
 
 
 def small() -> Iterator[Scope]:
     """Two checkpoints or two events, little room, watermarks, limits, operators of several tasks."""
+    one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
+    both = ("aligned", "unaligned")
     yield from _worlds(CHAIN, events=2, checkpoints=2)
-    yield from _worlds(JOIN, events=2, checkpoints=1)
-    yield from _worlds(JOIN, ("aligned", "unaligned"), ("no fault", "abort", "timeout"), events=1, checkpoints=2)
+    yield from _worlds(JOIN, faults=("no fault", "abort", "timeout", "closed input"), events=2, checkpoints=1)
+    yield from _worlds(JOIN, ("aligned",), ("crash",), events=2, checkpoints=1)
+    yield from _worlds(JOIN, both, ("no fault", "abort", "timeout"), events=1, checkpoints=2)
     yield from _worlds(JOIN, ("aligned",), ("no fault", "abort", "timeout", "closed input"), events=2, checkpoints=2)
-    yield from _worlds(DIAMOND, faults=("no fault", "abort"), events=1, checkpoints=1)
-    yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), events=1, checkpoints=1)
-    yield from _worlds(PAIR, ("aligned", "unaligned"), ("no fault",), events=2, checkpoints=1, capacity=1)
+    yield from _worlds(JOIN, MODES, ("no fault",), watermarks=1, **one_of_each)
+    yield from _worlds(JOIN, both, ("no fault", "crash"), parallelism=(("join", 2),), **one_of_each)
+    yield from _worlds(JOIN, ("unaligned", "fallback"), ("no fault",), sender_records=True, **one_of_each)
+    yield from _worlds(JOIN, MODES, ("no fault",), max_buffer_per_input=1, events=2, checkpoints=1)
+    yield from _worlds(DIAMOND, faults=("no fault", "abort"), **one_of_each)
+    yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
+    yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)
+    yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
     yield from (scope for scope in GATES if not scope.slow)
+    yield from CONTROL
+    yield from JOINS
 
 
 def full() -> Iterator[Scope]:
@@ -67,6 +84,8 @@ def full() -> Iterator[Scope]:
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, events=2, checkpoints=2)
     yield from GATES
+    yield from (*CONTROL, *WIDE_CONTROL)
+    yield from (*JOINS, *WIDE_JOINS)
 
 
 SCOPES: dict[str, Callable[[], Iterator[Scope]]] = {"tiny": tiny, "small": small, "full": full}
