@@ -35,9 +35,9 @@ DEFECT = BarrierDefect(
     entry="U-09",
     kind="safety",
     breaks="FIFO",
-    setup=Setup("a->join b->join join->s", mode="fallback", events=1),
+    setup=Setup("a->s b->s", mode="fallback", events=2),
     parts=Parts(
         gate=driven_by(FALLBACK.changed("aligned image", then=(forward, complete, drop_what_is_held, resume, close)))
     ),
-    title="b1 waits behind b's barrier. a's barrier comes in time, and b1 is gone.",
+    title="a1 waits behind a's barrier. b's barrier comes in time, and a1 is gone: a2 is taken next.",
 )
