@@ -14,7 +14,6 @@ import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, cast
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
@@ -48,8 +47,8 @@ class ForeignError(ValueError):
     """A class that cannot stand in for `impl.gate.Gate`: one line, with what it did and what is asked for."""
 
 
-def load(spec: str) -> type:
-    """The class that ``module:Class`` names; modules are looked for in the working directory, too.
+def load(spec: str, folder: str = "") -> type:
+    """The class that ``module:Class`` names; modules are looked for in `folder`, too.
 
     Raises
     ------
@@ -59,9 +58,8 @@ def load(spec: str) -> type:
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
         raise ForeignError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
     except Exception as error:  # whatever importing another's code comes to
