@@ -413,13 +413,19 @@ class World:
 
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
         """What `model.invariants` says of the journal of a run."""
+        return self._judged(moves, rests)[1]
+
+    def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
+        """With the journal that it is said of: at rest the sources end only if nothing is wrong without that."""
         fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
         run = list(moves)
         guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
-        verdict = judge_run(self.journal(run), self.topology, self.limits, fold, not rests, guarantees)
+        entries = self.journal(run)
+        verdict = judge_run(entries, self.topology, self.limits, fold, not rests, guarantees)
         if rests and verdict.verdict == "holds":
-            verdict = judge_run(self.journal(run, rests), self.topology, self.limits, fold, False, guarantees)
-        return verdict
+            entries = self.journal(run, rests)
+            verdict = judge_run(entries, self.topology, self.limits, fold, False, guarantees)
+        return entries, verdict
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
         """A run as the text of a trace, with its verdict."""
@@ -432,7 +438,8 @@ class World:
             head["guarantees"] = " ".join(f"{sink}={self.setup.guarantee}" for sink in self.topology.sinks)
         if not rests:
             head["cut_off"] = "yes"
-        return write(self.journal(moves, rests), head, self.judged(moves, rests).violations)
+        entries, verdict = self._judged(moves, rests)
+        return write(entries, head, verdict.violations)
 
     # What the moves do.
 
