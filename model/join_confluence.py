@@ -24,14 +24,15 @@ class Confluence:
     ----------
     outcomes : frozenset of tuple
         What became of the outputs, once for each way in which it can end.
-    states : int
-        How many states there are.
+    states, transitions : int
+        How many states there are, and moves that were made.
     violations : tuple of str
         What is wrong with the journal of a step, of the first state in which something is.
     """
 
     outcomes: frozenset[tuple[object, ...]]
     states: int
+    transitions: int
     violations: tuple[str, ...]
 
     @property
@@ -65,26 +66,30 @@ def explore(make: Callable[[], JoinWorld], scripts: Sequence[Sequence[Move]], mo
     paths: dict[tuple[tuple[int, ...], Hashable], list[tuple[int, str, int, object]]] = {beginning: list(world.entries)}
     queue = [beginning]
     outcomes: set[tuple[object, ...]] = set()
+    transitions = 0
     for places, state in queue:
         journal = paths[places, state]
         moved = False
         for number, script in enumerate(scripts):
             if places[number] < len(script):
                 moved = True
+                transitions += 1
                 after = tuple(place + (index == number) for index, place in enumerate(places))
                 _visit(world, state, after, script[places[number]], journal, paths, queue)
         for step in (_begin, _end):
-            moved = _visit(world, state, places, step, journal, paths, queue) or moved
+            if _visit(world, state, places, step, journal, paths, queue):
+                moved = True
+                transitions += 1
         if not moved or all(place == len(script) for place, script in zip(places, scripts, strict=True)):
             world.restore(state)
             world.run(0)
             outcomes.add(tuple(world.outcomes))
         wrong = judge_join(journal, world.spec).violations
         if wrong:
-            return Confluence(frozenset(outcomes), len(paths), tuple(map(str, wrong)))
+            return Confluence(frozenset(outcomes), len(paths), transitions, tuple(map(str, wrong)))
         if len(paths) > most:
             raise TooManyStatesError(f"more than {most} states: take shorter scripts, or raise most")
-    return Confluence(frozenset(outcomes), len(paths), ())
+    return Confluence(frozenset(outcomes), len(paths), transitions, ())
 
 
 def _begin(world: JoinWorld) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
 from impl.commit import Ledger, SinkWriter
 from impl.coordinator import CheckpointCoordinator
-from impl.gate import Gate
+from impl.gate import Gate, GatePort
 from impl.injector import CheckpointBarrierInjector
 from impl.recovery import Restore, Wiring, plan
 from impl.snapshot import Checkpoint
@@ -20,7 +20,7 @@ from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTa
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
-MakeGate = Callable[[OperatorTask, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
+MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
 
 
 def sound_aligner(
@@ -49,7 +49,7 @@ class Parts:
         Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
         sink, makes the aligner of a task.
     gate : callable or None
-        Given the task and all that, makes its gate, such as a table. None: the one that a task comes with.
+        Given its port, a task, and all that, makes a gate, such as a table. None: the one that a task comes with.
     plan : callable
         Makes of a complete checkpoint what goes back where.
     """
@@ -123,4 +123,4 @@ def with_aligner(kind: type[BarrierAligner]) -> Parts:
 
 def with_gate(kind: type[Gate]) -> Parts:
     """The sound parts, with the gate of another class around the sound aligner."""
-    return Parts(gate=lambda task, config, unaligned, is_sink: kind(task.gate.aligner, task))
+    return Parts(gate=lambda port, config, unaligned, is_sink: kind(sound_aligner(config, unaligned, is_sink), port))

@@ -35,7 +35,6 @@ from model.tables.happenings import (
     Taken,
     Triggered,
 )
-from model.tables.table import Table
 
 Effects = tuple[Effect, ...]
 END = EndOfInput()
@@ -163,12 +162,17 @@ def aligner_of(rules: Rules) -> BarrierAligner:
     return UnalignedCheckpointer(config, unaligned, rules.size_of, is_sink=not rules.may_overtake)
 
 
-class Machine:
-    """A gate of `impl` that can be put into the state of a table's gate."""
+def gate_of_impl(rules: Rules, port: Port) -> Implementation:
+    """The gate of `impl` with these rules."""
+    return Implementation(aligner_of(rules), port)
 
-    def __init__(self, rules: Rules, make: Callable[[Rules], BarrierAligner] = aligner_of) -> None:
+
+class Machine:
+    """A gate of `impl` that can be put into the state of a table's gate; or another's, that can be told what to do."""
+
+    def __init__(self, rules: Rules, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
         self.port = Port()
-        self.gate = self.port.gate = Implementation(make(rules), self.port)
+        self.gate = self.port.gate = make(rules, self.port)
         self._captures: dict[Gate, Hashable] = {}
 
     def difference(self, gate: Gate, move: Move) -> str | None:
@@ -224,8 +228,12 @@ class Machine:
 
         Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
         """
+        self.gate.restore(self._captured(gate))
+        return self.misstatement_now(gate, barriers)
+
+    def misstatement_now(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
+        """The same, of the state that the machine is in."""
         machine = self.gate
-        machine.restore(self._captured(gate))
         asked: list[tuple[str, object, object]] = [
             ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
             ("has_released", bool(gate.line), machine.has_released),
@@ -317,64 +325,72 @@ class Difference:
 Point = Gate | Difference
 
 
-class Refinement:
-    """A table's gate and a machine that keeps step, as a system to explore.
+class Steps:
+    """What may happen at a table's gate, over and over, and what the table makes of it.
 
     Parameters
     ----------
-    table : Table
-    rules : Rules
     happenings : sequence of Happening
-        What may happen, over and over: an input that has ended takes no more of it.
+        An input that has ended takes no more of it.
     answers : sequence of Answer
         To each snapshot, any of these.
-    make : callable, optional
-        Makes the machine.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        rules: Rules,
-        happenings: Sequence[Happening],
-        answers: Sequence[Answer] = (Answer(),),
-        make: Callable[[Rules], BarrierAligner] = aligner_of,
-    ) -> None:
-        self.table = table
-        self.rules = rules
-        self.happenings = tuple(happenings)
-        self.answers = tuple(answers)
-        self.machine = Machine(rules, make)
-        self._barriers = [
+    def __init__(self, happenings: Sequence[Happening], answers: Sequence[Answer] = (Answer(),)) -> None:
+        self.happenings, self.answers = tuple(happenings), tuple(answers)
+        self.barriers = [
             (each.input_id, each.message, each.at_ns)
             for each in self.happenings
             if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
         ]
-        self._point: Point | None = None  # the last one whose moves were asked for,
-        self._first_steps: dict[Happening, tuple[Gate, Effects]] = {}  # and what the table made of each happening there
+        self._at: Gate | None = None  # the last one whose moves were asked for,
+        self._first: dict[Happening, tuple[Gate, Effects]] = {}  # and what the table made of each happening there
+
+    def moves(self, gate: Gate) -> list[Move]:
+        """All that may happen, with each answer to a snapshot that it asks for."""
+        moves = []
+        for happening in self.happenings:
+            if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+                continue
+            self._first[happening] = after, _ = gate.step(happening)
+            moves += [Move(happening, answer) for answer in self.answers] if after.taking else [Move(happening)]
+        self._at = gate
+        return moves
+
+    def after(self, gate: Gate, move: Move) -> tuple[Gate, Effects]:
+        """The table's next gate, and the effects."""
+        first = self._first[move.happening] if gate is self._at else gate.step(move.happening)
+        return finished(first, move.answer)
+
+
+class Refinement:
+    """A table's gate and a machine of `impl` that keeps step, as a system to explore.
+
+    Parameters
+    ----------
+    start : Gate
+        The table's, where nothing has happened.
+    steps : Steps
+    make : callable, optional
+        Makes the machine.
+    """
+
+    def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
+        self._start, self._steps = start, steps
+        self.machine = Machine(start.rules, make)
 
     def start(self) -> Point:
         """Nothing has happened."""
-        return Gate.new(self.table, self.rules)
+        return self._start
 
     def moves(self, point: Point) -> list[Move]:
-        """All that may happen, with each answer to a snapshot that it asks for."""
-        if isinstance(point, Difference):
-            return []
-        moves = []
-        for happening in self.happenings:
-            if isinstance(happening, Arrival | Overtaking) and not point.is_open(happening.input_id):
-                continue
-            self._first_steps[happening] = after, _ = point.step(happening)
-            moves += [Move(happening, answer) for answer in self.answers] if after.taking else [Move(happening)]
-        self._point = point
-        return moves
+        """All that may happen."""
+        return [] if isinstance(point, Difference) else self._steps.moves(point)
 
     def after(self, point: Point, move: Move) -> Point:
         """The table's next gate, if the machine does the same."""
         assert isinstance(point, Gate)
-        first_step = self._first_steps[move.happening] if point is self._point else point.step(move.happening)
-        after, effects = finished(first_step, move.answer)
+        after, effects = self._steps.after(point, move)
         difference = self.machine.difference_from(point, move, after, effects)
         return after if difference is None else Difference(difference)
 
@@ -384,9 +400,67 @@ class Refinement:
         return Always("refinement", refines), Always("answers", self._misstatement)
 
     def _misstatement(self, point: Point) -> str | None:
-        return None if isinstance(point, Difference) else self.machine.misstatement(point, self._barriers)
+        return None if isinstance(point, Difference) else self.machine.misstatement(point, self._steps.barriers)
 
 
-def refines(point: Point) -> str | None:
+def refines(point: object) -> str | None:
     """Where machine and table part."""
     return point.text if isinstance(point, Difference) else None
+
+
+Pair = tuple[Gate, Hashable] | Difference
+
+
+class Following:
+    """A table's gate and another's machine beside it, of which nobody knows what its captures mean.
+
+    They are compared effect for effect and answer for answer. A state is the table's gate with what the machine
+    captured there: if `capture` has what only counts, there is no end of them.
+
+    Parameters
+    ----------
+    start : Gate
+    steps : Steps
+    make : callable
+        Makes the machine.
+    """
+
+    def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation]) -> None:
+        self._start, self._steps = start, steps
+        self.machine = Machine(start.rules, make)
+
+    def start(self) -> Pair:
+        """Nothing has happened."""
+        return self._start, self.machine.gate.capture()
+
+    def moves(self, pair: Pair) -> list[Move]:
+        """All that may happen."""
+        return [] if isinstance(pair, Difference) else self._steps.moves(pair[0])
+
+    def after(self, pair: Pair, move: Move) -> Pair:
+        """The table's next gate and the machine's next state, if their effects are the same."""
+        assert isinstance(pair, tuple)
+        gate, capture = pair
+        after, expected = self._steps.after(gate, move)
+        machine = self.machine
+        machine.gate.restore(capture)
+        try:
+            effects = machine.made(move)
+            reached = machine.gate.capture()
+        except Exception as error:  # whatever another's code raises: that is another effect
+            return Difference(f"{move}: the table says '{listed(expected)}', the machine raised {error!r}")
+        if effects != expected:
+            return Difference(f"{move}: the table says '{listed(expected)}', the machine '{listed(effects)}'")
+        return after, reached
+
+    @property
+    def properties(self) -> tuple[Always[Pair], ...]:
+        """As of a `Refinement`."""
+        return Always("refinement", refines), Always("answers", self._misstatement)
+
+    def _misstatement(self, pair: Pair) -> str | None:
+        if isinstance(pair, Difference):
+            return None
+        gate, capture = pair
+        self.machine.gate.restore(capture)
+        return self.machine.misstatement_now(gate, self._steps.barriers)

@@ -7,78 +7,28 @@ from __future__ import annotations
 
 import pytest
 
-from impl.control import ControlProcessor, CountingAligner, IdentityAligner
+from impl.control import ControlProcessor, IdentityAligner
 from model.control_invariants import judge
+from model.control_scopes import BATCHED, EC, ED, JOIN, SC, SD, SMALL, TAIL, WIDE, ControlScope
 from model.control_wiring import ControlWiring
 from model.control_world import ControlWorld, Processors, Setup
-from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, SYNC, explore
-
-JOIN = ControlWiring("a->join b->join")
-DIRECT = ControlWiring("a->join b->join", "direct")
-DIAMOND = ControlWiring("a->x a->y x->join y->join")
-TAIL = ControlWiring("a->join b->join join->sink")
-BATCHED = Processors({"join": "batch"}, {"join": {"batch_count": 2}})
-
-SD, SC, ED, EC, QD, QC = (
-    *((SYNC, DATA), (SYNC, CONTROL)),
-    *((GRACEFUL, DATA), (GRACEFUL, CONTROL)),
-    *((QUICK, DATA), (QUICK, CONTROL)),
-)
-
-SCOPES = {
-    "two syncs on data": (Setup(JOIN, (SD, SD), capacity=1), 398),
-    "two syncs on control": (Setup(JOIN, (SC, SC), events=0), 46),
-    "three syncs on control, read one ahead": (
-        Setup(JOIN, (SC, SC, SC), events=0, make_processor=Processors(options={"max_ahead": 1})),
-        108,
-    ),
-    "a sync on each": (Setup(JOIN, (SD, SC), capacity=1), 1009),
-    "a sync on data, an end on control": (Setup(JOIN, (SD, EC), capacity=1), 4992),
-    "a sync on control, an end on data": (Setup(JOIN, (SC, ED), capacity=1), 3852),
-    "control straight from the head": (Setup(DIRECT, (SD, EC), capacity=1), 5067),
-    "a quick end on control": (Setup(JOIN, (SD, QC), capacity=1), 7536),
-    "a quick end on data": (Setup(JOIN, (SC, QD), capacity=1), 6348),
-    "a diamond": (Setup(DIAMOND, (SD, EC), capacity=1), 4607),
-    "data may pass": (
-        Setup(JOIN, (SD, SD), hold_data=False, make_processor=Processors(options={"hold_data": False})),
-        593,
-    ),
-    "a processor breaks down": (Setup(JOIN, (SD, ED), events=0, capacity=1, may_fail=("b",)), 1508),
-    "counted, where nobody is ahead": (
-        Setup(
-            JOIN,
-            (SD,),
-            hold_data=False,
-            make_processor=Processors(options={"make_aligner": CountingAligner, "hold_data": False}),
-        ),
-        109,
-    ),
-}
-WIDE = {
-    "a batch below, an end on control": (Setup(TAIL, (SD, EC), capacity=1, make_processor=BATCHED), 9007),
-    "a batch below, an end on data": (Setup(TAIL, (SC, ED), capacity=1, make_processor=BATCHED), 7161),
-    "a sync on each, an end": (Setup(JOIN, (SD, SC, EC), capacity=1), 15899),
-    "two events each in a batch": (Setup(TAIL, (EC,), events=2, capacity=1, make_processor=BATCHED), 14089),
-    "a processor breaks down among data": (Setup(JOIN, (SD, ED), capacity=1, may_fail=("b",)), 12091),
-    "two syncs and a quick end": (Setup(JOIN, (SC, SC, QD)), 76078),
-}
+from model.parts import SOUND
+from tests.control.support import explore
 
 
-@pytest.mark.parametrize("name", SCOPES)
-def test_every_interleaving_holds(name: str) -> None:
+@pytest.mark.parametrize("scope", SMALL, ids=lambda scope: scope.of)
+def test_every_interleaving_holds(scope: ControlScope) -> None:
     """Some schedule would complete a barrier too early, reorder, hang, or lose an event in a graceful end."""
-    setup, states = SCOPES[name]
-    found = explore(ControlWorld(setup))
-    assert (found.violations, found.states) == ((), states), found.moves
+    found = scope.check(SOUND, None)
+    assert (found.verdict, found.states) == ("holds", scope.states), found.violations
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WIDE)
-def test_every_interleaving_of_wider_scopes_holds(name: str) -> None:
+@pytest.mark.parametrize("scope", WIDE, ids=lambda scope: scope.of)
+def test_every_interleaving_of_wider_scopes_holds(scope: ControlScope) -> None:
     """The same, where more meets: what is small enough for every day may be too small."""
-    setup, states = WIDE[name]
-    found = explore(ControlWorld(setup))
-    assert (found.violations, found.states) == ((), states), found.moves
+    found = scope.check(SOUND, None)
+    assert (found.verdict, found.states) == ("holds", scope.states), found.violations
 
 
 # Ways to break it, beside those of the catalogue.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from impl import BarrierAligner, CheckpointBarrier, Event, UnalignedCheckpointer
 from impl.gate import Gate as Implementation
 from model.explore import explore
+from model.gate_scopes import END, FAILED, SCOPES, TABLES, TAKEN, WATERMARK, Scope, arrivals
 from model.history import Entry
 from model.refine import Machine, Move, run
 from model.replay import departures
@@ -22,7 +23,6 @@ from sim import load
 from sim import run as simulate
 from sim.scenario import Scenario
 from sim.settings import aligner_config, unaligned_config
-from tests.model.gate_scopes import END, FAILED, SCOPES, TABLES, TAKEN, WATERMARK, Scope, arrivals
 
 QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slow) for scope in SCOPES]
 

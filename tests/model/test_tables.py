@@ -16,6 +16,7 @@ import pytest
 from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from model.explore import explore
+from model.gate_scopes import SCOPES, TABLES
 from model.refine import Effects, Move, Point, Refinement, captured, run
 from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
 from model.tables.actions import deliver, ignore
@@ -33,7 +34,6 @@ from model.tables.happenings import (
     Released,
     Taken,
 )
-from tests.model.gate_scopes import SCOPES, TABLES
 
 HARMLESS = {
     line.split(" : ")[0].strip(): line.split(" : ")[1].strip()

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
+from impl.alignment import BarrierAlignerConfig
+from impl.gate import Gate as Implementation
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
-from model.refine import Answer, Refinement
+from impl.unaligned import UnalignedCheckpointConfig
+from model.check import Outcome, Violation
+from model.explore import Limits, Result, explore
+from model.parts import SOUND, Parts
+from model.refine import Answer, Following, Move, Port, Refinement, Steps
 from model.tables import ALIGNED, FALLBACK, UNALIGNED
-from model.tables.gate import Rules
+from model.tables.gate import Gate, Rules
 from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Release, Triggered
 from model.tables.table import Table
 
@@ -43,12 +51,67 @@ class Scope:
     answers: tuple[Answer, ...] = (TAKEN,)
     slow: bool = False
 
+    @property
+    def title(self) -> str:
+        """What it is called in a report."""
+        return f"{self.protocol} table: {self.name}"
+
     def __str__(self) -> str:
         return f"{self.protocol}: {self.name}"
 
     def refinement(self, table: Table) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
-        return Refinement(table, self.rules, self.happenings, self.answers)
+        return Refinement(Gate.new(table, self.rules), Steps(self.happenings, self.answers))
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Whether the machine does what the table says: of `impl` state for state, of another effect for effect."""
+        limits = Limits(states=_MOST_TIMES * self.states, seconds=seconds)
+        table = TABLES[self.protocol]
+        if parts == SOUND:
+            refinement = self.refinement(table)
+            return self._outcome(explore(refinement, refinement.properties, limits=limits))
+        start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
+        following = Following(start, steps, partial(_gate_of, parts))
+        result = explore(following, following.properties, limits=limits)
+        hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
+        return self._outcome(result, hint)
+
+    def _outcome(self, result: Result[S, Move], hint: str = "") -> Outcome:
+        name, counts = self.title, result.counts
+        violations = []
+        for broken in result.violations:
+            lines = (f"# {name}.", *map(str, broken.moves), f"! {REFINES}: {broken.reason}")
+            trace = "".join(f"{line}\n" for line in lines)
+            violations.append(Violation(REFINES, name, len(broken.moves), broken.reason, trace))
+        why = result.why + hint
+        return Outcome(
+            *(name, self.protocol, result.verdict, why),
+            *(counts.states, counts.transitions, counts.seconds),
+            tuple(violations),
+        )
+
+
+S = TypeVar("S")
+_MOST_TIMES = 20
+"""So many times the states of the table a machine may have."""
+REFINES = "TABLE"
+"""The name of what is broken where a machine does not do what the table says."""
+
+
+def _gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:
+    """Another's gate with these rules."""
+    config = BarrierAlignerConfig(
+        rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
+    )
+    unaligned = None
+    if not rules.flag_matters:
+        unaligned = UnalignedCheckpointConfig(
+            True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+        )
+    is_sink = not rules.flag_matters and not rules.may_overtake
+    if parts.gate is not None:
+        return parts.gate(port, config, unaligned, is_sink)
+    return Implementation(parts.aligner(config, unaligned, is_sink), port)
 
 
 def own(input_id: int, message: StreamMessage) -> StreamMessage:

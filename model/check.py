@@ -1,0 +1,182 @@
+"""Scopes explored to a verdict: the sound machines, or another's in their place.
+
+A scope that is broken is explored once more without reduction, so that the run that is shown is a shortest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+from model.explore import BROKEN, HOLDS, UNDECIDED, Always, AtRest, Counts, Limits, Result, explore
+from model.parts import Parts
+from model.reduction import Ample, plans
+from model.setup import Setup
+from model.world import Move, State, World
+
+MOST_STATES = 3_000_000
+"""What an exploration keeps at most, about a gigabyte; over it, it is undecided."""
+
+Progress = Callable[[Counts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A property that does not hold in a scope.
+
+    Attributes
+    ----------
+    invariant : str
+    scope : str
+    steps : int
+        Moves until then.
+    reason : str
+    trace : str
+        The run as text, where there is one.
+    """
+
+    invariant: str
+    scope: str
+    steps: int
+    reason: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the exploration of one scope came to.
+
+    Attributes
+    ----------
+    name, protocol : str
+    verdict : str
+        ``holds``, ``broken`` or ``undecided``.
+    why : str
+        In a line.
+    states, transitions : int
+    seconds : float
+        Of wall time.
+    violations : tuple of Violation
+    """
+
+    name: str
+    protocol: str
+    verdict: str
+    why: str
+    states: int
+    transitions: int
+    seconds: float
+    violations: tuple[Violation, ...] = ()
+
+
+class Scope(Protocol):
+    """What can be checked.
+
+    Attributes
+    ----------
+    name, protocol : str
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def protocol(self) -> str: ...
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it, for so long at most."""
+
+
+def verdict_of(outcomes: Sequence[Outcome]) -> str:
+    """Broken if one is; undecided if one is, or there are none; holds if all do."""
+    verdicts = {outcome.verdict for outcome in outcomes}
+    if BROKEN in verdicts:
+        return BROKEN
+    return HOLDS if verdicts == {HOLDS} else UNDECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class WorldScope:
+    """A dataflow, and what happens in it.
+
+    Attributes
+    ----------
+    name : str
+        Dataflow, extent, fault.
+    setup : Setup
+    """
+
+    name: str
+    setup: Setup
+
+    @property
+    def protocol(self) -> str:
+        """The mode of its barriers."""
+        return self.setup.mode
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
+        begun = monotonic()
+        states = transitions = 0
+        for planned in plans(self.setup):
+            world = World(planned, parts)
+            ample = Ample(world)
+            result = _explored(world, _left(seconds, begun), ample)
+            states += result.counts.states
+            transitions += result.counts.transitions
+            if result.verdict == BROKEN or ample.is_void:
+                return self._whole(parts, seconds, begun, world, result)
+            if result.verdict == UNDECIDED:
+                return self._outcome(UNDECIDED, result.why, states, transitions, begun)
+        return self._outcome(HOLDS, "every reachable state was seen", states, transitions, begun)
+
+    def _whole(
+        self, parts: Parts, seconds: float | None, begun: float, reduced: World, before: Result[State, Move]
+    ) -> Outcome:
+        world = World(self.setup, parts)
+        result = _explored(world, _left(seconds, begun), None)
+        if result.verdict != BROKEN and before.verdict == BROKEN:
+            world, result = reduced, before  # a run is known, though it may not be a shortest one
+        violations = tuple(
+            violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
+        )
+        return self._outcome(
+            result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations
+        )
+
+    def _outcome(
+        self,
+        verdict: str,
+        why: str,
+        states: int,
+        transitions: int,
+        begun: float,
+        violations: tuple[Violation, ...] = (),
+    ) -> Outcome:
+        return Outcome(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations)
+
+
+def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> Violation:
+    """What a run of a world breaks, with its trace."""
+    invariant, _, why = reason.partition(": ")
+    title = f"{invariant} is broken: {scope}."
+    return Violation(invariant, scope, len(moves), why, world.trace(moves, asked == AT_REST, title))
+
+
+ALWAYS, AT_REST = "always", "at rest"
+
+
+def _explored(world: World, seconds: float | None, ample: Ample | None) -> Result[State, Move]:
+    return explore(
+        world,
+        [Always(ALWAYS, world.broken), AtRest(AT_REST, world.unsettled)],
+        limits=Limits(states=MOST_STATES, seconds=seconds),
+        ample=None if ample is None else ample.moves,
+        acyclic=True,
+    )
+
+
+def _left(seconds: float | None, begun: float) -> float | None:
+    return None if seconds is None else max(0.0, seconds - (monotonic() - begun))

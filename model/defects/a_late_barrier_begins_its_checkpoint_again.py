@@ -1,0 +1,36 @@
+"""A barrier of a checkpoint that was given up begins it again.
+
+Source
+    F-DCKP-002, "Timeout Handling": "Aligner discards alignment state and drains buffers as normal events", and
+    remembers nothing of it. Entry A-09.
+What goes wrong
+    The barrier that was waited for comes after all, and blocks its input for a checkpoint of which the other barriers
+    have gone by. (With A-01 the next one counts for it, and every later checkpoint bears a wrong number.)
+Repair
+    Remember the highest id that was completed or given up; barriers up to it do nothing (protocol rule 6).
+"""
+
+from impl.alignment import BarrierAligner
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
+
+
+class ForgetsWhatItGaveUp(BarrierAligner):
+    """Given up is as if it had never been."""
+
+    def _end(self, checkpoint_id: int) -> None:
+        completed, last_done = self.triggered, self.last_done
+        super()._end(checkpoint_id)
+        if not completed:
+            self.last_done = last_done
+
+
+DEFECT = BarrierDefect(
+    entry="A-09",
+    kind="liveness",
+    breaks="LIVE",
+    setup=Setup("a->join b->join", events=0, expiries=1),
+    parts=with_aligner(ForgetsWhatItGaveUp),
+    title="b's barrier is too late, and join gives checkpoint 1 up. Then it comes, and b waits for a's, which is gone.",
+)

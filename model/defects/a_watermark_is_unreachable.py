@@ -1,0 +1,37 @@
+"""A watermark brings the task down.
+
+Source
+    F-DCKP-006, `process_message`: `unreachable!("watermarks handled before checkpointer")`; the format of what is in
+    flight has events only. Entry U-10.
+What goes wrong
+    Any watermark that does come panics. If it is handled before, as is assumed there, it overtakes what is held and
+    what is in flight, as at the aligner of F-DCKP-002.
+Repair
+    A watermark keeps its place among the events, held or not. It is not recorded: a task that is put back has the
+    watermark of its cut, which is a lower bound, and hears the later ones again (protocol rules 1, 16).
+"""
+
+from impl.alignment import Action
+from impl.messages import StreamMessage, Watermark
+from impl.unaligned import UnalignedCheckpointer
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
+
+
+class KnowsNoWatermarks(UnalignedCheckpointer):
+    """Trusts that a watermark never comes."""
+
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        assert type(message) is not Watermark, "watermarks handled before checkpointer"
+        return super()._step(input_id, message, now_ns)
+
+
+DEFECT = BarrierDefect(
+    entry="U-10",
+    kind="crash",
+    breaks="RAISED",
+    setup=Setup("a->x x->s", mode="unaligned", events=1, watermarks=1, checkpoints=1),
+    parts=with_aligner(KnowsNoWatermarks),
+    title="A watermark comes to a task, behind an event and without any barrier.",
+)

@@ -1,0 +1,34 @@
+"""An input that has ended is waited for.
+
+Source
+    F-DCKP-002, "Non-Goals": "Dynamic addition/removal of input channels during alignment"; there is no end of input
+    among its messages. Entry A-15.
+What goes wrong
+    From the end of one input on, every checkpoint waits for a barrier that nobody will send, until it expires.
+Repair
+    An end counts as delivered, for the current and every later checkpoint, and may itself complete one (rule 13).
+"""
+
+from impl.alignment import Action, AlignmentAction, BarrierAligner
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
+
+
+class WaitsForAll(BarrierAligner):
+    """The number of inputs is what it was at first."""
+
+    def _on_end(self, input_id: int, now_ns: int) -> Action:
+        self._takes.pop(input_id, None)
+        self.free.discard(input_id)
+        return AlignmentAction.INPUT_ENDED
+
+
+DEFECT = BarrierDefect(
+    entry="A-15",
+    kind="liveness",
+    breaks="LIVE",
+    setup=Setup("a->join b->join", events=0, closes=True),
+    parts=with_aligner(WaitsForAll),
+    title="a ends, and then checkpoint 1 is triggered. b delivers its barrier, and waits for a for ever.",
+)

@@ -1,0 +1,3 @@
+"""The U-entries that nothing runs, each with the reading that was chosen: there are none."""
+
+NOT_RUN: dict[str, str] = {}

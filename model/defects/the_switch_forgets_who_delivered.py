@@ -1,0 +1,43 @@
+"""At the switch, only the input whose barrier comes just then has delivered.
+
+Source
+    F-DCKP-006, `take_unaligned_snapshot(trigger_input)`: the received barriers are the trigger's, and what the aligned
+    attempt knew is replaced. Entry U-03.
+What goes wrong
+    An input that had delivered before is waited for once more, and its barrier does not come again: the part never
+    ends. What comes behind its barrier is recorded as if it were in flight. (In the document what it held is dropped
+    as well; here it is released.)
+Repair
+    All inputs that delivered stay delivered (protocol rule 15): the row "one more, overdue" as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import Parts
+from model.setup import Setup
+from model.tables.actions import block, mark, snapshot, switch
+from model.tables.driven import driven_by
+from model.tables.fallback import FALLBACK
+from model.tables.gate import Gate
+from model.tables.guards import input_of
+from model.tables.happenings import Effect, Happening
+
+
+def forget_the_others(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
+    """As if this input's barrier were the first."""
+    return replace(gate, arrived=frozenset({input_of(happening)})), ()
+
+
+DEFECT = BarrierDefect(
+    entry="U-03",
+    kind="liveness",
+    breaks="LIVE",
+    setup=Setup("a->join b->join c->join join->s", mode="fallback", events=0),
+    parts=Parts(
+        gate=driven_by(FALLBACK.changed("one more, overdue", then=(mark, block, forget_the_others, switch, snapshot)))
+    ),
+    title="a delivers in time, b late: join switches. Then c delivers, and join waits for a, which has delivered.",
+)

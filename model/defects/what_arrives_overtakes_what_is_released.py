@@ -1,0 +1,45 @@
+"""What arrives while held events are handed out takes effect before them.
+
+Source
+    F-DCKP-002, `complete_alignment`: the state is reset and the queue is returned as a shared reference; nothing marks
+    what of it is consumed, and the variant `DrainBuffered` is never made. Entry A-07.
+What goes wrong
+    No alignment is under way, so the next event of an input passes, whether what it held has been processed or not.
+    (And `drain_queue.clear()` at the next completion throws away what is left.)
+Repair
+    Hand them out one by one; an input with something left to release passes nothing (protocol rule 8).
+"""
+
+from impl.gate import Gate
+from impl.messages import Event, StreamMessage
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_gate
+from model.setup import Setup
+
+
+class PassesBetweenCheckpoints(Gate):
+    """What was held is for the caller to look after, who comes round to it when it is time to."""
+
+    has_released = False
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        if type(message) is Event and not self.aligner.is_aligning():
+            self.port.deliver(input_id, message)
+            return True
+        return super().offer(input_id, message, now_ns)
+
+    def next_deadline_ns(self) -> int | None:
+        return 0 if self.aligner.has_released else super().next_deadline_ns()
+
+    def on_time(self, now_ns: int) -> bool:
+        return self.release_next(now_ns) or super().on_time(now_ns)
+
+
+DEFECT = BarrierDefect(
+    entry="A-07",
+    kind="safety",
+    breaks="FIFO",
+    setup=Setup("a->join b->join", events=2),
+    parts=with_gate(PassesBetweenCheckpoints),
+    title="a1 has waited, and is to be processed now that checkpoint 1 is complete. a2 arrives, and passes it.",
+)

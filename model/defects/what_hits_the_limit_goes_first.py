@@ -1,0 +1,35 @@
+"""The event that hits the limit takes effect before those that wait ahead of it.
+
+Source
+    F-DCKP-002, "Buffer Memory Management": "On abort: cancel checkpoint, notify coordinator", with nothing on what was
+    held, nor on the event at hand; no alignment is under way then, and an event passes. Entry A-13.
+What goes wrong
+    The event that cost the checkpoint overtakes all that its input holds.
+Repair
+    It is refused and stays in its channel until what was held has gone; the other barriers of that checkpoint are
+    ignored when they come (protocol rules 6 and 7).
+"""
+
+from impl.alignment import Action, AlignmentAction, BarrierAligner
+from impl.messages import CheckpointBarrier
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
+
+
+class PassesWhatHitTheLimit(BarrierAligner):
+    """The checkpoint is given up first, and then there is no reason to hold anything."""
+
+    def _over_limit(self, current: CheckpointBarrier) -> Action:
+        super()._over_limit(current)
+        return AlignmentAction.PASS_THROUGH
+
+
+DEFECT = BarrierDefect(
+    entry="A-13",
+    kind="safety",
+    breaks="FIFO",
+    setup=Setup("a->join b->join", events=2, max_buffer_memory_bytes=1),
+    parts=with_aligner(PassesWhatHitTheLimit),
+    title="a1 waits, and there is no room for a2. The checkpoint is given up for it, and a2 takes effect before a1.",
+)

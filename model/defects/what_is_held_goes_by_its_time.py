@@ -1,0 +1,45 @@
+"""What was held is released in the order of its timestamps.
+
+Source
+    F-DCKP-002, "All aligned", step 5c, and the first of its open questions: in which order is open. The aligner that
+    it evolves from sorts by timestamp. Entry A-22.
+What goes wrong
+    Timestamps on one channel need not ascend, as where two sources were merged before: events pass each other.
+Repair
+    Any order that keeps each input's own will do; round robin is chosen (protocol rule 8).
+"""
+
+from impl.alignment import BarrierAligner
+from impl.messages import Event
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
+
+
+class SortsByTime(BarrierAligner):
+    """The oldest goes first, if nothing but events is held."""
+
+    def _end(self, checkpoint_id: int) -> None:
+        for queue in self._queues.values():
+            if all(type(each) is Event for each in queue):
+                ordered = sorted(queue, key=lambda event: event.timestamp_ms)  # type: ignore[union-attr]
+                queue.clear()
+                queue.extend(ordered)
+        super()._end(checkpoint_id)
+
+
+class OlderAtB(Setup):
+    """What a makes is newer than what b makes."""
+
+    def script(self, source: str) -> tuple[Event | int, ...]:
+        return (Event(source, 1, timestamp_ms=2 if source == "a" else 1),)
+
+
+DEFECT = BarrierDefect(
+    entry="A-22",
+    kind="safety",
+    breaks="FIFO",
+    setup=OlderAtB("a->x b->x x->join b->join", events=1),
+    parts=with_aligner(SortsByTime),
+    title="x has passed a1 on before b1, which is older. Both wait at join, and go the other way round.",
+)
