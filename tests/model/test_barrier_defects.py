@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 
@@ -21,12 +20,8 @@ FOLDER = Path(model.defects.__file__).parent
 MODULES = sorted(module.name for module in pkgutil.iter_modules(model.defects.__path__))
 CATALOGUE = {"P": 17, "A": 23, "U": 22, "X": 10}
 """How many entries there are of each letter."""
-LISTED = {
-    letter: importlib.import_module(f"model.defects.not_run_{letter.lower()}").NOT_RUN
-    for letter in CATALOGUE
-    if find_spec(f"model.defects.not_run_{letter.lower()}")
-}
-"""Those that nothing is run for, with the reason, where a letter is complete."""
+LISTED = {letter: importlib.import_module(f"model.defects.not_run_{letter.lower()}").NOT_RUN for letter in CATALOGUE}
+"""Those that nothing is run for, with the reason."""
 ALL = {
     name: found
     for name in MODULES
