@@ -12,7 +12,7 @@ goes to `broken`, in the words of `model.invariants.INVARIANTS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -146,11 +146,12 @@ class TaskGhost:
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
         *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
-        *("unseen", "covered", "due", "rows", "visible_rows", "most_made"),
+        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed"),
     )
     __slots__ = (
         *_KEPT,
         "_ahead",
+        "_copies",
         "_fold",
         "_groups",
         "_guarantee",
@@ -182,6 +183,7 @@ class TaskGhost:
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._fold, self._groups, self._limits = fold, groups, limits
+        self._copies = sum(len(outputs) if exchange == "broadcast" else 1 for exchange, outputs in groups)
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
@@ -210,6 +212,7 @@ class TaskGhost:
         self.done = 0  # the last complete checkpoint
         self.cuts: tuple[tuple[int, Cut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
+        self.owed = 0  # how many events the operator gave that are not sent: in the outbox, or kept back by the task
         # Of a sink: what took effect and is not visible, in order; how many events the newest complete checkpoint
         # covers; how many those cover that are still to be announced here; what has rows, and which are visible.
         self.unseen: tuple[Event, ...] = ()
@@ -282,7 +285,12 @@ class TaskGhost:
             self._nothing_waits()
 
     def _nothing_waits(self) -> None:
-        """The outbox is empty: what is sent next is the effect of something that is yet to come."""
+        """The outbox is empty: what is sent next is the effect of something that is yet to come.
+
+        Not so if the task keeps back what its operator gave.
+        """
+        if self.owed > 0:
+            return
         self.cause = None
         if self.unaligned:
             self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
@@ -300,7 +308,9 @@ class TaskGhost:
             self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
             self.sent = _put(self.sent, output, self.sent[output] + 1)
-            if not self.inputs:
+            if self.inputs:
+                self.owed -= 1
+            else:
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
             self._promise(output, message)  # type: ignore[arg-type]
@@ -473,7 +483,7 @@ class TaskGhost:
         if type(message) is Event:
             self.applied = _put(self.applied, index, self.applied[index] + 1)
             self._shows(message)
-            _run(self._fold.process(index, message))
+            self._gives(self._fold.process(index, message))
         else:
             assert type(message) is Watermark
             before = self.promised[index]
@@ -489,7 +499,7 @@ class TaskGhost:
         self._fold.restore(self.state)
         self.open = _put(self.open, index, False)
         self.finished = not any(self.open)
-        _run(self._fold.on_end(index))
+        self._gives(self._fold.on_end(index))
         self._advance()
         self.state = self._fold.checkpoint()
 
@@ -501,7 +511,11 @@ class TaskGhost:
             least = min(promise for promise in promises if promise is not None)
             if self.watermark_ms is None or self.watermark_ms < least:
                 self.watermark_ms = least
-                _run(self._fold.on_watermark(least))
+                self._gives(self._fold.on_watermark(least))
+
+    def _gives(self, outputs: Iterable[Event]) -> None:
+        """What the operator gives goes out on each edge, once, or on each channel of it."""
+        self.owed += sum(1 for _ in outputs) * self._copies
 
     def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
         waiting = (*self.waiting[index], message)
@@ -737,12 +751,6 @@ def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMess
 
 def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
     return (*values[:index], value, *values[index + 1 :])
-
-
-def _run(outputs: Any) -> None:
-    """Operators may answer lazily: ask for all, and keep nothing."""
-    for _ in outputs:
-        pass
 
 
 def completes(
