@@ -315,6 +315,13 @@ class World:
         ]
         return f"LIVE: {left[0]}" if left else None
 
+    def going_on(self, state: State) -> list[Move]:
+        """What can happen without another fault; a checkpoint that is due to be given up (`Setup.gives_up`) is none."""
+        moves = self.moves(state)
+        if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
+            return moves
+        return [move for move in moves if not move.is_fault]
+
     def rest(self, state: State) -> tuple[list[Move], State]:
         """From a state without moves: the sources end, and what can move moves, faults aside."""
         taken: list[Move] = []

@@ -17,7 +17,7 @@ from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier, Event
 from impl.task import Acknowledge, OperatorTask, OutputExchange
 from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 from model.setup import Tally
 
 QUEUED = tuple(Event("a", n) for n in range(1, 1001))

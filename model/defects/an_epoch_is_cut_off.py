@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from impl.errors import EpochError
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from model.defects.barrier_kind import Witness
 from model.defects.documented_injector import DocumentedInjector
+from model.defects.witness import Witness
 
 COMMANDS = (InjectBarrierCommand(1, 2**48 - 1), InjectBarrierCommand(2, 2**48))
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from impl.errors import CheckpointIdError
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from model.defects.barrier_kind import Witness
 from model.defects.documented_injector import DocumentedInjector
+from model.defects.witness import Witness
 
 COMMANDS = (InjectBarrierCommand(0, 0), InjectBarrierCommand(0, 1))
 

@@ -123,43 +123,6 @@ class SystemDefect(Generic[S, M]):
         return Found(broken_by(violation.reason), len(violation.moves), states, monotonic() - begun, trace)
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A defect of a value, a time or an interface, which a few calls show.
-
-    Attributes
-    ----------
-    entry, kind : str
-        As of `model.defects.found.Defect`.
-    broken, right : callable
-        The same calls, to what is as documented and to what is sound; what came of each, a line each.
-    wrong_lines, right_lines : tuple of str
-        What comes of them.
-    """
-
-    entry: str
-    kind: str
-    broken: Callable[[], tuple[str, ...]]
-    right: Callable[[], tuple[str, ...]]
-    wrong_lines: tuple[str, ...]
-    right_lines: tuple[str, ...]
-    breaks: str = "value"
-
-    def as_documented(self) -> Found:
-        """What comes of the calls, if it is what it is said to be."""
-        return _of_calls(self.broken(), self.right_lines)
-
-    def sound(self) -> Found:
-        """The same of the sound code."""
-        return _of_calls(self.right(), self.right_lines)
-
-
-def _of_calls(lines: tuple[str, ...], right: tuple[str, ...]) -> Found:
-    if lines == right:
-        return Found()
-    return Found(frozenset({"value"}), len(lines), 0, 0.0, "".join(f"{line}\n" for line in lines))
-
-
 def broken_by(reason: str) -> frozenset[str]:
     """The invariants in a reason of `World.broken` or `World.unsettled`: ``"CUT: ...; FIFO: ..."``."""
     return frozenset(part.partition(": ")[0] for part in reason.split("; ") if part.partition(": ")[0].isupper())
@@ -170,7 +133,7 @@ def run_along(world: World, moves: Iterable[str]) -> frozenset[str]:
     state = world.start()
     for text in moves:
         state = _made(world, state, text)
-    while going_on := [move for move in world.moves(state) if not move.is_fault]:
+    while going_on := world.going_on(state):
         state = world.after(state, going_on[0])
     reason = world.broken(state) or world.unsettled(state)
     return broken_by(reason) if reason else frozenset()
@@ -181,7 +144,7 @@ def _going_on(world: World, moves: Iterable[Move]) -> list[Move]:
     state, taken = world.start(), []
     for move in moves:
         state = world.after(state, move)
-    while going_on := [move for move in world.moves(state) if not move.is_fault]:
+    while going_on := world.going_on(state):
         taken.append(going_on[0])
         state = world.after(state, going_on[0])
     return taken

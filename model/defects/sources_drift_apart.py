@@ -17,8 +17,8 @@ from impl.actions import Actions, Inject, Publish
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
 from impl.task import Acknowledge
-from model.defects.barrier_kind import Witness
 from model.defects.documented_injector import DocumentedInjector
+from model.defects.witness import Witness
 
 
 def polls(name: str, now_ns: int) -> bool:

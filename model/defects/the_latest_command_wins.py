@@ -19,8 +19,8 @@ from impl.actions import Inject
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
 from impl.reasons import Reason
-from model.defects.barrier_kind import Witness
 from model.defects.documented_injector import DocumentedInjector
+from model.defects.witness import Witness
 
 
 def run(make: Callable[[BarrierInjectorConfig], CheckpointBarrierInjector]) -> tuple[str, ...]:

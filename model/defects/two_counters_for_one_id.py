@@ -14,8 +14,8 @@ from __future__ import annotations
 from impl.actions import Actions, Inject
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from model.defects.barrier_kind import Witness
 from model.defects.documented_injector import DocumentedInjector
+from model.defects.witness import Witness
 
 CONFIG = BarrierInjectorConfig(10, "a")
 

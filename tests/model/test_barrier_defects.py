@@ -12,7 +12,8 @@ import pytest
 
 import model.defects
 from model.defects.a_command_between_load_and_store import COMMANDS, POLLS, LoadThenStore, Mailbox, lost
-from model.defects.barrier_kind import BarrierDefect, SystemDefect, Witness
+from model.defects.barrier_kind import BarrierDefect, SystemDefect
+from model.defects.witness import Witness
 from model.invariants import INVARIANTS, RUN_INVARIANTS
 from model.trace import judged
 
