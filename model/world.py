@@ -90,11 +90,14 @@ class Stored(NamedTuple):
     parts : tuple of Acknowledge
     pasts : tuple of Past
         By task, what the ghosts know of it.
+    wrong : tuple of (str, str)
+        What the ghosts have against it, if it was being written when the job failed: no task is left to say so then.
     """
 
     checkpoint_id: int
     parts: tuple[Acknowledge, ...]
     pasts: tuple[Past, ...]
+    wrong: tuple[Broken, ...] = ()
 
 
 class Queues:
@@ -534,23 +537,27 @@ class World:
         decision = self._coordinator.published(state[self._coordinator_at])
         assert decision is not None
         new = list(state)
-        if state[self._down_at]:  # it was judged when the job failed: no task is left that knows of it
-            new[self._stored_at], new[self._down_at] = state[self._down_at] - _DOWN, _DOWN
+        if state[self._down_at]:
+            number = new[self._stored_at] = state[self._down_at] - _DOWN
+            new[self._down_at] = _DOWN
+            self._breaks(new, (*decision.broken, *self._stored.values[number].wrong))
             decision = decision._replace(ends=())
         else:
             new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
         return self._decided(new, decision)
 
-    def _store(self, state: State, checkpoint_id: int, parts: tuple[Acknowledge, ...]) -> int:
+    def _store(
+        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Broken, ...] = ()
+    ) -> int:
         pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
-        return self._stored.number(Stored(checkpoint_id, parts, pasts))
+        return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
 
     def _crash(self, state: State, move: Move) -> State:
         """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
         self._note(">crash", self.topology.tasks[0])
         new, writing = list(state), 0
         if self._coordinator.publishing[state[self._coordinator_at]]:
-            writing = self._written(new)
+            writing = self._written(state)
         decision = self._coordinator.suspend(state[self._coordinator_at])
         assert decision is not None
         return self._gone(self._decided(new, decision), writing)
@@ -560,16 +567,17 @@ class World:
         self._note(">crash", COORDINATOR)
         new = list(state)
         if move.numbers[0]:
-            new[self._stored_at] = self._written(new)
+            new[self._stored_at] = self._written(state)
         new[self._coordinator_at] = self._coordinator.lost(state[self._coordinator_at])
         return self._gone(tuple(new))
 
-    def _written(self, new: list[int]) -> int:
-        """The number of what is being published, which is judged as if it were complete."""
-        cell = new[self._coordinator_at]
+    def _written(self, state: State) -> int:
+        """The number of what is being published, with what there is to be said against it once it has been written."""
+        cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
-        self._breaks(new, tuple(completes(checkpoint_id, self._parts(new, checkpoint_id), None, self.topology)))
-        return self._store(tuple(new), checkpoint_id, self._coordinator.parts(cell))
+        acknowledged = self._coordinator.ghosts[cell].acknowledged_by(checkpoint_id)
+        wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology)
+        return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
 
     def _gone(self, state: State, writing: int = 0) -> State:
         """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
@@ -585,8 +593,16 @@ class World:
     def _restore(self, state: State, move: Move) -> State:
         """Every state and channel is put back, and then all goes on (protocol rule 22)."""
         number, new = state[self._stored_at], list(state)
-        stored, plan = self._stored.values[number], self._plan(number)
+        stored = self._stored.values[number]
         self._note(">restore", COORDINATOR, stored.checkpoint_id)
+        # Written when nobody could call it complete any more: what that would have lacked, the restore lacks.
+        self._breaks(new, tuple(("REC" if name == "ONCE" else name, why) for name, why in stored.wrong))
+        new[self._down_at] = 0
+        try:
+            plan = self._plan(number)
+        except Exception as error:  # as in `TaskTable`; the job begins anew
+            self._breaks(new, (("RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"),))
+            return tuple(new)
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
         for name, at in self._task_at.items():
@@ -608,7 +624,6 @@ class World:
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
         cell, again = state[self._coordinator_at], self.setup.checkpoints_again
         new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
-        new[self._down_at] = 0
         return tuple(new)
 
     def _plan(self, number: int) -> Restore:
