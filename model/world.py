@@ -195,7 +195,7 @@ class World:
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
         self.gave_up = False
-        self._log: list[Note] | None = None
+        self._log: list[Note] | None = None  # what happens, while anyone asks
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
         pasts = tuple(table.past(table.start, 0) for table in self._tables)
@@ -389,7 +389,7 @@ class World:
     # A run, written down.
 
     def move(self, text: str) -> Move:
-        """The move of which `text` is the line.
+        """The move of which `text` is the line; where several have the same (``inject a``), each does what is next.
 
         Raises
         ------
@@ -398,17 +398,22 @@ class World:
         """
         return self._by_text[text]
 
+    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
+        """What comes of a move, and what happens in it."""
+        notes: list[Note] = []
+        self._log = notes
+        try:
+            return self.after(state, move), notes
+        finally:
+            self._log = None
+
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
         """What happens in a run of `moves` from the start, each taking a millisecond; at rest, all sources end."""
         state, entries = self.start(), []
         taken = list(moves)
         for at, move in enumerate(taken, 1):
-            self._log = []
-            try:
-                state = self.after(state, move)
-                entries += [(at * NS_PER_MOVE, *note) for note in self._log]
-            finally:
-                self._log = None
+            state, notes = self.noted(state, move)
+            entries += [(at * NS_PER_MOVE, *note) for note in notes]
             if rests and at == len(taken):
                 rests = False
                 taken += self.rest(state)[0]
@@ -495,9 +500,9 @@ class World:
         return self._settled(list(state), at)
 
     def _obey(self, state: State, move: Move) -> State:
-        at, number = move.numbers
-        order, new = self._order_values.values[number], list(state)
-        new[self._orders_at + at] = self._orders.without(state[self._orders_at + at])
+        at, queue, new = move.numbers[0], state[self._orders_at + move.numbers[0]], list(state)
+        order = self._order_values.values[self._orders.contents[queue][0]]
+        new[self._orders_at + at] = self._orders.without(queue)
         checkpoint_id = order.command.checkpoint_id if isinstance(order, Inject) else order.checkpoint_id
         step = self._tables[at].obey(state[at], order)
         return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
@@ -521,10 +526,9 @@ class World:
         return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
 
     def _hear(self, state: State, move: Move) -> State:
-        at, number = move.numbers
-        new = list(state)
-        new[self._reports_at + at] = self._reports.without(state[self._reports_at + at])
-        report, name = self._report_values.values[number], self.topology.tasks[at]
+        at, queue, new = move.numbers[0], state[self._reports_at + move.numbers[0]], list(state)
+        report, name = self._report_values.values[self._reports.contents[queue][0]], self.topology.tasks[at]
+        new[self._reports_at + at] = self._reports.without(queue)
         decision = self._coordinator.hear(state[self._coordinator_at], name, report)
         assert decision is not None
         self.gave_up = self.gave_up or decision.aborts
