@@ -225,6 +225,7 @@ class CoordinatorTable:
         """In which order parts came does not matter, nor how many checkpoints have failed."""
         coordinator = self.coordinator
         coordinator.failures_in_row = 0
+        coordinator.final_parts = dict(sorted(coordinator.final_parts.items()))
         for pending in coordinator.pending.values():
             pending.parts = dict(sorted(pending.parts.items()))
         number = self._cells.number((coordinator.capture(), ghost))

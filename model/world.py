@@ -546,7 +546,7 @@ class World:
             new[self._down_at] = _DOWN
             self._breaks(new, (*decision.broken, *self._stored.values[number].wrong))
             decision = decision._replace(ends=())
-        else:
+        elif self.may_fail(state):  # else nobody comes back to it
             new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
         return self._decided(new, decision)
 
@@ -602,6 +602,8 @@ class World:
         # Written when nobody could call it complete any more: what that would have lacked, the restore lacks.
         self._breaks(new, tuple(("REC" if name == "ONCE" else name, why) for name, why in stored.wrong))
         new[self._down_at] = 0
+        if not self.may_fail(state):
+            new[self._stored_at] = 0  # nobody comes back to it again
         try:
             plan = self._plan(number)
         except Exception as error:  # as in `TaskTable`; the job begins anew
@@ -915,7 +917,7 @@ class World:
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
         fold = Tally(len(inputs)) if inputs else None
         guarantee = setup.guarantee if not outputs else ""
-        repeats = setup.guarantee == "idempotent"
+        repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
         ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
         return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name), setup.recovers)
 

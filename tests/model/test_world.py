@@ -54,20 +54,23 @@ def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
     """What the ghost says of the state at the end of a run is what the journal of the run says, and neither before.
 
     A walk ends with the first violation: `World.broken` is what was broken first, and what a task does behind that is
-    nobody's matter. There are two more differences, and no others:
+    nobody's matter. There are three more differences, and no others:
 
     * RAISED: what a machine did before it raised is in no journal, so nobody but the world can say so.
     * NOLOSS, of what a task took last: the world knows that the move is over and that nothing came of the message; a
       journal that is cut off may have been cut off before something did (`model.invariants.noloss`). To one that is
       not cut off it is lost.
+    * CUT, of what is in an outbox: it was given off before the cut, and nobody recorded it. A journal knows of it when
+      it is sent (`model.history`, on what is sent), so it says the same when the run goes on.
     """
     ghost = named(world.broken(state))
     if "RAISED" in ghost:
         return
     journal = told(world, moves)
-    if ghost - journal == {"NOLOSS"}:
-        assert "NOLOSS" in told(world, moves, rests=True)
-        journal |= {"NOLOSS"}
+    if ghost - journal and ghost - journal <= {"NOLOSS", "CUT"}:
+        later = told(world, moves, rests=True)
+        assert ghost <= later
+        journal = ghost
     assert ghost == journal, (world.broken(state), world.judged(moves).violations, list(map(str, moves)))
     if ghost:
         assert told(world, moves[:-1]) == frozenset(), list(map(str, moves))
@@ -125,7 +128,7 @@ def quick(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
     )
 
 
-@quick(120)
+@quick(60)
 @given(setups(), CHOICES)
 def test_the_sound_machines_break_nothing_for_the_ghost_nor_for_the_journal(
     setup: Setup, choices: Sequence[int]
@@ -146,7 +149,7 @@ KINDS: dict[str, tuple[Parts, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-@quick(15)
+@quick(8)
 @given(data=st.data(), choices=CHOICES)
 def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, choices: Sequence[int]) -> None:
     """A defect would be found by an exploration and not in its own trace, or under another name; or not be found."""
@@ -158,7 +161,7 @@ def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, 
 # A run, written down.
 
 
-@quick(40)
+@quick(20)
 @given(setups(), CHOICES)
 def test_a_run_is_read_back_and_gives_the_same_journal(setup: Setup, choices: Sequence[int]) -> None:
     """A trace could not be replayed, or would show another run than the one that was found."""
