@@ -168,7 +168,7 @@ LARGE_SCOPES = {
     "join, two, one deadline passes": Setup(SHORT_JOIN, events=0, checkpoints=2, expiries=1),
     "join, two checkpoints": Setup(SHORT_JOIN, events=1, checkpoints=2),
     "join, it ends early": Setup(SHORT_JOIN, events=1, closes=True),
-    "join, room for one": Setup(JOIN, events=1, capacity=1, checkpoints=2),
+    "join, room for one": Setup(SHORT_JOIN, events=2, capacity=1),
     "unaligned join": Setup(JOIN, events=1, mode="unaligned"),
     "unaligned join, room for one": Setup(JOIN, events=1, mode="unaligned", capacity=1),
     "fallback join": Setup(JOIN, events=1, mode="fallback"),
@@ -190,7 +190,11 @@ def fitting(setup: Setup) -> Iterator[str]:
             yield name
 
 
-MANY_MACHINES = ("join, room for one", "diamond", "a crash, two checkpoints", "a crash, it ends early")
+MANY_MACHINES = (
+    *("join, room for one", "join, watermarks", "diamond"),
+    *("a crash, two checkpoints", "a crash, idempotent", "a crash, it ends early"),
+)
+"""Scopes that take seconds, as often as there are machines."""
 
 
 @pytest.mark.parametrize(
