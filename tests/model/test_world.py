@@ -149,7 +149,7 @@ KINDS: dict[str, tuple[Parts, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-@quick(8)
+@quick(5)
 @given(data=st.data(), choices=CHOICES)
 def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, choices: Sequence[int]) -> None:
     """A defect would be found by an exploration and not in its own trace, or under another name; or not be found."""
