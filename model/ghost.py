@@ -160,6 +160,7 @@ class TaskGhost:
         "_must_repeat",
         "_passed",
         "_passed_out",
+        "_passed_over",
         "_passing",
         "_taken",
         "_to_show",
@@ -225,6 +226,7 @@ class TaskGhost:
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
         self._passing: list[tuple[int, CheckpointBarrier]] = []
+        self._passed_over: list[tuple[int, CheckpointBarrier | CancelBarrier]] = []
         self._passed_out: dict[int, tuple[list[Event], list[Event]]] = {}  # by output: what is there, what is recorded
 
     # Capture and restore.
@@ -242,7 +244,7 @@ class TaskGhost:
 
     def _forget_move(self) -> None:
         self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
-        self._to_show = None
+        self._to_show, self._passed_over = None, []
 
     # What the driver says.
 
@@ -271,6 +273,9 @@ class TaskGhost:
             if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.given_up:
                 what = "never took effect" if type(message) is Event else "had no effect"
                 self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
+        for index, over in self._passed_over:
+            if over.checkpoint_id not in self.given_up:
+                self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
             if not self._may_pass(barrier):
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
@@ -643,6 +648,9 @@ class TaskGhost:
         waiting = self.waiting[index]
         ahead = waiting[: waiting.index(message)] if message in waiting else waiting
         passed = next((each for each in ahead if not self._excused(each)), None)
+        event = next((each for each in ahead if type(each) is Event), None)
+        if type(message) is Watermark and event is not None:
+            self._breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
         if message in waiting:
             if passed is not None:
                 self._out_of_turn(index, message, passed)
@@ -661,8 +669,8 @@ class TaskGhost:
     def _let_go(self, index: int, message: StreamMessage) -> None:
         """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.history`)."""
         waiting = list(self.waiting[index])
-        while waiting and waiting[0] != message and type(waiting[0]) in (CheckpointBarrier, CancelBarrier):
-            del waiting[0]
+        while waiting and waiting[0] != message and isinstance(waiting[0], CheckpointBarrier | CancelBarrier):
+            self._passed_over.append((index, waiting.pop(0)))  # type: ignore[arg-type]
         if message in waiting:
             waiting.remove(message)
         self.waiting = _put(self.waiting, index, tuple(waiting))
@@ -754,7 +762,7 @@ def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
 
 
 def completes(
-    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str] | None, topology: Topology
+    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
 ) -> Iterator[Broken]:
     """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
@@ -763,14 +771,14 @@ def completes(
     checkpoint_id : int
     parts : mapping of str to Part
         Of every task.
-    acknowledged : collection of str or None
-        The tasks whose acknowledgement the coordinator has; None: all have.
+    acknowledged : collection of str
+        The tasks whose acknowledgement the coordinator has.
     topology : Topology
     """
     for name, part in parts.items():
         if part.owes:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
-        if acknowledged is not None and name not in acknowledged and not part.finished:
+        if name not in acknowledged and not part.finished:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
         if part.wrong:
             yield "CUT", part.wrong
