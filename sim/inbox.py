@@ -42,10 +42,6 @@ class Reader:
     def ready(self) -> bool:
         return self._open >= 0 or bool(self._line)
 
-    def waiting(self) -> bool:
-        """Whether a channel has a buffer, or the rest of one, to be opened."""
-        return bool(self._line)
-
     def take(self) -> tuple[int, StreamMessage]:
         """The next message and the input it is from. The caller has asked `ready`."""
         if self._open < 0:
@@ -104,45 +100,32 @@ class Reader:
 class Inbox:
     """All inputs of a task: its gates take turns, by the buffer (union) or by the message (two-input operators).
 
-    Apache Flink, `UnionInputGate.inputGatesWithData` and `StreamTwoInputProcessor`. Of a union, the gates with data stand
-    in a line. One that has more when a buffer of it is opened goes to the line's end at once, so another that gets data
-    while that buffer is read stands behind it.
+    Apache Flink, `UnionInputGate` and `StreamTwoInputProcessor`.
     """
 
-    __slots__ = ("_by_message", "_line", "_listed", "_reading", "_readers", "_turn", "_where")
+    __slots__ = ("_by_message", "_readers", "_turn", "_where")
 
     def __init__(self, gates: list[list[int]], channels: list[Channel], by_message: bool) -> None:
         self._readers = [Reader(indices, [channels[i] for i in indices]) for indices in gates]
         self._by_message = by_message
         self._turn = 0
-        self._line: deque[int] = deque()
-        self._listed = [False] * len(gates)
-        self._reading = 0
-        self._where: dict[int, tuple[int, int]] = {}
-        for gate, indices in enumerate(gates):
+        self._where: dict[int, tuple[Reader, int]] = {}
+        for reader, indices in zip(self._readers, gates, strict=True):
             for local, index in enumerate(indices):
-                self._where[index] = (gate, local)
+                self._where[index] = (reader, local)
 
     def notify(self, index: int) -> None:
-        gate, local = self._where[index]
-        self._readers[gate].notify(local)
-        self._enlist(gate)
-
-    def _enlist(self, gate: int) -> None:
-        """To the end of the line, if it has a buffer that may be opened."""
-        if not self._listed[gate] and self._readers[gate].waiting():
-            self._listed[gate] = True
-            self._line.append(gate)
+        reader, local = self._where[index]
+        reader.notify(local)
 
     def take(self) -> tuple[int, StreamMessage] | None:
         """The next message, or None when no input that may be read has one."""
         readers = self._readers
         if len(readers) == 1:
             return readers[0].take() if readers[0].ready() else None
-        return self._take_by_message() if self._by_message else self._take_by_buffer()
-
-    def _take_by_message(self) -> tuple[int, StreamMessage] | None:
-        readers, turn = self._readers, self._turn
+        turn = self._turn
+        if not self._by_message and readers[turn].in_buffer():
+            return readers[turn].take()
         for step in range(1, len(readers) + 1):
             candidate = (turn + step) % len(readers)
             if readers[candidate].ready():
@@ -150,41 +133,26 @@ class Inbox:
                 return readers[candidate].take()
         return None
 
-    def _take_by_buffer(self) -> tuple[int, StreamMessage] | None:
-        if self._readers[self._reading].in_buffer():
-            return self._readers[self._reading].take()
-        while self._line:
-            gate = self._line.popleft()
-            self._listed[gate] = False
-            if self._readers[gate].ready():
-                self._reading = gate
-                taken = self._readers[gate].take()
-                self._enlist(gate)
-                return taken
-        return None
-
     def block(self, index: int) -> None:
-        gate, local = self._where[index]
-        self._readers[gate].block(local)
+        reader, local = self._where[index]
+        reader.block(local)
 
     def recheck(self, index: int) -> None:
         """A barrier was taken out of input `index`: nothing may be left to read there."""
-        gate, local = self._where[index]
-        self._readers[gate].recheck(local)
+        reader, local = self._where[index]
+        reader.recheck(local)
 
     def unread(self, index: int) -> Chunk:
         """What of input `index` has been opened and not been taken yet."""
-        gate, local = self._where[index]
-        return self._readers[gate].unread(local)
+        reader, local = self._where[index]
+        return reader.unread(local)
 
     def unblock(self) -> None:
         """Take from every input again."""
-        for gate, reader in enumerate(self._readers):
+        for reader in self._readers:
             reader.unblock()
-            self._enlist(gate)
 
     def resume(self, index: int) -> None:
         """Take from input `index` again."""
-        gate, local = self._where[index]
-        self._readers[gate].resume(local)
-        self._enlist(gate)
+        reader, local = self._where[index]
+        reader.resume(local)
