@@ -30,6 +30,7 @@ SUBJECTS = {
     "barrier": barriers,
     "id": ids,
     "id or -": ids | st.none(),
+    "late or -": st.sampled_from([None, "late"]),
     "timestamp in ms": st.integers(),
     "(id, reason)": st.tuples(ids, reasons),
     "(id, digest of the state)": st.tuples(ids, st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),
@@ -115,7 +116,15 @@ def test_equal_names_are_one_object() -> None:
     [
         ("a->b\n", "t:1: 'a->b' is no field of a head; write 'name: value'; a blank line ends the head"),
         ("seed: 1\nseed: 2\n", "t:2: the head has 'seed' twice; write it once"),
-        ("\n> emit a a1\n", "t:2: the move 'emit a a1' has no time; end it with ' @ ' and seconds with nine decimals"),
+        (
+            "\n> push a @ 1.500000000\n> push b\n",
+            "t:3: the move 'push b' has no time; end it with ' @ ' and seconds with nine decimals",
+        ),
+        (
+            "\n> push a\n> push b @ 1.500000000\n",
+            "t:3: the move 'push b @ 1.500000000' has a time; take it out: those before it have none",
+        ),
+        ("\n> release a soon\n", "t:2: 'soon' stands where there is to be late or -; write late, or take it out"),
         ("\n> emit a a1 @ 1.5\n", "t:2: '1.5' is no time; write seconds with nine decimals, such as 12.500000000"),
         ("\n> emitt a a1 @ 1.500000000\n", "t:2: there is no move 'emitt'; did you mean 'emit'?"),
         ("\n> push a @ 1.500000000\n    a sent a->b a1\n", "t:3: there is no effect 'sent'; did you mean 'send'?"),
