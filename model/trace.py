@@ -18,8 +18,8 @@ name it. A message is written by its name: an event carries
 more than that, and reads back equal all the same. An epoch is written where it is not the checkpoint's id.
 
 Where there is no clock the moves have no time: ``> deliver a->sink``. They count as a nanosecond each, and a journal
-in which that is all there is to say about time is written so. In a story (`model.story`) ``> stabilize`` stands for
-the moves below it, which are indented by two blanks.
+in which that is all there is to say about time is written so. A move that the one above it brings about at once is
+indented by two blanks then; and so are, in a story (`model.story`), those that ``> stabilize`` stands for.
 
 Between moves, blank lines and those after ``#`` and ``!`` (a verdict) are for the reader and are skipped. For all that
 `write` makes, ``write(*read(text)[::-1]) == text``.
@@ -87,22 +87,24 @@ def lines_of(entries: Iterable[Entry], timed: bool = False) -> list[str]:
             where = f" {channel}" if channel is not None else ""
             lines.append(f"    {node} {verb}{where}{name}{other}")
             continue
+        start = ">" if timed or at_ns != effect_ns else "  >"
         effect_ns = at_ns
         if channel is not None:
-            lines.append(f"> {verb[1:]} {channel}{name}{clock}")
+            lines.append(f"{start} {verb[1:]} {channel}{name}{clock}")
         elif verb in _OF_THE_COORDINATOR:
-            lines.append(f"> {verb[1:]}{name}{clock}")
+            lines.append(f"{start} {verb[1:]}{name}{clock}")
         else:
-            lines.append(f"> {verb[1:]} {node}{name}{clock}")
+            lines.append(f"{start} {verb[1:]} {node}{name}{clock}")
     return lines
 
 
 def is_timed(entries: Iterable[Entry]) -> bool:
     """Whether the times of a journal say more than that one move follows the other."""
-    moves = 0
+    move_ns = 0
     for at_ns, verb, *_ in entries:
-        moves += verb[0] == ">"
-        if at_ns != moves * NS_PER_MOVE or not moves:
+        if verb[0] == ">" and at_ns == move_ns + NS_PER_MOVE:
+            move_ns = at_ns
+        elif at_ns != move_ns or not at_ns:
             return True
     return False
 
@@ -136,7 +138,7 @@ def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
         if line.startswith("    "):
             reader.effect(line[4:])
         elif line.startswith(("> ", "  > ")):
-            reader.move(line.lstrip()[2:])
+            reader.move(line.lstrip()[2:], is_nested=line[0] == " ")
         elif line and line[0] not in "#!":
             raise reader.error(f"{line!r} is no line of a trace", LINES)
     return head, reader.entries
@@ -204,6 +206,7 @@ class _Reader:
         self._at_ns: int | None = None
         self._moves = 0
         self._timed: bool | None = None
+        self._stabilizes = False
         self._subjects: dict[tuple[str, str], object] = {}  # so that equal names are one object
 
     def error(self, came: str, allowed: str) -> TraceError:
@@ -221,11 +224,13 @@ class _Reader:
             raise self.error(f"the head has {field[1]!r} twice", "write it once")
         head[field[1]] = field[2]
 
-    def move(self, line: str) -> None:
-        if line == STABILIZE:
-            return
+    def move(self, line: str, is_nested: bool) -> None:
+        if not is_nested:
+            self._stabilizes = line == STABILIZE
+            if self._stabilizes:
+                return
         words, at, time = line.rpartition(" @ ")
-        self._moves += 1
+        self._moves += not is_nested or self._stabilizes
         if self._timed is None:
             self._timed = bool(at)
         if self._timed and not at:

@@ -10,7 +10,7 @@ from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, W
 from impl.reasons import Reason
 from model.history import COORDINATOR, EFFECTS, MOVES, Entry
 from model.topology import Topology
-from model.trace import COMMENT, TraceError, head_of, judged, read, topology_of, write
+from model.trace import COMMENT, NS_PER_MOVE, TraceError, head_of, judged, read, topology_of, write
 
 ids = st.integers(1, 2**64 - 1)
 names = st.from_regex(r"[A-Za-z_][\w-]{0,5}[A-Za-z_-](\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)
@@ -109,6 +109,19 @@ def test_equal_names_are_one_object() -> None:
     """Judging a trace would compare events one by one, a hundred times slower."""
     _, journal = read("\n> emit a a1 @ 0.000000000\n    a send a->s a1\n    s take a->s a1\n")
     assert journal[1][4] is journal[2][4]
+
+
+@settings(derandomize=True, deadline=None)
+@given(journals())
+def test_times_are_left_out_where_there_is_no_clock(journal: list[Entry]) -> None:
+    """A trace of a world would be full of times that mean nothing; or a time that means something would be lost."""
+    moves, untimed = 0, []
+    for entry in journal:
+        moves += entry[1][0] == ">"
+        untimed.append((moves * NS_PER_MOVE, *entry[1:]))
+    text = write(untimed, {})
+    assert read(text)[1] == untimed
+    assert (" @ " in text) == bool(untimed and untimed[0][1][0] != ">")
 
 
 @pytest.mark.parametrize(
