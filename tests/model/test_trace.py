@@ -124,6 +124,16 @@ def test_times_are_left_out_where_there_is_no_clock(journal: list[Entry]) -> Non
     assert (" @ " in text) == bool(untimed and untimed[0][1][0] != ">")
 
 
+def test_a_move_that_another_brings_about_is_of_its_time() -> None:
+    """Two moves at once would be read back as one after the other; those that stand below stabilize, as all at once."""
+    text = "\n> finished s\n  > trigger 1\n> ack a 1\n"
+    _, entries = read(text)
+    assert [entry[0] for entry in entries] == [1, 1, 2]
+    assert write(entries, {}) == text
+    _, entries = read(text.replace("> finished", "> stabilize\n  > finished"))
+    assert [entry[0] for entry in entries] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
