@@ -22,6 +22,7 @@ from model.cells import Note
 from model.head import CUT_OFF, setup_of
 from model.history import Entry
 from model.parts import SOUND, Parts
+from model.setup import Setup
 from model.trace import LINES, NS_PER_MOVE, STABILIZE, TraceError, lines_of, read
 from model.world import Move, State, World
 
@@ -49,7 +50,7 @@ def cases(mode: str | None = None) -> dict[str, str]:
 
 def mode_of(text: str, name: str = "story") -> str:
     """The protocol that a story is about."""
-    return _Story(text, name).world(SOUND).setup.mode
+    return _Story(text, name).setup().mode
 
 
 def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
@@ -78,7 +79,7 @@ def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
         a send a->s a1
     """
     story = _Story(text, name)
-    run = _Run(story.world(parts))
+    run = _Run(World(story.setup(), parts))
     lines = list(story.head_lines)
     for told in story.told:
         lines += told.put_among(run.make(told, story) if told.move else [])
@@ -157,9 +158,9 @@ class _Story:
             else:
                 raise self.error(number, f"{line!r} is no line of a story", LINES)
 
-    def world(self, parts: Parts) -> World:
-        """The world that the head tells."""
-        return World(setup_of(self.head, self._wrong_field), parts)
+    def setup(self) -> Setup:
+        """What the head tells."""
+        return setup_of(self.head, self._wrong_field)
 
     def error(self, number: int, came: str, allowed: str) -> TraceError:
         return TraceError(f"{self.name}:{number}: {came}; {allowed}")
