@@ -40,7 +40,9 @@ SPOILT = [
     ("abandoned/an_abort_reaches_a_task_that_aligns", "NeverGivesUp"),
     ("abandoned/a_cancel_goes_in_the_barriers_place", "NeverGivesUp"),
     ("end_of_input/an_end_completes_the_alignment", "SnapshotsAtTheFirst"),
-    ("backpressure/an_input_that_holds_enough_is_not_read", "SnapshotsAtTheFirst"),
+    ("backpressure/an_input_that_holds_enough_is_not_read", "HoldsWithoutLimit"),
+    ("abandoned/an_abort_reaches_a_task_that_aligns", "SnapshotsAtTheFirst"),
+    ("alignment/what_is_held_is_released_in_order", "DrainsFirst"),
     ("backpressure/an_aligned_barrier_waits_for_room", "PositionsLate"),
     ("backpressure/an_aligned_barrier_waits_for_room", "SnapshotsLate"),
     ("unaligned/a_barrier_overtakes_what_is_queued", "PassesUnrecorded"),
@@ -58,8 +60,6 @@ SPOILT = [
     ("dataflows/a_diamond_aligns_where_it_meets", "SnapshotsAtTheFirst"),
     ("dataflows/a_join_promises_the_least", "PromisesTheMost"),
 ]
-# No story has the one bound that this machine breaks: a default that stories do not come near.
-UNSPOILT = {"HoldsWithoutLimit", "DrainsFirst"}
 
 
 def told(text: str, parts: Parts) -> str:
@@ -141,7 +141,7 @@ def test_a_bent_machine_tells_another_story(name: str, bent: str) -> None:
 def test_every_theme_and_every_bent_machine_is_tried() -> None:
     """A whole theme could hold by itself, or a way to go wrong be seen by no story."""
     assert {name.partition("/")[0] for name, _ in SPOILT} == set(THEMES)
-    assert {bent for _, bent in SPOILT} | UNSPOILT == set(ALL_BENT)
+    assert {bent for _, bent in SPOILT} == set(ALL_BENT)
 
 
 @pytest.mark.parametrize("name", CASES)
