@@ -120,9 +120,10 @@ class CoordinatorTable:
         """What `task` reported has come."""
         coordinator = self.coordinator
         if type(report) is Finished:
-            return self._decide(cell, (task, report), None, lambda: coordinator.finished(task, NOW_NS, report.part))
+            note: Note = ">finished", task, None, None
+            return self._decide(cell, (task, report), note, lambda: coordinator.finished(task, NOW_NS, report.part))
         if type(report) is Acknowledge:
-            note: Note = ">ack", task, None, report.checkpoint_id
+            note = ">ack", task, None, report.checkpoint_id
             return self._decide(cell, report, note, lambda: coordinator.acknowledge(report, NOW_NS))
         assert type(report) is Decline
         note = ">decline", task, None, report.checkpoint_id

@@ -34,21 +34,22 @@ MOVES = {
     ">emit": "source, -, event: the source makes an event",
     ">watermark": "source, -, timestamp in ms: the source makes a watermark",
     ">inject": "source, -, id: the source takes the command of a checkpoint",
-    ">deliver": "task, channel, -: the task takes the head of a channel",
+    ">deliver": "task, channel, late or -: the task takes the head of a channel; late, when it is to go unaligned",
     ">overtake": "task, channel, -: the task takes the first barrier of a channel ahead of its place",
-    ">release": "task, -, -: the first message that is held and may go steps again",
+    ">release": "task, -, late or -: the first message that is held and may go steps again",
     ">push": "task, -, -: the outbox goes on, now that there is room",
     ">trigger": "coordinator, -, id: a checkpoint begins",
     ">ack": "task, -, id: the task's acknowledgement is with the coordinator",
     ">decline": "task, -, id: the task's refusal is with the coordinator",
     ">expire": "task or coordinator, -, id or -: its deadline for a checkpoint passes",
     ">abort": "task, -, id: the coordinator's abort reaches the task",
-    ">finish": "task, -, -: the task has nothing more to do; the coordinator knows",
+    ">finish": "task, -, -: the task has nothing more to do; the coordinator knows, or will hear of it",
+    ">finished": "task, -, -: that the task has nothing more to do is with the coordinator",
     ">stall": "task, -, -: the task stands still",
     ">resume": "task, -, -: the task goes on",
     ">publish": "coordinator, -, id: the writing of a checkpoint's manifest has ended",
     ">notify": "task, -, id: the announcement that a checkpoint is complete reaches the task",
-    ">crash": "task or coordinator, -, -: it is gone, and all that it had not stored",
+    ">crash": "task or coordinator, -, late or -: gone with all that is not stored; late, if a manifest still is",
     ">restore": "coordinator, -, id: every task begins again from a checkpoint; from the beginning if the id is 0",
 }
 EFFECTS = {
@@ -752,9 +753,10 @@ def _outside(history: History, entry: Entry, previous: Entry | None) -> None:
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">watermark", ">decline", ">expire", ">abort", ">stall", ">resume", ">inject", ">publish", "complete"),
+        (">watermark", ">decline", ">finished", ">expire", ">abort", ">stall", ">resume", ">inject", ">publish"),
         _nothing,
     ),
+    "complete": _nothing,
     **dict.fromkeys(("write", "upsert", "prepare", "commit", "rollback"), _outside),
     ">crash": _crash,
     ">notify": _notify,

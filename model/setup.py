@@ -35,6 +35,8 @@ class Setup:
         One of `MODES`: barriers wait; are flagged and go ahead; or wait until it is late, and then go ahead.
     events, watermarks : int
         How many events each source makes, and after how many of them a watermark follows.
+    first_timestamp_ms : tuple of (str, int)
+        Of a source's first event, where not 1; each has one more than the one before it.
     checkpoints : int
     capacity : int
         Messages that a channel has room for.
@@ -57,6 +59,8 @@ class Setup:
         Whether a flagged barrier passes what is in a channel at its sender, which then records it, or at its receiver.
     parallelism : tuple of (str, int)
         Tasks of an operator, where not 1.
+    exchanges : tuple of (str, str)
+        How the events of an edge are spread, where not as usual.
     max_buffer_per_input, max_buffer_memory_bytes, max_inflight_buffer_bytes : int
         The limits of the gates.
     """
@@ -65,6 +69,7 @@ class Setup:
     mode: str = "aligned"
     events: int = 2
     watermarks: int = 0
+    first_timestamp_ms: tuple[tuple[str, int], ...] = ()
     checkpoints: int = 1
     capacity: int = 100
     cancels: int = 0
@@ -77,6 +82,7 @@ class Setup:
     guarantee: str = ""
     sender_records: bool = False
     parallelism: tuple[tuple[str, int], ...] = ()
+    exchanges: tuple[tuple[str, str], ...] = ()
     max_buffer_per_input: int = 100
     max_buffer_memory_bytes: int = 10_000
     max_inflight_buffer_bytes: int = 10_000
@@ -98,7 +104,7 @@ class Setup:
         TopologyError
             If the text describes none.
         """
-        return Topology.parse(self.topology, dict(self.parallelism))
+        return Topology.parse(self.topology, dict(self.parallelism), dict(self.exchanges))
 
     def limits(self, topology: Topology) -> Limits:
         """What BOUND asks for."""
@@ -108,10 +114,12 @@ class Setup:
     def script(self, source: str) -> tuple[Event | int, ...]:
         """What a source makes: events, and the timestamps of watermarks."""
         script: list[Event | int] = []
+        first_ms = dict(self.first_timestamp_ms).get(source, 1)
         for n in range(1, self.events + 1):
-            script.append(Event(source, n, timestamp_ms=n))
+            timestamp_ms = first_ms + n - 1
+            script.append(Event(source, n, timestamp_ms=timestamp_ms))
             if n <= self.watermarks:
-                script.append(n)
+                script.append(timestamp_ms)
         return tuple(script)
 
 

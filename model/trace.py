@@ -1,7 +1,8 @@
 """A journal as text that a person can read and a machine can read back.
 
 On top comments, then a head of ``name: value`` lines, a blank line, and moves. A line after ``>`` is a move, with its
-time in seconds after ``@``; the indented lines below it are its effects, at the same time unless they say otherwise::
+time in seconds after ``@``; the lines below it, indented by four blanks, are its effects, at the same time unless they
+say otherwise::
 
     # a1 crosses from a to the sink.
     topology: a->sink
@@ -15,6 +16,10 @@ time in seconds after ``@``; the indented lines below it are its effects, at the
 What a verb is followed by is in `model.history.MOVES` and `EFFECTS`; a move that only the coordinator makes does not
 name it. A message is written by its name: an event carries
 more than that, and reads back equal all the same. An epoch is written where it is not the checkpoint's id.
+
+Where there is no clock the moves have no time: ``> deliver a->sink``. They count as a nanosecond each, and a journal
+in which that is all there is to say about time is written so. A move that the one above it brings about at once is
+indented by two blanks then; and so are, in a story (`model.story`), those that ``> stabilize`` stands for.
 
 Between moves, blank lines and those after ``#`` and ``!`` (a verdict) are for the reader and are skipped. For all that
 `write` makes, ``write(*read(text)[::-1]) == text``.
@@ -31,6 +36,10 @@ from model.invariants import Limits, Verdict, judge_run
 from model.topology import Topology, suggestion
 
 NS_PER_S = 1_000_000_000
+NS_PER_MOVE = 1
+"""What a move takes where there is no clock."""
+
+STABILIZE = "stabilize"
 COMMENT = "#"
 """The name under which a head keeps the comments on top, line by line."""
 
@@ -39,6 +48,8 @@ _BARRIER = re.compile(r"barrier (\d+)(?: epoch (\d+))?(?: (unaligned|flags (\d+)
 _TIME = re.compile(r"(0|[1-9]\d*)\.(\d{9})", re.ASCII)
 _FIELD = re.compile(r"([\w-]+): (\S(?:.*\S)?)")
 _END = EndOfInput()
+
+LINES = "a line begins with '> ', four blanks, '#' or '!'"
 
 
 class TraceError(ValueError):
@@ -53,11 +64,18 @@ def write(entries: Sequence[Entry], head: Mapping[str, str], verdicts: Iterable[
     TraceError
         If an entry of `entries` has a verb that there is not, or a field of `head` does not fit a line.
     """
-    lines = _head_lines(head)
+    lines = [*_head_lines(head), *lines_of(entries, is_timed(entries))]
+    lines.extend(f"! {verdict}" for verdict in verdicts)
+    return "\n".join(lines) + "\n"
+
+
+def lines_of(entries: Iterable[Entry], timed: bool = False) -> list[str]:
+    """A line an entry, with their times if asked for."""
+    lines: list[str] = []
     names: dict[int, str] = {}  # by identity: a message is in many entries
     clock_ns, clock, effect_ns = -1, "", -1
     for at_ns, verb, node, channel, subject in entries:
-        if at_ns != clock_ns:
+        if timed and at_ns != clock_ns:
             clock_ns, clock = at_ns, f" @ {at_ns // NS_PER_S}.{at_ns % NS_PER_S:09d}"
         name = names.get(id(subject))
         if name is None:
@@ -65,19 +83,30 @@ def write(entries: Sequence[Entry], head: Mapping[str, str], verdicts: Iterable[
             if subject.__class__ is Event:
                 names[id(subject)] = name
         if verb[0] != ">":
-            late = "" if at_ns == effect_ns else clock
+            other = "" if at_ns == effect_ns else clock
             where = f" {channel}" if channel is not None else ""
-            lines.append(f"    {node} {verb}{where}{name}{late}")
+            lines.append(f"    {node} {verb}{where}{name}{other}")
             continue
+        start = ">" if timed or at_ns != effect_ns else "  >"
         effect_ns = at_ns
         if channel is not None:
-            lines.append(f"> {verb[1:]} {channel}{name}{clock}")
+            lines.append(f"{start} {verb[1:]} {channel}{name}{clock}")
         elif verb in _OF_THE_COORDINATOR:
-            lines.append(f"> {verb[1:]}{name}{clock}")
+            lines.append(f"{start} {verb[1:]}{name}{clock}")
         else:
-            lines.append(f"> {verb[1:]} {node}{name}{clock}")
-    lines.extend(f"! {verdict}" for verdict in verdicts)
-    return "\n".join(lines) + "\n"
+            lines.append(f"{start} {verb[1:]} {node}{name}{clock}")
+    return lines
+
+
+def is_timed(entries: Iterable[Entry]) -> bool:
+    """Whether the times of a journal say more than that one move follows the other."""
+    move_ns = 0
+    for at_ns, verb, *_ in entries:
+        if verb[0] == ">" and at_ns == move_ns + NS_PER_MOVE:
+            move_ns = at_ns
+        elif at_ns != move_ns or not at_ns:
+            return True
+    return False
 
 
 def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
@@ -104,12 +133,14 @@ def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
         reader.head(line, head)
     for line in lines[reader.number :]:
         reader.number += 1
+        if line.startswith("    ! "):
+            continue
         if line.startswith("    "):
             reader.effect(line[4:])
-        elif line.startswith("> "):
-            reader.move(line[2:])
+        elif line.startswith(("> ", "  > ")):
+            reader.move(line.lstrip()[2:], is_nested=line[0] == " ")
         elif line and line[0] not in "#!":
-            raise reader.error(f"{line!r} is no line of a trace", "a line begins with '> ', four blanks, '#' or '!'")
+            raise reader.error(f"{line!r} is no line of a trace", LINES)
     return head, reader.entries
 
 
@@ -144,17 +175,21 @@ def judged(text: str, name: str = "trace") -> Verdict:
 
     The head tells the topology, and where they apply ``channel_capacity: a->join=2``, ``max_buffer_per_input: 3``,
     ``max_buffer_memory_bytes: 100``, ``guarantees: s=exactly_once``, and ``cut_off: yes`` if the run did not end by
-    itself.
+    itself. Of all channels, and of all sinks: ``capacity: 2`` and ``guarantee: exactly_once``.
     """
     head, entries = read(text, name)
     topology = topology_of(head, name)
+    capacity, guarantee = head.get("capacity"), head.get("guarantee")
     most, most_bytes = head.get("max_buffer_per_input"), head.get("max_buffer_memory_bytes")
     limits = Limits(
-        {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()},
+        ({} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name)))
+        | {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()},
         None if most is None else _whole(most, name),
         None if most_bytes is None else _whole(most_bytes, name),
     )
-    guarantees = _pairs(head, "guarantees", name)
+    guarantees = ({} if guarantee is None else dict.fromkeys(topology.sinks, guarantee)) | _pairs(
+        head, "guarantees", name
+    )
     try:
         return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
     except ValueError as error:
@@ -169,6 +204,9 @@ class _Reader:
         self.number = 0
         self.entries: list[Entry] = []
         self._at_ns: int | None = None
+        self._moves = 0
+        self._timed: bool | None = None
+        self._stabilizes = False
         self._subjects: dict[tuple[str, str], object] = {}  # so that equal names are one object
 
     def error(self, came: str, allowed: str) -> TraceError:
@@ -186,12 +224,21 @@ class _Reader:
             raise self.error(f"the head has {field[1]!r} twice", "write it once")
         head[field[1]] = field[2]
 
-    def move(self, line: str) -> None:
+    def move(self, line: str, is_nested: bool) -> None:
+        if not is_nested:
+            self._stabilizes = line == STABILIZE
+            if self._stabilizes:
+                return
         words, at, time = line.rpartition(" @ ")
-        if not at:
+        self._moves += not is_nested or self._stabilizes
+        if self._timed is None:
+            self._timed = bool(at)
+        if self._timed and not at:
             raise self.error(f"the move {line!r} has no time", "end it with ' @ ' and seconds with nine decimals")
-        self._at_ns = self._time(time)
-        verb, _, rest = words.partition(" ")
+        if at and not self._timed:
+            raise self.error(f"the move {line!r} has a time", "take it out: those before it have none")
+        self._at_ns = self._time(time) if at else self._moves * NS_PER_MOVE
+        verb, _, rest = (words if at else line).partition(" ")
         shape = self._shape(">" + verb, _MOVE_SHAPES)
         node, channel = COORDINATOR, None
         if shape[0] == "channel":
@@ -277,6 +324,12 @@ def _number(text: str) -> int:
     return int(text)
 
 
+def _lateness(text: str) -> str | None:
+    if text not in ("", "late"):
+        raise ValueError("write late, or take it out")
+    return text or None
+
+
 def _maybe_number(text: str) -> int | None:
     return _number(text) if text else None
 
@@ -343,6 +396,7 @@ _SUBJECTS: dict[str, Callable[[str], object]] = {
     "barrier": _barrier,
     "id": _number,
     "id or -": _maybe_number,
+    "late or -": _lateness,
     "timestamp in ms": _number,
     "(id, reason)": _id_and_text,
     "(id, digest of the state)": _id_and_text,

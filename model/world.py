@@ -23,6 +23,7 @@ from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision
 from model.cells import Info, Note, Order, Step, TaskTable
 from model.ghost import Broken, Part, Past, TaskGhost, completes
+from model.head import head_of_setup
 from model.history import COORDINATOR, Entry
 from model.interning import Interner
 from model.invariants import Verdict, judge_run
@@ -30,9 +31,7 @@ from model.operators import refolding
 from model.parts import SOUND, Parts
 from model.setup import Setup, Tally, make_coordinator, make_task
 from model.topology import Topology
-from model.trace import head_of, write
-
-NS_PER_MOVE = 1_000_000
+from model.trace import NS_PER_MOVE, write
 
 _DOWN = 1
 """In a state: the job has failed. More by the number of what is being written then."""
@@ -41,6 +40,8 @@ _MANY_BYTES = 10_000
 
 LATE = ("", " late")
 """What the text of a move says of the time."""
+_LATENESS = (None, "late")
+"""The same in a journal."""
 
 State = tuple[int, ...]
 Does = Callable[["World", State, "Move"], State]
@@ -328,16 +329,19 @@ class World:
     def rest(self, state: State) -> tuple[list[Move], State]:
         """From a state without moves: the sources end, and what can move moves, faults aside."""
         taken: list[Move] = []
-        while True:
-            moves = [move for move in self.moves(state) if not move.is_fault] or [
-                self._closes[at]
-                for at, (_, is_source) in enumerate(self._shapes)
-                if is_source and not self._infos[at][state[at]].finished and not self._infos[at][state[at]].outbox
-            ]
-            if not moves:
-                return taken, state
+        while moves := self.going_on(state) or self.endings(state):
             taken.append(moves[0])
             state = self.after(state, moves[0])
+        return taken, state
+
+    def going_on(self, state: State) -> list[Move]:
+        """The `moves` that are no faults."""
+        return [move for move in self.moves(state) if not move.is_fault]
+
+    def endings(self, state: State) -> list[Move]:
+        """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not."""
+        infos = [self._infos[at][state[at]] if is_source else None for at, (_, is_source) in enumerate(self._shapes)]
+        return [self._closes[at] for at, info in enumerate(infos) if info and not info.finished and not info.outbox]
 
     # Questions about a state.
 
@@ -415,7 +419,7 @@ class World:
             self._log = None
 
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
-        """What happens in a run of `moves` from the start, each taking a millisecond; at rest, all sources end."""
+        """What happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources end."""
         state, entries = self.start(), []
         taken = list(moves)
         for at, move in enumerate(taken, 1):
@@ -426,35 +430,51 @@ class World:
                 taken += self.rest(state)[0]
         return entries
 
+    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
+        """What comes of `move`, and its entries in a journal but for the time: the move, and then its effects."""
+        notes = self._log = []
+        try:
+            return self.after(state, move), notes
+        finally:
+            self._log = None
+
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
         """What `model.invariants` says of the journal of a run."""
         return self._judged(moves, rests)[1]
 
     def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
         """With the journal that it is said of: at rest the sources end only if nothing is wrong without that."""
-        fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
         run = list(moves)
-        guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
         entries = self.journal(run)
-        verdict = judge_run(entries, self.topology, self.limits, fold, not rests, guarantees)
+        verdict = self.judge(entries, cut_off=not rests)
         if rests and verdict.verdict == "holds":
             entries = self.journal(run, rests)
-            verdict = judge_run(entries, self.topology, self.limits, fold, False, guarantees)
+            verdict = self.judge(entries, cut_off=False)
         return entries, verdict
 
+    def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
+        """What `model.invariants` says of a journal of this world."""
+        fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
+        guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
+        return judge_run(entries, self.topology, self.limits, fold, cut_off, guarantees)
+
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
-        """A run as the text of a trace, with its verdict."""
+        """A run as the text of a trace, with its verdict. (`model.story.replay` makes the same of it.)"""
         head = {"#": title} if title else {}
-        head |= head_of(self.topology) | {"mode": self.setup.mode}
-        head["channel_capacity"] = " ".join(f"{c}={self.setup.capacity}" for c in self.topology.channels)
-        head["max_buffer_per_input"] = str(self.setup.max_buffer_per_input)
-        head["max_buffer_memory_bytes"] = str(self.setup.max_buffer_memory_bytes)
-        if self.setup.guarantee:
-            head["guarantees"] = " ".join(f"{sink}={self.setup.guarantee}" for sink in self.topology.sinks)
+        head |= head_of_setup(self.setup)
         if not rests:
             head["cut_off"] = "yes"
         entries, verdict = self._judged(moves, rests)
-        return write(entries, head, verdict.violations)
+        state = self.start()
+        for move in moves:
+            state = self.after(state, move)
+        return write(entries, head, self.verdicts(state, verdict))
+
+    def verdicts(self, state: State, verdict: Verdict) -> list[str]:
+        """What is wrong with a run that ends in `state`, a line each: what a machine raised is in no journal."""
+        reason = self.broken(state) or ""
+        raised = [reason] if reason.startswith("RAISED") else []
+        return raised + [str(violation) for violation in verdict.violations]
 
     # What the moves do.
 
@@ -465,7 +485,7 @@ class World:
         assert step is not None
         if step.took:
             new[channel] = self._queues.without(queue)
-        self._note_taking(">deliver", at, index, queue, 0, step)
+        self._note_taking((">deliver", _LATENESS[late]), at, index, queue, 0, step)
         return self._moved(new, at, step)
 
     def _overtake(self, state: State, move: Move) -> State:
@@ -475,21 +495,24 @@ class World:
         assert step is not None
         if step.took:
             new[channel] = self._queues.without(queue, step.place)
-        self._note_taking(">overtake", at, index, queue, step.place, step)
+        self._note_taking((">overtake", None), at, index, queue, step.place, step)
         return self._moved(new, at, step)
 
-    def _note_taking(self, verb: str, at: int, index: int, queue: int, place: int, step: Step) -> None:
+    def _note_taking(
+        self, move: tuple[str, str | None], at: int, index: int, queue: int, place: int, step: Step
+    ) -> None:
         if self._log is not None:
             name = self.topology.tasks[at]
             channel = self.topology.inputs(name)[index]
-            self._log.append((verb, name, channel, None))
+            verb, lateness = move
+            self._log.append((verb, name, channel, lateness))
             if step.took:
                 message = self.messages.values[self._queues.contents[queue][place]]
                 self._log.append(("take", name, channel, message))
 
     def _release(self, state: State, move: Move) -> State:
         at, late = move.numbers
-        return self._of_task(state, at, ">release", None, self._tables[at].release(state[at], bool(late)))
+        return self._of_task(state, at, ">release", _LATENESS[late], self._tables[at].release(state[at], bool(late)))
 
     def _expire(self, state: State, move: Move) -> State:
         (at,) = move.numbers
@@ -582,7 +605,7 @@ class World:
 
     def _lose(self, state: State, move: Move) -> State:
         """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
-        self._note(">crash", COORDINATOR)
+        self._note(">crash", COORDINATOR, _LATENESS[move.numbers[0]])
         new = list(state)
         if move.numbers[0]:
             new[self._stored_at] = self._written(state)

@@ -13,7 +13,7 @@ from model.history import Entry, HistoryError
 from model.pictures import MOST_STEPS, TooLongError, svg
 from model.spacetime import SpaceTime, lay_out
 from model.topology import Topology, TopologyError
-from model.trace import COMMENT, TraceError, judged, read, topology_of, write
+from model.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
 from sim.printed import EXIT
 
 
@@ -82,8 +82,9 @@ class Shown:
         return shiviz(self.drawn)
 
     def as_perfetto(self) -> str:
-        """`model.exports.perfetto`; with the times of the trace if they differ by more than a step each."""
-        return perfetto(self.drawn, timed=self.drawn.times_ns[-1] > self.drawn.times_ns[0])
+        """`model.exports.perfetto`; with the times of the trace if it has any that differ."""
+        timed = is_timed(self.entries) and self.drawn.times_ns[-1] > self.drawn.times_ns[0]
+        return perfetto(self.drawn, timed)
 
     def as_itf(self) -> str:
         """`model.exports.itf`."""

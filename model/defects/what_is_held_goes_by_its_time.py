@@ -28,18 +28,11 @@ class SortsByTime(BarrierAligner):
         super()._end(checkpoint_id)
 
 
-class OlderAtB(Setup):
-    """What a makes is newer than what b makes."""
-
-    def script(self, source: str) -> tuple[Event | int, ...]:
-        return (Event(source, 1, timestamp_ms=2 if source == "a" else 1),)
-
-
 DEFECT = BarrierDefect(
     entry="A-22",
     kind="safety",
     breaks="FIFO",
-    setup=OlderAtB("a->x b->x x->join b->join", events=1),
+    setup=Setup("a->x b->x x->join b->join", events=1, first_timestamp_ms=(("a", 2),)),
     parts=with_aligner(SortsByTime),
     title="x has passed a1 on before b1, which is older. Both wait at join, and go the other way round.",
 )

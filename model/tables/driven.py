@@ -95,6 +95,11 @@ class TableGate:
         """This gate."""
         return self
 
+    @property
+    def last_done(self) -> int:
+        """The last checkpoint that was completed or given up here."""
+        return self.value.last_done
+
     # What happens.
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:

@@ -10,7 +10,7 @@ from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, W
 from impl.reasons import Reason
 from model.history import COORDINATOR, EFFECTS, MOVES, Entry
 from model.topology import Topology
-from model.trace import COMMENT, TraceError, head_of, judged, read, topology_of, write
+from model.trace import COMMENT, NS_PER_MOVE, TraceError, head_of, judged, read, topology_of, write
 
 ids = st.integers(1, 2**64 - 1)
 names = st.from_regex(r"[A-Za-z_][\w-]{0,5}[A-Za-z_-](\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)
@@ -30,6 +30,7 @@ SUBJECTS = {
     "barrier": barriers,
     "id": ids,
     "id or -": ids | st.none(),
+    "late or -": st.sampled_from([None, "late"]),
     "timestamp in ms": st.integers(),
     "(id, reason)": st.tuples(ids, reasons),
     "(id, digest of the state)": st.tuples(ids, st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),
@@ -110,12 +111,43 @@ def test_equal_names_are_one_object() -> None:
     assert journal[1][4] is journal[2][4]
 
 
+@settings(derandomize=True, deadline=None)
+@given(journals())
+def test_times_are_left_out_where_there_is_no_clock(journal: list[Entry]) -> None:
+    """A trace of a world would be full of times that mean nothing; or a time that means something would be lost."""
+    moves, untimed = 0, []
+    for entry in journal:
+        moves += entry[1][0] == ">"
+        untimed.append((moves * NS_PER_MOVE, *entry[1:]))
+    text = write(untimed, {})
+    assert read(text)[1] == untimed
+    assert (" @ " in text) == bool(untimed and untimed[0][1][0] != ">")
+
+
+def test_a_move_that_another_brings_about_is_of_its_time() -> None:
+    """Two moves at once would be read back as one after the other; those that stand below stabilize, as all at once."""
+    text = "\n> finished s\n  > trigger 1\n> ack a 1\n"
+    _, entries = read(text)
+    assert [entry[0] for entry in entries] == [1, 1, 2]
+    assert write(entries, {}) == text
+    _, entries = read(text.replace("> finished", "> stabilize\n  > finished"))
+    assert [entry[0] for entry in entries] == [1, 2, 3]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a->b\n", "t:1: 'a->b' is no field of a head; write 'name: value'; a blank line ends the head"),
         ("seed: 1\nseed: 2\n", "t:2: the head has 'seed' twice; write it once"),
-        ("\n> emit a a1\n", "t:2: the move 'emit a a1' has no time; end it with ' @ ' and seconds with nine decimals"),
+        (
+            "\n> push a @ 1.500000000\n> push b\n",
+            "t:3: the move 'push b' has no time; end it with ' @ ' and seconds with nine decimals",
+        ),
+        (
+            "\n> push a\n> push b @ 1.500000000\n",
+            "t:3: the move 'push b @ 1.500000000' has a time; take it out: those before it have none",
+        ),
+        ("\n> release a soon\n", "t:2: 'soon' stands where there is to be late or -; write late, or take it out"),
         ("\n> emit a a1 @ 1.5\n", "t:2: '1.5' is no time; write seconds with nine decimals, such as 12.500000000"),
         ("\n> emitt a a1 @ 1.500000000\n", "t:2: there is no move 'emitt'; did you mean 'emit'?"),
         ("\n> push a @ 1.500000000\n    a sent a->b a1\n", "t:3: there is no effect 'sent'; did you mean 'send'?"),

@@ -10,17 +10,34 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from model.story import FOLDER
 from sim.cli import main
 from tests.sim.support import barrierlab
 
 KEPT = Path(__file__).parents[1] / "traces"
 SOUND = KEPT / "an_input_waits_behind_its_barrier.trace"
+STORY = FOLDER / "recovery" / "what_was_not_complete_is_rolled_back.trace"
 BROKEN = KEPT / "broken" / "fwd_held_events_leave_before_the_barrier.trace"
 
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Exit status, stdout and stderr of the command."""
     return barrierlab(capsys, "show", *arguments)
+
+
+@pytest.mark.parametrize("form", ["text", "svg", "mermaid", "shiviz", "perfetto", "itf"])
+def test_a_story_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The shipped stories, which have no times, would be text that only a test can read."""
+    status, out, err = show(capsys, str(STORY), "--format", form)
+    assert (status, err) == (0, "")
+    if form == "text":
+        assert "> deliver a->s\n" in out
+        assert " @ " not in out
+    elif form == "perfetto":
+        times = {event["ts"] for event in json.loads(out)["traceEvents"] if "ts" in event}
+        assert min(time for time in times if time) >= 1000, "a step is a millisecond"
+    else:
+        assert out
 
 
 @pytest.mark.parametrize(
