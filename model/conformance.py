@@ -27,7 +27,7 @@ from model.scopes import SCOPES
 from model.topology import suggestion
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Case:
     """One scope in which an aligner is checked.
 
@@ -48,6 +48,9 @@ class Case:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.__name__}: {self.name}>"
 
     def check(self, seconds: float | None = None) -> None:
         """Explore the scope, for so long at most.
@@ -122,8 +125,9 @@ def _worlds(scope: str) -> Iterable[tuple[str, Scope]]:
 
 
 def _gates(scope: str) -> Iterable[tuple[str, Scope]]:
-    """One gate alone, compared with the table of its protocol; the large ones only if asked for more than tiny ones."""
-    return ((each.title, each) for each in GATES if scope != "tiny" or not each.slow)
+    """One gate alone, compared with the table of its protocol: those of the scope, and all that do not take long."""
+    inside = list(SCOPES[scope]())
+    return ((each.title, each) for each in GATES if each in inside or not each.slow)
 
 
 SOURCES: tuple[Callable[[str], Iterable[tuple[str, Scope]]], ...] = (_gates, _worlds)

@@ -21,13 +21,12 @@ from textwrap import shorten
 from typing import Any, Protocol, cast
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.errors import SnapshotFailedError
-from impl.gate import Gate, GatePort
+from impl.gate import GatePort
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from impl.reasons import Reason
 from impl.unaligned import InFlightChannelData, UnalignedCheckpointConfig, UnalignedCheckpointer, channel_data
 from model.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
-from model.parts import Parts, with_aligner
+from model.parts import MakeGate, Parts, with_aligner
 from model.refine import Machine, Move, listed
 from model.tables.happenings import Abort, Arrival, Clock, Happening, Overtaking, Release, Triggered
 
@@ -195,7 +194,9 @@ def load(spec: str) -> type:
         raise ForeignError(f"--impl {spec}: importing {module_name} failed: {_said(error)}") from error
     found = getattr(module, name, None)
     if not isinstance(found, type):
-        own = [key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module_name]
+        own = [
+            key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module_name
+        ]
         raise ForeignError(
             f"--impl {spec}: {module_name} has no class {name!r}; its classes: {', '.join(own) or 'none'}"
         )
@@ -226,10 +227,9 @@ def parts_of(kind: type, protocol: str) -> Parts:
         asked = Aligner if protocol == "aligned" else UnalignedAligner
         missing = [name for name in _methods(asked) if not _has(kind, name)]
         if missing:
-            raise ForeignError(
-                f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {', '.join(_methods(asked))}"
-            )
-        parts = Parts(gate=partial(ForeignGate, kind))
+            needed = ", ".join(_methods(asked))
+            raise ForeignError(f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}")
+        parts = Parts(gate=cast(MakeGate, partial(ForeignGate, kind)))
     _examine(kind, parts, protocol)
     return parts
 
@@ -394,8 +394,8 @@ class ForeignGate:
             again = self._twin.capture()
             if again != value:
                 raise ForeignError(
-                    f"{self._name} does not restore what it captured: {_brief(value)} is put back, and captured as "
-                    f"{_brief(again)}; allowed: the same value"
+                    f"{self._name} does not restore what it captured: {_difference(value, again)}; "
+                    "allowed: what is put back is captured as the same value"
                 )
             self._put_back.add(value)
         return self.last_done, self.recorded, value
@@ -587,6 +587,14 @@ def _said(error: BaseException) -> str:
     """An exception in a line."""
     text = " ".join(str(error).split())
     return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
+
+
+def _difference(value: object, again: object) -> str:
+    """Where what was captured again is another."""
+    if isinstance(value, tuple) and isinstance(again, tuple) and len(value) == len(again):
+        at = next(at for at, each in enumerate(value) if again[at] != each)
+        return f"its part {at}, {_brief(value[at])}, becomes {_brief(again[at])}"
+    return f"{_brief(value)} becomes {_brief(again)}"
 
 
 def _brief(value: object) -> str:

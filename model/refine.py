@@ -430,12 +430,13 @@ class Following:
     """
 
     def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation]) -> None:
-        self._start, self._steps = start, steps
+        self._steps = steps
         self.machine = Machine(start.rules, make)
+        self._start = start, self.machine.gate.capture()  # now: later the machine has been elsewhere
 
     def start(self) -> Pair:
         """Nothing has happened."""
-        return self._start, self.machine.gate.capture()
+        return self._start
 
     def moves(self, pair: Pair) -> list[Move]:
         """All that may happen."""

@@ -131,9 +131,7 @@ class PhasedAligner:
             self.turns.append(input_id)
 
     def _is_over(self, checkpoint_id):
-        return checkpoint_id <= self.done or (
-            self.current is not None and checkpoint_id < self.current.checkpoint_id
-        )
+        return checkpoint_id <= self.done or (self.current is not None and checkpoint_id < self.current.checkpoint_id)
 
     def abort(self, checkpoint_id, reason, now_ns):
         if not self._is_over(checkpoint_id) and set(self.phase.values()) != {Phase.OVER}:
