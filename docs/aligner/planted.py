@@ -41,16 +41,26 @@ class PhasedAligner:
         if self.phase[input_id] is Phase.FLOWING or self._is_urgent(input_id, message):
             self._apply(input_id, message, now_ns)
             return True
+        return self._hold(input_id, message)
+
+    def _hold(self, input_id, message):
         if not self.can_take(input_id):
             return False
         held = sum(size_of(each) for queue in self.queue.values() for each in queue)
         if held + size_of(message) > self.config.max_buffer_memory_bytes:
-            if self.current is not None and not self.turns:
-                self._decline(Reason.BUFFER_LIMIT)
+            if self._waits_for() and not self.turns:
+                self._make_room()
             return False
         self.queue[input_id].append(message)
         self.port.hold(input_id, message)
         return True
+
+    def _make_room(self):
+        self._decline(Reason.BUFFER_LIMIT)
+
+    def _waits_for(self):
+        """The checkpoint that inputs wait for; 0 is none."""
+        return 0 if self.current is None else self.current.checkpoint_id
 
     def _is_urgent(self, input_id, message):
         """News of the checkpoint that this input waits for."""
@@ -114,7 +124,7 @@ class PhasedAligner:
 
     def _give_up(self, checkpoint_id):
         self.port.cancel(checkpoint_id)
-        self.port.resume(checkpoint_id if self.current is None else self.current.checkpoint_id)
+        self.port.resume(self._waits_for() or checkpoint_id)
         self._let_go()
 
     def _let_go(self):
@@ -150,9 +160,11 @@ class PhasedAligner:
             self._apply(input_id, message, now_ns)
 
     def can_take(self, input_id):
+        return not self._has_ended(input_id) and len(self.queue[input_id]) < self.config.max_buffer_per_input
+
+    def _has_ended(self, input_id):
         queue = self.queue[input_id]
-        has_ended = self.phase[input_id] is Phase.OVER or (queue and type(queue[-1]) is EndOfInput)
-        return not has_ended and len(queue) < self.config.max_buffer_per_input
+        return self.phase[input_id] is Phase.OVER or bool(queue and type(queue[-1]) is EndOfInput)
 
     # Time.
 

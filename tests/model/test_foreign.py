@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +10,14 @@ import pytest
 
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
+from docs.aligner.unaligned import RecordingAligner
 from impl import BarrierAligner, UnalignedCheckpointer
 from impl.alignment import BarrierAlignerConfig
-from impl.gate import Gate, GatePort
 from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointConfig
 from model.check import WorldScope
 from model.foreign import PROTOCOLS, ForeignError, ForeignGate, goes_unaligned, load, parts_of
 from model.gate_scopes import SCOPES as GATES
 from model.gate_scopes import Scope
-from model.parts import reset_counters
 from model.scopes import SCOPES
 from model.setup import Setup
 from model.trace import judged
@@ -57,13 +55,14 @@ def test_a_sound_aligner_does_what_the_table_says(scope: Scope) -> None:
 
 
 def test_an_aligner_may_inherit_that_of_impl() -> None:
-    """What a subclass only counts would have no end."""
+    """What it only counts would make new states of old ones."""
 
     class Inherited(BarrierAligner):
         """Nothing else."""
 
     (scope,) = [each for each in GATES if str(each) == "aligned: as many bytes as one event"]
-    assert scope.check(parts_of(Inherited, "aligned"), None).verdict == "holds"
+    outcome = scope.check(parts_of(Inherited, "aligned"), None)
+    assert (outcome.verdict, outcome.states) == ("holds", scope.states)
 
 
 # One with a bug.
@@ -91,72 +90,7 @@ def test_a_bug_parts_from_the_table_in_two_steps() -> None:
     assert "the table says 'ignore 0 barrier 1', the machine 'block 0 1;" in violation.reason
 
 
-# One that goes unaligned: the machines of impl behind the interface, with nothing else of a gate.
-
-
-class Wrapped:
-    """What a team would have that wrote `impl.unaligned`."""
-
-    def __init__(
-        self,
-        port: GatePort,
-        config: BarrierAlignerConfig,
-        unaligned: UnalignedCheckpointConfig | None,
-        is_sink: bool,
-    ) -> None:
-        self.machine = (
-            BarrierAligner(config) if unaligned is None else UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
-        )
-        self.gate = Gate(self.machine, port)
-
-    def offer(self, *arguments: Any) -> bool:
-        return self.gate.offer(*arguments)
-
-    def offer_overtaking(self, *arguments: Any) -> bool:
-        return self.gate.offer_overtaking(*arguments)
-
-    def wants_overtaking(self, *arguments: Any) -> bool:
-        return self.gate.wants_overtaking(*arguments)
-
-    def note_output(self, size_bytes: int) -> None:
-        self.gate.note_output(size_bytes)
-
-    def release_next(self, now_ns: int) -> None:
-        self.gate.release_next(now_ns)
-
-    def abort(self, *arguments: Any) -> None:
-        self.gate.abort(*arguments)
-
-    def on_time(self, now_ns: int) -> None:
-        self.gate.on_time(now_ns)
-
-    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
-        self.gate.note_trigger(checkpoint_id, triggered_ns)
-
-    def next_deadline_ns(self) -> int | None:
-        return self.gate.next_deadline_ns()
-
-    def can_take(self, input_id: int) -> bool:
-        return self.gate.can_take(input_id)
-
-    @property
-    def has_released(self) -> bool:
-        return self.gate.has_released
-
-    @property
-    def is_unaligned(self) -> bool:
-        return getattr(self.machine, "is_unaligned", False)
-
-    @property
-    def was_threshold_triggered(self) -> bool:
-        return getattr(self.machine, "was_threshold_triggered", False)
-
-    def capture(self) -> Hashable:
-        reset_counters([self.machine])
-        return self.gate.capture()
-
-    def restore(self, value: Hashable) -> None:
-        self.gate.restore(value)
+# One that goes unaligned.
 
 
 QUICK = [
@@ -173,8 +107,8 @@ UNALIGNED = [pytest.param(each, id=str(each), marks=[pytest.mark.slow] * (str(ea
 @pytest.mark.parametrize("scope", UNALIGNED)
 def test_one_that_goes_unaligned_is_compared_with_its_table(scope: Scope) -> None:
     """What the gate around another's aligner keeps for it would not be what the protocol asks for."""
-    outcome = scope.check(parts_of(Wrapped, scope.protocol), None)
-    assert (outcome.verdict, outcome.violations) == ("holds", ())
+    outcome = scope.check(parts_of(RecordingAligner, scope.protocol), None)
+    assert (outcome.verdict, outcome.states) == ("holds", scope.states)
 
 
 @pytest.mark.parametrize("crashes", [0, 1])
@@ -182,24 +116,16 @@ def test_one_that_goes_unaligned_is_compared_with_its_table(scope: Scope) -> Non
 def test_one_that_goes_unaligned_holds_in_a_dataflow(mode: str, crashes: int) -> None:
     """Its tasks would acknowledge another record than it told, or would not come back from it."""
     setup = Setup("a->join b->join join->s", mode, 1, crashes=crashes, guarantee="exactly_once" if crashes else "")
-    outcome = WorldScope("a join", setup).check(parts_of(Wrapped, mode), None)
+    outcome = WorldScope("a join", setup).check(parts_of(RecordingAligner, mode), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 
 
 def test_who_records_nothing_is_refuted() -> None:
     """What was in flight would be lost, and nobody would be told (U-04)."""
 
-    class RecordsNothing(Wrapped):
-        def __init__(self, port: Any, config: Any, unaligned: Any, is_sink: bool) -> None:
-            super().__init__(port, config, unaligned, is_sink)
-            self.gate.port = Deaf(port)  # type: ignore[assignment]
-
-    class Deaf:
-        def __init__(self, port: Any) -> None:
-            self.port = port
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.port, name) if name != "record" else lambda *_: None
+    class RecordsNothing(RecordingAligner):
+        def _record(self, input_id: int, events: list[Any]) -> None:
+            """Not even a word to the port."""
 
     setup = Setup("a->join b->join join->s", mode="unaligned", events=1, checkpoints=1)
     outcome = WorldScope("a join", setup).check(parts_of(RecordsNothing, "unaligned"), None)
@@ -208,7 +134,7 @@ def test_who_records_nothing_is_refuted() -> None:
 
 def test_it_is_known_who_goes_unaligned() -> None:
     """A class would be asked for what it never promised, or not for what it did."""
-    kinds = (PhasedAligner, Wrapped, BarrierAligner, UnalignedCheckpointer)
+    kinds = (PhasedAligner, RecordingAligner, BarrierAligner, UnalignedCheckpointer)
     assert [goes_unaligned(kind) for kind in kinds] == [False, True, False, True]
 
 
