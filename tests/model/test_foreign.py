@@ -96,6 +96,7 @@ def test_a_bug_parts_from_the_table_in_two_steps() -> None:
 QUICK = [
     "aligned: one input",
     "unaligned: one input",
+    "unaligned: what is newer waits",
     "unaligned: no room to hold more",
     "fallback: a sink",
     "fallback: as many bytes as one event",
