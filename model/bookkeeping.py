@@ -38,6 +38,10 @@ class CoordinatorGhost(NamedTuple):
     ended: frozenset[int] = frozenset()
     acknowledged: frozenset[tuple[int, str]] = frozenset()
 
+    def acknowledged_by(self, checkpoint_id: int) -> frozenset[str]:
+        """The tasks whose part of a checkpoint has come."""
+        return frozenset(task for number, task in self.acknowledged if number == checkpoint_id)
+
 
 class Decision(NamedTuple):
     """What the coordinator comes to.
@@ -201,8 +205,9 @@ class CoordinatorTable:
                     orders.append((action.task, action))
             elif type(action) is Completed:
                 broken += _ended(ghost, action.checkpoint_id, "completed")
-                acknowledged |= {task for number, task in ghost.acknowledged if number == action.checkpoint_id}
-                ends.append((action.checkpoint_id, True))
+                acknowledged |= ghost.acknowledged_by(action.checkpoint_id)
+                if action.checkpoint_id not in ghost.ended:  # else what would be judged is forgotten
+                    ends.append((action.checkpoint_id, True))
                 parts = action.parts
                 notes.append(("completed", COORDINATOR, None, action.checkpoint_id))
                 ghost = _without(ghost, action.checkpoint_id)._replace(completed=action.checkpoint_id)
@@ -220,6 +225,7 @@ class CoordinatorTable:
         """In which order parts came does not matter, nor how many checkpoints have failed."""
         coordinator = self.coordinator
         coordinator.failures_in_row = 0
+        coordinator.final_parts = dict(sorted(coordinator.final_parts.items()))
         for pending in coordinator.pending.values():
             pending.parts = dict(sorted(pending.parts.items()))
         number = self._cells.number((coordinator.capture(), ghost))

@@ -35,22 +35,18 @@ class Case:
     ----------
     kind : type
         The aligner.
-    protocol : str
-    name : str
-        What is checked, in words.
     scope : Scope
     """
 
     kind: type
-    protocol: str
-    name: str
     scope: Scope
 
     def __str__(self) -> str:
-        return self.name
+        """What is checked, in words."""
+        return self.scope.name
 
     def __repr__(self) -> str:
-        return f"<{self.kind.__name__}: {self.name}>"
+        return f"<{self.kind.__name__}: {self.scope.name}>"
 
     def check(self, seconds: float | None = None) -> None:
         """Explore the scope, for so long at most.
@@ -63,7 +59,7 @@ class Case:
         """
         __tracebackhide__ = True  # pytest shows the test that failed, and not this
         try:
-            outcome = self.scope.check(_parts(self.kind, self.protocol), seconds)
+            outcome = self.scope.check(_parts(self.kind, self.scope.protocol), seconds)
         except ForeignError as error:
             raise AssertionError(str(error)) from None
         if outcome.verdict != HOLDS:
@@ -89,10 +85,10 @@ def cases(kind: type, scope: str = "tiny") -> list[Case]:
         raise ValueError(f"there is no scope {scope!r}; {suggestion(scope, list(SCOPES))}")
     protocols = PROTOCOLS if goes_unaligned(kind) else PROTOCOLS[:1]
     return [
-        Case(kind, protocol, name, each)
+        Case(kind, each)
         for source in SOURCES
         for protocol in protocols
-        for name, each in source(scope)
+        for each in source(scope)
         if each.protocol == protocol
     ]
 
@@ -116,19 +112,19 @@ def _parts(kind: type, protocol: str) -> Parts:
     return parts_of(kind, protocol)
 
 
-# Where cases come from: what is checked in words, and a scope.
+# Where cases come from.
 
 
-def _worlds(scope: str) -> Iterable[tuple[str, Scope]]:
+def _worlds(scope: str) -> Iterable[Scope]:
     """Whole dataflows."""
-    return ((each.name, each) for each in SCOPES[scope]() if each not in GATES)
+    return (each for each in SCOPES[scope]() if each not in GATES)
 
 
-def _gates(scope: str) -> Iterable[tuple[str, Scope]]:
+def _gates(scope: str) -> Iterable[Scope]:
     """One gate alone, compared with the table of its protocol: those of the scope, and all that do not take long."""
     inside = list(SCOPES[scope]())
-    return ((each.title, each) for each in GATES if each in inside or not each.slow)
+    return (each for each in GATES if each in inside or not each.slow)
 
 
-SOURCES: tuple[Callable[[str], Iterable[tuple[str, Scope]]], ...] = (_gates, _worlds)
+SOURCES: tuple[Callable[[str], Iterable[Scope]], ...] = (_gates, _worlds)
 """All of them. Runs that are kept as stories, each a scope of a single run, are one source more: they go here."""

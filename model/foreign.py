@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from textwrap import shorten
 from typing import Any, Protocol, cast
 
@@ -169,8 +168,8 @@ class UnalignedAligner(Aligner, Protocol):
         """
 
 
-def load(spec: str) -> type:
-    """The class that ``module:Class`` names; modules are looked for in the working directory, too.
+def load(spec: str, folder: str = "") -> type:
+    """The class that ``module:Class`` names; modules are looked for in `folder`, too.
 
     Raises
     ------
@@ -180,9 +179,8 @@ def load(spec: str) -> type:
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
         raise ForeignError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
     except (Exception, SystemExit) as error:  # whatever importing another's code comes to

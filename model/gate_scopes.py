@@ -43,7 +43,7 @@ C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
 class Scope:
     """A gate, what can happen at it, and how many states that makes: their number moves when meaning does."""
 
-    name: str
+    of: str
     protocol: str
     states: int
     rules: Rules
@@ -52,12 +52,12 @@ class Scope:
     slow: bool = False
 
     @property
-    def title(self) -> str:
+    def name(self) -> str:
         """What it is called in a report."""
-        return f"{self.protocol} table: {self.name}"
+        return f"{self.protocol} table: {self.of}"
 
     def __str__(self) -> str:
-        return f"{self.protocol}: {self.name}"
+        return f"{self.protocol}: {self.of}"
 
     def refinement(self, table: Table) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
@@ -77,7 +77,7 @@ class Scope:
         return self._outcome(result, hint)
 
     def _outcome(self, result: Result[S, Move], hint: str = "") -> Outcome:
-        name, counts = self.title, result.counts
+        name, counts = self.name, result.counts
         violations = []
         for broken in result.violations:
             lines = (f"# {name}.", *map(str, broken.moves), f"! {REFINES}: {broken.reason}")

@@ -12,7 +12,7 @@ goes to `broken`, in the words of `model.invariants.INVARIANTS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -146,11 +146,12 @@ class TaskGhost:
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
         *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
-        *("unseen", "covered", "due", "rows", "visible_rows", "most_made"),
+        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed"),
     )
     __slots__ = (
         *_KEPT,
         "_ahead",
+        "_copies",
         "_fold",
         "_groups",
         "_guarantee",
@@ -159,6 +160,7 @@ class TaskGhost:
         "_must_repeat",
         "_passed",
         "_passed_out",
+        "_passed_over",
         "_passing",
         "_taken",
         "_to_show",
@@ -182,6 +184,7 @@ class TaskGhost:
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._fold, self._groups, self._limits = fold, groups, limits
+        self._copies = sum(len(outputs) if exchange == "broadcast" else 1 for exchange, outputs in groups)
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
@@ -210,6 +213,7 @@ class TaskGhost:
         self.done = 0  # the last complete checkpoint
         self.cuts: tuple[tuple[int, Cut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
+        self.owed = 0  # how many events the operator gave that are not sent: in the outbox, or kept back by the task
         # Of a sink: what took effect and is not visible, in order; how many events the newest complete checkpoint
         # covers; how many those cover that are still to be announced here; what has rows, and which are visible.
         self.unseen: tuple[Event, ...] = ()
@@ -222,6 +226,7 @@ class TaskGhost:
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
         self._passing: list[tuple[int, CheckpointBarrier]] = []
+        self._passed_over: list[tuple[int, CheckpointBarrier | CancelBarrier]] = []
         self._passed_out: dict[int, tuple[list[Event], list[Event]]] = {}  # by output: what is there, what is recorded
 
     # Capture and restore.
@@ -239,7 +244,7 @@ class TaskGhost:
 
     def _forget_move(self) -> None:
         self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
-        self._to_show = None
+        self._to_show, self._passed_over = None, []
 
     # What the driver says.
 
@@ -268,6 +273,9 @@ class TaskGhost:
             if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.given_up:
                 what = "never took effect" if type(message) is Event else "had no effect"
                 self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
+        for index, over in self._passed_over:
+            if over.checkpoint_id not in self.given_up:
+                self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
             if not self._may_pass(barrier):
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
@@ -282,7 +290,12 @@ class TaskGhost:
             self._nothing_waits()
 
     def _nothing_waits(self) -> None:
-        """The outbox is empty: what is sent next is the effect of something that is yet to come."""
+        """The outbox is empty: what is sent next is the effect of something that is yet to come.
+
+        Not so if the task keeps back what its operator gave.
+        """
+        if self.owed > 0:
+            return
         self.cause = None
         if self.unaligned:
             self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
@@ -300,7 +313,9 @@ class TaskGhost:
             self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
             self.sent = _put(self.sent, output, self.sent[output] + 1)
-            if not self.inputs:
+            if self.inputs:
+                self.owed -= 1
+            else:
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
             self._promise(output, message)  # type: ignore[arg-type]
@@ -473,7 +488,7 @@ class TaskGhost:
         if type(message) is Event:
             self.applied = _put(self.applied, index, self.applied[index] + 1)
             self._shows(message)
-            _run(self._fold.process(index, message))
+            self._gives(self._fold.process(index, message))
         else:
             assert type(message) is Watermark
             before = self.promised[index]
@@ -489,7 +504,7 @@ class TaskGhost:
         self._fold.restore(self.state)
         self.open = _put(self.open, index, False)
         self.finished = not any(self.open)
-        _run(self._fold.on_end(index))
+        self._gives(self._fold.on_end(index))
         self._advance()
         self.state = self._fold.checkpoint()
 
@@ -501,7 +516,11 @@ class TaskGhost:
             least = min(promise for promise in promises if promise is not None)
             if self.watermark_ms is None or self.watermark_ms < least:
                 self.watermark_ms = least
-                _run(self._fold.on_watermark(least))
+                self._gives(self._fold.on_watermark(least))
+
+    def _gives(self, outputs: Iterable[Event]) -> None:
+        """What the operator gives goes out on each edge, once, or on each channel of it."""
+        self.owed += sum(1 for _ in outputs) * self._copies
 
     def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
         waiting = (*self.waiting[index], message)
@@ -629,6 +648,9 @@ class TaskGhost:
         waiting = self.waiting[index]
         ahead = waiting[: waiting.index(message)] if message in waiting else waiting
         passed = next((each for each in ahead if not self._excused(each)), None)
+        event = next((each for each in ahead if type(each) is Event), None)
+        if type(message) is Watermark and event is not None:
+            self._breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
         if message in waiting:
             if passed is not None:
                 self._out_of_turn(index, message, passed)
@@ -647,8 +669,8 @@ class TaskGhost:
     def _let_go(self, index: int, message: StreamMessage) -> None:
         """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.history`)."""
         waiting = list(self.waiting[index])
-        while waiting and waiting[0] != message and type(waiting[0]) in (CheckpointBarrier, CancelBarrier):
-            del waiting[0]
+        while waiting and waiting[0] != message and isinstance(waiting[0], CheckpointBarrier | CancelBarrier):
+            self._passed_over.append((index, waiting.pop(0)))  # type: ignore[arg-type]
         if message in waiting:
             waiting.remove(message)
         self.waiting = _put(self.waiting, index, tuple(waiting))
@@ -739,14 +761,8 @@ def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
     return (*values[:index], value, *values[index + 1 :])
 
 
-def _run(outputs: Any) -> None:
-    """Operators may answer lazily: ask for all, and keep nothing."""
-    for _ in outputs:
-        pass
-
-
 def completes(
-    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str] | None, topology: Topology
+    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
 ) -> Iterator[Broken]:
     """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
@@ -755,14 +771,14 @@ def completes(
     checkpoint_id : int
     parts : mapping of str to Part
         Of every task.
-    acknowledged : collection of str or None
-        The tasks whose acknowledgement the coordinator has; None: all have.
+    acknowledged : collection of str
+        The tasks whose acknowledgement the coordinator has.
     topology : Topology
     """
     for name, part in parts.items():
         if part.owes:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
-        if acknowledged is not None and name not in acknowledged and not part.finished:
+        if name not in acknowledged and not part.finished:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
         if part.wrong:
             yield "CUT", part.wrong

@@ -9,13 +9,18 @@ among them.
 
 In this order:
 
-* *trigger*: it puts a command behind what each source is told already, and nothing else looks at it;
+* *trigger*: it puts a command behind what each source is told already, and nothing else looks at it, while no
+  task may end (it would not be asked) and nothing may fail (it would not be lost);
 * *reports* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
   could still give that checkpoint up would make a difference;
 * *orders* that come too late to matter: an abort of what is done with there, or older than what is under way;
 * *a task*, if nobody else can change what it may do next: each of its inputs that it reads has a message waiting, or
   will never have one again; nothing that the coordinator could tell it is still open; and there is always room for
   what it sends.
+
+Equal sources are no symmetry to reduce by: a join releases what it held in the order of its inputs, so that exchanging
+two of three leads elsewhere. Two of two may be exchanged, as one at most has something held when both barriers are in;
+but a state is numbers that stand for values with names in them, and to find its mirror costs as much as to explore it.
 
 When a checkpoint is given up from outside, it may be given up as early as that makes no other difference: the orders
 then wait, and a task obeys when it will. So the time is no choice of the exploration but of `plans`.
@@ -94,7 +99,7 @@ class Ample:
         """Those of `moves` that are enough; all of them if it is not known which."""
         by_task: dict[int, list[Move]] = {}
         for move in moves:
-            if move.kind == "trigger":
+            if move.kind == "trigger" and not self.world.setup.closes and not self.world.may_fail(state):
                 return (move,)
             if move.kind == "report" and self._may_be_heard(state, move):
                 return (move,)

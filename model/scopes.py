@@ -25,6 +25,7 @@ JOIN = "a->join b->join join->s"
 TWO_SINKS = "a->s a->t b->s b->t"
 DIAMOND = "a->l a->r l->join r->join join->s"
 PAIR = "a->s b->s"
+THREE = "a->s b->s c->s"
 
 FAULTS: dict[str, dict[str, object]] = {
     "no fault": {},
@@ -69,6 +70,9 @@ def small() -> Iterator[Scope]:
     yield from _worlds(JOIN, both, ("no fault", "crash"), parallelism=(("join", 2),), **one_of_each)
     yield from _worlds(JOIN, ("unaligned", "fallback"), ("no fault",), sender_records=True, **one_of_each)
     yield from _worlds(JOIN, MODES, ("no fault",), max_buffer_per_input=1, events=2, checkpoints=1)
+    yield from _worlds(JOIN, MODES, ("no fault",), max_buffer_memory_bytes=1, events=2, checkpoints=1)
+    yield from _worlds(JOIN, ("unaligned", "fallback"), ("no fault",), max_inflight_buffer_bytes=1, **one_of_each)
+    yield from _worlds(THREE, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(DIAMOND, faults=("no fault", "abort"), **one_of_each)
     yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)

@@ -90,11 +90,14 @@ class Stored(NamedTuple):
     parts : tuple of Acknowledge
     pasts : tuple of Past
         By task, what the ghosts know of it.
+    wrong : tuple of (str, str)
+        What the ghosts have against it, if it was being written when the job failed: no task is left to say so then.
     """
 
     checkpoint_id: int
     parts: tuple[Acknowledge, ...]
     pasts: tuple[Past, ...]
+    wrong: tuple[Broken, ...] = ()
 
 
 class Queues:
@@ -192,7 +195,7 @@ class World:
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
         self.gave_up = False
-        self._log: list[Note] | None = None
+        self._log: list[Note] | None = None  # what happens, while anyone asks
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
         pasts = tuple(table.past(table.start, 0) for table in self._tables)
@@ -315,6 +318,13 @@ class World:
         ]
         return f"LIVE: {left[0]}" if left else None
 
+    def going_on(self, state: State) -> list[Move]:
+        """What can happen without another fault; a checkpoint that is due to be given up (`Setup.gives_up`) is none."""
+        moves = self.moves(state)
+        if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
+            return moves
+        return [move for move in moves if not move.is_fault]
+
     def rest(self, state: State) -> tuple[list[Move], State]:
         """From a state without moves: the sources end, and what can move moves, faults aside."""
         taken: list[Move] = []
@@ -386,7 +396,7 @@ class World:
     # A run, written down.
 
     def move(self, text: str) -> Move:
-        """The move of which `text` is the line.
+        """The move of which `text` is the line; where several have the same (``inject a``), each does what is next.
 
         Raises
         ------
@@ -395,17 +405,22 @@ class World:
         """
         return self._by_text[text]
 
+    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
+        """What comes of a move, and what happens in it."""
+        notes: list[Note] = []
+        self._log = notes
+        try:
+            return self.after(state, move), notes
+        finally:
+            self._log = None
+
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
         """What happens in a run of `moves` from the start, each taking a millisecond; at rest, all sources end."""
         state, entries = self.start(), []
         taken = list(moves)
         for at, move in enumerate(taken, 1):
-            self._log = []
-            try:
-                state = self.after(state, move)
-                entries += [(at * NS_PER_MOVE, *note) for note in self._log]
-            finally:
-                self._log = None
+            state, notes = self.noted(state, move)
+            entries += [(at * NS_PER_MOVE, *note) for note in notes]
             if rests and at == len(taken):
                 rests = False
                 taken += self.rest(state)[0]
@@ -499,9 +514,9 @@ class World:
         return self._settled(list(state), at)
 
     def _obey(self, state: State, move: Move) -> State:
-        at, number = move.numbers
-        order, new = self._order_values.values[number], list(state)
-        new[self._orders_at + at] = self._orders.without(state[self._orders_at + at])
+        at, queue, new = move.numbers[0], state[self._orders_at + move.numbers[0]], list(state)
+        order = self._order_values.values[self._orders.contents[queue][0]]
+        new[self._orders_at + at] = self._orders.without(queue)
         checkpoint_id = order.command.checkpoint_id if isinstance(order, Inject) else order.checkpoint_id
         step = self._tables[at].obey(state[at], order)
         return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
@@ -525,10 +540,9 @@ class World:
         return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
 
     def _hear(self, state: State, move: Move) -> State:
-        at, number = move.numbers
-        new = list(state)
-        new[self._reports_at + at] = self._reports.without(state[self._reports_at + at])
-        report, name = self._report_values.values[number], self.topology.tasks[at]
+        at, queue, new = move.numbers[0], state[self._reports_at + move.numbers[0]], list(state)
+        report, name = self._report_values.values[self._reports.contents[queue][0]], self.topology.tasks[at]
+        new[self._reports_at + at] = self._reports.without(queue)
         decision = self._coordinator.hear(state[self._coordinator_at], name, report)
         assert decision is not None
         self.gave_up = self.gave_up or decision.aborts
@@ -541,23 +555,27 @@ class World:
         decision = self._coordinator.published(state[self._coordinator_at])
         assert decision is not None
         new = list(state)
-        if state[self._down_at]:  # it was judged when the job failed: no task is left that knows of it
-            new[self._stored_at], new[self._down_at] = state[self._down_at] - _DOWN, _DOWN
+        if state[self._down_at]:
+            number = new[self._stored_at] = state[self._down_at] - _DOWN
+            new[self._down_at] = _DOWN
+            self._breaks(new, (*decision.broken, *self._stored.values[number].wrong))
             decision = decision._replace(ends=())
-        else:
+        elif self.may_fail(state):  # else nobody comes back to it
             new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
         return self._decided(new, decision)
 
-    def _store(self, state: State, checkpoint_id: int, parts: tuple[Acknowledge, ...]) -> int:
+    def _store(
+        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Broken, ...] = ()
+    ) -> int:
         pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
-        return self._stored.number(Stored(checkpoint_id, parts, pasts))
+        return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
 
     def _crash(self, state: State, move: Move) -> State:
         """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
         self._note(">crash", self.topology.tasks[0])
         new, writing = list(state), 0
         if self._coordinator.publishing[state[self._coordinator_at]]:
-            writing = self._written(new)
+            writing = self._written(state)
         decision = self._coordinator.suspend(state[self._coordinator_at])
         assert decision is not None
         return self._gone(self._decided(new, decision), writing)
@@ -567,16 +585,17 @@ class World:
         self._note(">crash", COORDINATOR)
         new = list(state)
         if move.numbers[0]:
-            new[self._stored_at] = self._written(new)
+            new[self._stored_at] = self._written(state)
         new[self._coordinator_at] = self._coordinator.lost(state[self._coordinator_at])
         return self._gone(tuple(new))
 
-    def _written(self, new: list[int]) -> int:
-        """The number of what is being published, which is judged as if it were complete."""
-        cell = new[self._coordinator_at]
+    def _written(self, state: State) -> int:
+        """The number of what is being published, with what there is to be said against it once it has been written."""
+        cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
-        self._breaks(new, tuple(completes(checkpoint_id, self._parts(new, checkpoint_id), None, self.topology)))
-        return self._store(tuple(new), checkpoint_id, self._coordinator.parts(cell))
+        acknowledged = self._coordinator.ghosts[cell].acknowledged_by(checkpoint_id)
+        wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology)
+        return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
 
     def _gone(self, state: State, writing: int = 0) -> State:
         """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
@@ -592,8 +611,18 @@ class World:
     def _restore(self, state: State, move: Move) -> State:
         """Every state and channel is put back, and then all goes on (protocol rule 22)."""
         number, new = state[self._stored_at], list(state)
-        stored, plan = self._stored.values[number], self._plan(number)
+        stored = self._stored.values[number]
         self._note(">restore", COORDINATOR, stored.checkpoint_id)
+        # Written when nobody could call it complete any more: what that would have lacked, the restore lacks.
+        self._breaks(new, tuple(("REC" if name == "ONCE" else name, why) for name, why in stored.wrong))
+        new[self._down_at] = 0
+        if not self.may_fail(state):
+            new[self._stored_at] = 0  # nobody comes back to it again
+        try:
+            plan = self._plan(number)
+        except Exception as error:  # as in `TaskTable`; the job begins anew
+            self._breaks(new, (("RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"),))
+            return tuple(new)
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
         for name, at in self._task_at.items():
@@ -615,7 +644,6 @@ class World:
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
         cell, again = state[self._coordinator_at], self.setup.checkpoints_again
         new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
-        new[self._down_at] = 0
         return tuple(new)
 
     def _plan(self, number: int) -> Restore:
@@ -903,7 +931,7 @@ class World:
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
         fold = Tally(len(inputs)) if inputs else None
         guarantee = setup.guarantee if not outputs else ""
-        repeats = setup.guarantee == "idempotent"
+        repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
         ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
         return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name), setup.recovers)
 

@@ -126,6 +126,7 @@ class Builder:
             latency=latency,
             ns_per_byte=self.ns_per_byte(edge),
             stops_behind_barriers=self.scenario.checkpoint.hold == "channel",
+            barrier_latency=self._barrier_latency(name, settings),
         )
 
     def _latency(self, name: str, edge: str, settings: ChannelSettings) -> Callable[[], int] | None:
@@ -134,6 +135,11 @@ class Builder:
         if link is None:
             return drawn
         return lambda: link.slowed(0 if drawn is None else drawn())
+
+    def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[], int] | None:
+        return (
+            self.draw(settings.barrier_latency_s, name, "barrier latency") if settings.barrier_latency_s.mean else None
+        )
 
     def ns_per_byte(self, edge: str) -> float:
         """How long a byte takes over the link of this exchange, as it is now."""

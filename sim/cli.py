@@ -14,7 +14,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from model.foreign import ForeignError
 from model.tables import TABLES
+from sim.check import CheckError
+from sim.check_command import check_command
+from sim.defects import DefectsError, defects_command
 from sim.printed import EXIT, show
 from sim.result import run
 from sim.scenario import ScenarioError, all_shipped, load
@@ -144,7 +148,7 @@ def table_command(name: str, as_json: bool) -> None:
     click.echo(json.dumps({"table": name, "rows": rows}, indent=2))
 
 
-for command in (*COMMANDS, show_command):
+for command in (check_command, defects_command, *COMMANDS, show_command):
     cli.add_command(command)
 
 
@@ -161,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("barrierlab: interrupted", err=True)
         sys.exit(130)
-    except (ScenarioError, SweepError, ShowError) as error:
+    except (ScenarioError, SweepError, ShowError, CheckError, ForeignError, DefectsError) as error:
         click.echo(f"barrierlab: {error}", err=True)
         sys.exit(2)
 

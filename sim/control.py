@@ -35,8 +35,13 @@ Draw = Mapping[str, Callable[[], int]]
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """How long things take, drawn by task: messages to it, announcements to it, its answers, the asynchronous part."""
+    """How long things take, in nanoseconds.
 
+    Drawn for each checkpoint: what the coordinator does before its commands leave. Drawn by task: messages to it,
+    announcements to it, its answers, the asynchronous part.
+    """
+
+    command: Callable[[], int]
     trigger: Draw
     notify: Draw
     ack: Draw
@@ -62,6 +67,7 @@ class CoordinatorNode:
         self.on_the_way = 0
         self._engine, self._latencies, self._faults, self._storage = engine, latencies, faults, storage
         self._armed_ns: int | None = None
+        self._commands_ns = 0  # when the commands of the newest checkpoint leave
         self._arrives_ns: dict[str, int] = {}
         self._heard_ns: dict[str, int] = {}
         self._publishing: dict[int, tuple[Acknowledge, ...]] = {}
@@ -192,7 +198,9 @@ class CoordinatorNode:
             if kind is Triggered:
                 self._triggered(action.checkpoint_id)
             elif kind is Inject:
-                self._later(action.source, self._latencies.trigger, lambda a=action: engine.inject(a))
+                self._later(
+                    action.source, self._latencies.trigger, lambda a=action: engine.inject(a), self._commands_ns
+                )
             elif kind is AbortTask:
                 self._later(action.task, self._latencies.trigger, lambda a=action: self._abort(a))
             elif kind is Publish:
@@ -215,6 +223,7 @@ class CoordinatorNode:
         engine, now = self._engine, self._engine.now
         engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
         engine.metrics.triggered(checkpoint_id, now)
+        self._commands_ns = now + self._latencies.command()
         self._storage.begin(checkpoint_id)
         for node in engine.operator_nodes:
             node.task.gate.aligner.note_trigger(checkpoint_id, now)
@@ -267,8 +276,8 @@ class CoordinatorNode:
     def _abort(self, action: AbortTask) -> None:
         self._engine.nodes[action.task].abort(action.checkpoint_id, action.reason)
 
-    def _later(self, task: str, latency: Draw, action: Callable[[], None]) -> None:
-        at_ns = max(self._engine.now + latency[task](), self._arrives_ns.get(task, 0))
+    def _later(self, task: str, latency: Draw, action: Callable[[], None], leaves_ns: int = 0) -> None:
+        at_ns = max(max(self._engine.now, leaves_ns) + latency[task](), self._arrives_ns.get(task, 0))
         self._arrives_ns[task] = at_ns
 
         def arrive() -> None:

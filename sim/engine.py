@@ -85,6 +85,7 @@ class Engine:
             scenario, self.faults, draw(scenario.store.manifest_s, "store", "manifest"), lambda: lands.random() < 0.5
         )
         self._latencies = Latencies(
+            command=draw(checkpoint.command_s, NAME, "command"),
             trigger=self._draw_each(checkpoint.trigger_latency_s, "trigger"),
             notify=self._draw_each(checkpoint.trigger_latency_s, "notify"),
             ack=self._draw_each(checkpoint.ack_latency_s, "ack"),

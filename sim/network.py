@@ -70,6 +70,9 @@ class NetworkChannel:
     latency : callable or None
         Draws the nanoseconds that a buffer, a credit or a resumption takes one way. None takes no time. What is sent in
         one direction arrives in order.
+    barrier_latency : callable or None
+        Draws the nanoseconds that a barrier takes beyond that, which come from the tasks: to take part in a checkpoint
+        is more work than to pass on a buffer. None takes no longer than a buffer.
     ns_per_byte : float
         Transfer time of the link.
     stops_behind_barriers : bool
@@ -78,6 +81,7 @@ class NetworkChannel:
 
     __slots__ = (
         "_arrives_ns",
+        "_barrier_latency",
         "_clock",
         "_flush",
         "_free_exclusive",
@@ -118,9 +122,11 @@ class NetworkChannel:
         latency: Callable[[], int] | None = None,
         ns_per_byte: float = 0.0,
         stops_behind_barriers: bool = False,
+        barrier_latency: Callable[[], int] | None = None,
     ) -> None:
         self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
         self._gate, self._latency, self.ns_per_byte = gate, latency, ns_per_byte
+        self._barrier_latency = barrier_latency
         self._subpartition: deque[Buffer] = deque()
         self._used = 0
         self._flush = False
@@ -298,7 +304,7 @@ class NetworkChannel:
             self.on_overtaking()
             return []
         passed = _events(of)
-        due_ns = max(self._line_free_ns, self._clock.now) + (0 if self._latency is None else self._latency())
+        due_ns = max(self._line_free_ns, self._clock.now) + self._on_the_way(barrier)
         self._arrives_ns = max(self._arrives_ns, due_ns)
         if self._arrives_ns == self._clock.now:
             self._receive_overtaking(barrier)
@@ -353,6 +359,13 @@ class NetworkChannel:
         stored = sum(buffer.needs_segment for buffer in self._subpartition)
         return stored if self._flush or not self._subpartition[-1].needs_segment else max(stored - 1, 0)
 
+    def _on_the_way(self, message: StreamMessage) -> int:
+        """How long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
+        way_ns = 0 if self._latency is None else self._latency()
+        if self._barrier_latency is not None and type(message) is CheckpointBarrier:
+            way_ns += self._barrier_latency()
+        return way_ns
+
     def _send(self) -> None:
         takes_buffer = self._subpartition[0].needs_segment
         chunk, head = self._slice()
@@ -362,10 +375,10 @@ class NetworkChannel:
         backlog = self._backlog()
         now_free = max(self._line_free_ns, self._clock.now)
         self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self.ns_per_byte)
-        if self._latency is None and self._line_free_ns == self._clock.now:
+        if self._latency is None and self._barrier_latency is None and self._line_free_ns == self._clock.now:
             self._receive(chunk, takes_buffer, backlog)
             return
-        due_ns = self._line_free_ns + (0 if self._latency is None else self._latency())
+        due_ns = self._line_free_ns + self._on_the_way(chunk[0])
         self._arrives_ns = max(self._arrives_ns, due_ns)
         self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog))
 

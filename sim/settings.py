@@ -50,12 +50,16 @@ class OperatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSettings:
-    """One exchange: how events are distributed, and what its channels are made of."""
+    """One exchange: how events are distributed, and what its channels are made of.
+
+    `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more.
+    """
 
     exchange: str = "auto"
     form: str = "spsc"
     capacity: int = 64
     latency_s: Law = ZERO
+    barrier_latency_s: Law = ZERO
     local: bool = False
     segment_bytes: int = 32_768
     exclusive_buffers: int = 2
@@ -68,7 +72,11 @@ class ChannelSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them."""
+    """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them.
+
+    `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
+    `trigger_latency_s` is the way of a command, of each source on its own.
+    """
 
     interval_s: float | None = 10.0
     first_s: float | None = None
@@ -82,6 +90,7 @@ class CheckpointSettings:
     max_buffer_per_input: int = 100_000
     max_buffer_memory_bytes: int = 256 * 1024 * 1024
     hold: str = "aligner"
+    command_s: Law = ZERO
     trigger_latency_s: Law = ZERO
     ack_latency_s: Law = ZERO
     sync_s: Law = ZERO

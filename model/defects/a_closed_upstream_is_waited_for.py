@@ -37,5 +37,5 @@ DEFECT = ControlDefect(
         make_processor=Processors(options={"make_aligner": Waits}),
         may_fail=("b",),
     ),
-    sound=Setup(_WIRING, _SCRIPT, events=0, may_fail=("b",)),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0, may_fail=("b",)),
 )

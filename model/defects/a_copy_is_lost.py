@@ -22,5 +22,5 @@ DEFECT = ControlDefect(
     kind="liveness",
     breaks="LIVE",
     broken=Setup(_WIRING, _SCRIPT, events=0, may_lose=("b=>join",)),
-    sound=Setup(_WIRING, _SCRIPT, events=0),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0),
 )

@@ -12,7 +12,7 @@ Repair
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
 from impl.messages import CheckpointBarrier
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 class CountsFromTheFirstBarrier(BarrierAligner):

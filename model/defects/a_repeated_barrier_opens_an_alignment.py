@@ -11,7 +11,7 @@ Repair
 
 from impl.alignment import BarrierAligner
 from impl.messages import CheckpointBarrier, Event
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 class ForgetsWhatIsComplete(BarrierAligner):

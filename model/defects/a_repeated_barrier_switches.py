@@ -13,8 +13,8 @@ Repair
 from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier, Event
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
 from model.defects.unaligned_as_documented import Documented
+from model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier(1, 1)
 

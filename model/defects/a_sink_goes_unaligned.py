@@ -15,7 +15,7 @@ from impl.commit import Ledger, SinkWriter
 from impl.messages import CheckpointBarrier, Event
 from impl.task import SinkTask, silent
 from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 from model.setup import Tally
 
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)

@@ -16,7 +16,7 @@ from impl.errors import SnapshotFailedError
 from impl.gate import Gate
 from impl.messages import CheckpointBarrier
 from impl.task import OperatorTask, OutputExchange
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 from model.setup import Tally
 
 

@@ -13,7 +13,7 @@ Repair
 from impl.alignment import BarrierAligner
 from impl.messages import CheckpointBarrier, Event
 from impl.task import OperatorTask, OutputExchange
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 from model.setup import Tally
 from model.topology import Topology, TopologyError
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from impl.alignment import BarrierAligner
 from impl.errors import InputIndexError
 from impl.messages import CheckpointBarrier
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 class Bits:

@@ -11,7 +11,7 @@ Repair
 
 from impl.alignment import Action, AlignmentAction, BarrierAligner
 from impl.messages import CheckpointBarrier, Event, StreamMessage
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 class HasOneWordForThree(BarrierAligner):

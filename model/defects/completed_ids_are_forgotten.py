@@ -11,7 +11,8 @@ Repair
 """
 
 from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
-from model.defects.control_kind import ControlWitness, answers, sync
+from model.defects.control_kind import answers, sync
+from model.defects.witness import Witness
 
 
 class Forgets(CountingAligner):
@@ -27,16 +28,16 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
     return answers(aligner, (0, sync(1)), (1, sync(1)), (1, sync(1)), (0, sync(2)))
 
 
-DEFECT = ControlWitness(
+DEFECT = Witness(
     entry="S-02",
     kind="contradiction",
     broken=lambda: _run(Forgets(2, Carrier.DATA)),
-    sound=lambda: _run(CountingAligner(2, Carrier.DATA)),
-    wrong=(
+    right=lambda: _run(CountingAligner(2, Carrier.DATA)),
+    wrong_lines=(
         "pending",
         "SyncTest 1",
         "pending",
         "barrier overlap on data channel: SyncTest 2 while SyncTest 1 is pending",
     ),
-    right=("pending", "SyncTest 1", "duplicate barrier on data channel: SyncTest 1 after barrier 1", "pending"),
+    right_lines=("pending", "SyncTest 1", "duplicate barrier on data channel: SyncTest 1 after barrier 1", "pending"),
 )

@@ -29,6 +29,6 @@ DEFECT = ControlDefect(
         make_processor=Processors(options={"make_aligner": CountingAligner}),
         may_repeat=("a=>join",),
     ),
-    sound=Setup(_WIRING, _SCRIPT, events=0, may_repeat=("a=>join",)),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0, may_repeat=("a=>join",)),
     excuses=("LIVE",),
 )

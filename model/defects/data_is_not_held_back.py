@@ -22,5 +22,5 @@ DEFECT = ControlDefect(
     kind="safety",
     breaks="FIFO",
     broken=Setup(_WIRING, _SCRIPT, make_processor=Processors(options={"hold_data": False})),
-    sound=Setup(_WIRING, _SCRIPT),
+    sound_setup=Setup(_WIRING, _SCRIPT),
 )

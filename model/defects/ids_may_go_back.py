@@ -10,7 +10,8 @@ Repair
 """
 
 from impl.control import BarrierControlSignal, Carrier, ControlAligner, IdentityAligner
-from model.defects.control_kind import ControlWitness, answers, sync
+from model.defects.control_kind import answers, sync
+from model.defects.witness import Witness
 
 
 class Immediate(IdentityAligner):
@@ -24,13 +25,13 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
     return answers(aligner, (0, sync(5)), (0, sync(5)), (0, sync(3)))
 
 
-DEFECT = ControlWitness(
+DEFECT = Witness(
     entry="S-04",
     kind="safety",
     broken=lambda: _run(Immediate(1, Carrier.CONTROL)),
-    sound=lambda: _run(IdentityAligner(1, Carrier.CONTROL)),
-    wrong=("SyncTest 5", "SyncTest 5", "SyncTest 3"),
-    right=(
+    right=lambda: _run(IdentityAligner(1, Carrier.CONTROL)),
+    wrong_lines=("SyncTest 5", "SyncTest 5", "SyncTest 3"),
+    right_lines=(
         "SyncTest 5",
         "duplicate barrier on control channel: SyncTest 5 after barrier 5",
         "duplicate barrier on control channel: SyncTest 3 after barrier 5",

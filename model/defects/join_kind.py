@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from impl.join import (
@@ -25,6 +26,9 @@ from impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
+from model.defects.found import Found
+from model.join_history import text
+from model.join_invariants import judge_join
 from model.join_world import JoinWorld
 
 OUT = 9
@@ -72,6 +76,28 @@ class JoinDefect:
     witness: Callable[[Parts], Any]
     right: object = field(default=None)
     wrong: object = field(default=None)
+
+    def as_documented(self) -> Found:
+        """What the changed parts come to."""
+        return self._run(self.changed)
+
+    def sound(self) -> Found:
+        """What the sound parts come to on the same run."""
+        return self._run(Parts())
+
+    def _run(self, parts: Parts) -> Found:
+        begun, result = monotonic(), self.witness(parts)
+        if self.breaks == "value":
+            if result == self.right:
+                return Found(seconds=monotonic() - begun)
+            return Found(frozenset({"value"}), 1, 0, monotonic() - begun, f"{result}\n")
+        violations = judge_join(result.entries, result.spec).violations
+        if not violations:
+            return Found(seconds=monotonic() - begun)
+        lines = [*map(text, result.entries), *(f"! {violation}" for violation in violations)]
+        broken = frozenset(violation.invariant for violation in violations)
+        trace = "".join(f"{line}\n" for line in lines)
+        return Found(broken, len(result.entries), 0, monotonic() - begun, trace)
 
 
 # Short ways to write a witness.

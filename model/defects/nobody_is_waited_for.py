@@ -11,7 +11,8 @@ Repair
 
 from impl.control import BarrierControlSignal, Carrier, CountingAligner
 from impl.errors import ContractError
-from model.defects.control_kind import ControlWitness, answers, headline, sync
+from model.defects.control_kind import answers, headline, sync
+from model.defects.witness import Witness
 
 
 class Unchecked(CountingAligner):
@@ -33,11 +34,11 @@ def _sound() -> tuple[str, ...]:
         return (headline(error),)
 
 
-DEFECT = ControlWitness(
+DEFECT = Witness(
     entry="S-09",
     kind="liveness",
     broken=lambda: answers(Unchecked(0, Carrier.DATA), (0, sync(1))),
-    sound=_sound,
-    wrong=("pending",),
-    right=("no upstreams on the data channel",),
+    right=_sound,
+    wrong_lines=("pending",),
+    right_lines=("no upstreams on the data channel",),
 )

@@ -34,5 +34,5 @@ DEFECT = ControlDefect(
     kind="liveness",
     breaks="LIVE",
     broken=Setup(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Leaves)),
-    sound=Setup(_WIRING, _SCRIPT, events=0),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0),
 )

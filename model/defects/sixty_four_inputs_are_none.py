@@ -12,8 +12,8 @@ Repair
 from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier
 from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
 from model.defects.unaligned_as_documented import Documented
+from model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)
 SIZES = (63, 64)

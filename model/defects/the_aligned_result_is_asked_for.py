@@ -16,7 +16,7 @@ from impl.messages import CheckpointBarrier, Event
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, OperatorTask
 from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 from model.setup import Tally
 
 A1, B1 = Event("a", 1), Event("b", 1)

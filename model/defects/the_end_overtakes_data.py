@@ -30,5 +30,5 @@ DEFECT = ControlDefect(
     kind="safety",
     breaks="NOLOSS",
     broken=Setup(_WIRING, _SCRIPT, make_processor=Processors(make=Exits)),
-    sound=Setup(_WIRING, _SCRIPT),
+    sound_setup=Setup(_WIRING, _SCRIPT),
 )

@@ -26,5 +26,5 @@ DEFECT = ControlDefect(
     kind="liveness",
     breaks="LIVE",
     broken=Setup(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Exits)),
-    sound=Setup(_WIRING, _SCRIPT, events=0),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0),
 )

@@ -11,7 +11,7 @@ Repair
 
 from impl.alignment import Action, BarrierAligner
 from impl.messages import UNALIGNED_FLAG, CheckpointBarrier
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 class LooksAtTheId(BarrierAligner):

@@ -11,7 +11,8 @@ Repair
 """
 
 from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
-from model.defects.control_kind import ControlWitness, answers, sync
+from model.defects.control_kind import answers, sync
+from model.defects.witness import Witness
 
 
 class Last(CountingAligner):
@@ -25,11 +26,11 @@ def _run(aligner: ControlAligner) -> tuple[str, ...]:
     return answers(aligner, (0, sync(1, "first")), (1, sync(1, "last")))
 
 
-DEFECT = ControlWitness(
+DEFECT = Witness(
     entry="S-11",
     kind="value",
     broken=lambda: _run(Last(2, Carrier.DATA)),
-    sound=lambda: _run(CountingAligner(2, Carrier.DATA)),
-    wrong=("pending", "SyncTest 1 (last)"),
-    right=("pending", "SyncTest 1 (first)"),
+    right=lambda: _run(CountingAligner(2, Carrier.DATA)),
+    wrong_lines=("pending", "SyncTest 1 (last)"),
+    right_lines=("pending", "SyncTest 1 (first)"),
 )

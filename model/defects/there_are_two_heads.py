@@ -43,5 +43,5 @@ DEFECT = ControlDefect(
     kind="liveness",
     breaks="LIVE",
     broken=Setup(_WIRING, _SCRIPT, events=0, make_head=head),
-    sound=Setup(_WIRING, _SCRIPT, events=0),
+    sound_setup=Setup(_WIRING, _SCRIPT, events=0),
 )

@@ -15,7 +15,7 @@ from struct import pack
 
 from impl.errors import DamagedError
 from impl.snapshot import InFlight, decode_in_flight, encode_in_flight, in_flight_path
-from model.defects.barrier_kind import Witness
+from model.defects.witness import Witness
 
 
 def documented_path(operator_id: str, subtask: int, input_id: int) -> str:

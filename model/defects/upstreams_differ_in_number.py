@@ -11,7 +11,8 @@ Repair
 
 from impl.control import Carrier, ControlProcessor
 from impl.errors import ContractError
-from model.defects.control_kind import ControlWitness, headline, sync
+from model.defects.control_kind import headline, sync
+from model.defects.witness import Witness
 from model.operators import make
 
 
@@ -32,11 +33,11 @@ def _run(equal_upstreams: bool) -> tuple[str, ...]:
     return tuple(told)
 
 
-DEFECT = ControlWitness(
+DEFECT = Witness(
     entry="S-10",
     kind="value",
     broken=lambda: _run(equal_upstreams=False),
-    sound=lambda: _run(equal_upstreams=True),
-    wrong=("arrive SyncTest 1", "complete SyncTest 1", "forward SyncTest 1"),
-    right=("node has 2 upstreams on the data channel and 1 on the control channel",),
+    right=lambda: _run(equal_upstreams=True),
+    wrong_lines=("arrive SyncTest 1", "complete SyncTest 1", "forward SyncTest 1"),
+    right_lines=("node has 2 upstreams on the data channel and 1 on the control channel",),
 )

@@ -14,8 +14,8 @@ Repair
 from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier, Event
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.barrier_kind import Witness
 from model.defects.unaligned_as_documented import Documented
+from model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)
 EVENTS = tuple(Event("b", n, size_bytes=400) for n in (1, 2, 3))

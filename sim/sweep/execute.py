@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Rows = dict[str, list[dict[str, Any]]]
 Chunk = Sequence[Run]
+C = TypeVar("C")
 SIMULATE = "sim.sweep.execute:simulate"
 MOST_IN_CHUNK = 8
 _TICK_S = 0.25
@@ -61,7 +62,7 @@ def execute(
     if missing:
         work = partial(work_chunk, directory=str(store.directory.resolve()), simulate=simulate)
         spark = spark_session(master) if processes is None else None
-        with _interrupts() as interrupted:
+        with interrupts() as interrupted:
             watch = partial(_watch, store, tick, interrupted)
             if spark is not None:
                 on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
@@ -85,7 +86,7 @@ def _watch(store: Store, tick: Callable[[int], None], interrupted: Callable[[], 
 
 
 @contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
+def interrupts() -> Iterator[Callable[[], bool]]:
     """Ctrl-C only leaves a note here: an exception out of nowhere could leave a lock of the pool taken for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -160,9 +161,7 @@ def simulate(run: Run) -> Rows:
 # The two ways to have chunks computed.
 
 
-def on_processes(
-    processes: int, chunks: Sequence[Chunk], work: Callable[[Chunk], None], watch: Callable[[], None]
-) -> None:
+def on_processes(processes: int, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
     """On processes of this machine. Interrupted, it begins no more chunks."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=_in_process)
@@ -192,9 +191,7 @@ def _in_process() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def on_spark(
-    spark: SparkSession, chunks: Sequence[Chunk], work: Callable[[Chunk], None], watch: Callable[[], None]
-) -> None:
+def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
     """On Spark: a few partitions of many chunks each. Interrupted, it cancels the job."""
     import pyarrow as pa
     from pyspark.errors import PySparkException

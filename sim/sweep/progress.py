@@ -15,24 +15,28 @@ _LINES = 20  # at most about so many plain lines a sweep
 
 
 class _Rate(ProgressColumn):
-    """Runs a second."""
+    """How many a second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.1f} runs/s" if task.speed else "")
+        return Text(f"{task.speed:.1f} {task.description}/s" if task.speed else "")
 
 
 class Watch:
-    """Shows runs done, rate and time left of `total` runs, of which `before` were done at the start."""
+    """Shows what is done, rate and time left of `total` runs, of which `before` were done at the start.
 
-    def __init__(self, total: int, before: int = 0, console: Console | None = None) -> None:
+    `what` are runs, or whatever takes its time.
+    """
+
+    def __init__(self, total: int, before: int = 0, console: Console | None = None, what: str = "runs") -> None:
+        self._what = what
         self._total, self._before, self._said = total, before, before
         self._start = time.monotonic()
         console = console or Console(stderr=True)
         self._bar: Progress | None = None
         if console.is_terminal:
-            columns = (TextColumn("runs"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+            columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
             self._bar = Progress(*columns, console=console, speed_estimate_period=60)
-            self._task = self._bar.add_task("runs", total=total, completed=before)
+            self._task = self._bar.add_task(what, total=total, completed=before)
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -51,4 +55,4 @@ class Watch:
             self._said = done
             rate = (done - self._before) / max(time.monotonic() - self._start, 1e-9)
             left = f", {(self._total - done) / rate:.0f} s left" if done < self._total else ""
-            print(f"{done} of {self._total} runs, {rate:.1f} a second{left}", file=sys.stderr, flush=True)
+            print(f"{done} of {self._total} {self._what}, {rate:.1f} a second{left}", file=sys.stderr, flush=True)

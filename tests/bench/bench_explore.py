@@ -1,9 +1,10 @@
 """What exploring costs, beside a bare loop over the same states in the same run.
 
-    python -m tests.bench.bench_explore [--repeats N] [--tokens N] [--capacity N]
+    python -m tests.bench.bench_explore [--repeats N] [--tokens N] [--capacity N] [--events N]
 
 The system is the ring of `tests.model.ring`; the bare loop keeps a set of tuples and two lists, asks the invariant,
-and can name no run. Processor time; the least of interleaved repeats.
+and can name no run. Beside it the world: a join of two sources, of the tasks and the coordinator of `impl`, judged in
+every state. Processor time; the least of interleaved repeats.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import argparse
 import gc
 from time import process_time
 
-from model.explore import explore
+from model.explore import Always, AtRest, explore
+from model.setup import Setup
+from model.world import World
 from tests.model.ring import Ring
 
 TARGET_PER_S = 100_000  # states per second of processor time, in CPython
 MOST_FLOORS = 1.5
+WORLD_TARGET_PER_S = 10_000
 
 
 def bare(ring: Ring) -> int:
@@ -45,9 +49,17 @@ def explored(ring: Ring) -> int:
     return result.counts.states
 
 
-def measure(repeats: int, tokens: int, capacity: int) -> tuple[int, float, float]:
-    """How many states there are, and the seconds of the bare loop and of the explorer."""
-    floors, spent, states = [], [], 0
+def explored_world(events: int) -> int:
+    """How many states a world has, its tables empty at first: what each local step costs once is part of it."""
+    world = World(Setup("a->join b->join join->s", events=events))
+    result = explore(world, [Always("always", world.broken), AtRest("at rest", world.unsettled)])
+    assert result.verdict == "holds"
+    return result.counts.states
+
+
+def measure(repeats: int, tokens: int, capacity: int, events: int) -> tuple[int, float, float, int, float]:
+    """How many states there are, and the seconds of the bare loop and of the explorer; and the same of the world."""
+    floors, spent, worlds, states, world_states = [], [], [], 0, 0
     for _ in range(repeats):
         for work, times in ((bare, floors), (explored, spent)):
             gc.collect()
@@ -55,17 +67,25 @@ def measure(repeats: int, tokens: int, capacity: int) -> tuple[int, float, float
             begin = process_time()
             states = work(ring)
             times.append(process_time() - begin)
-    return states, min(floors), min(spent)
+        gc.collect()
+        begin = process_time()
+        world_states = explored_world(events)
+        worlds.append(process_time() - begin)
+    return states, min(floors), min(spent), world_states, min(worlds)
 
 
-def lines(states: int, floor_s: float, spent_s: float) -> list[str]:
+def lines(states: int, floor_s: float, spent_s: float, world_states: int, world_s: float) -> list[str]:
     """The table."""
     fast = "ok" if states / spent_s >= TARGET_PER_S else "MISSED"
     near = "ok" if spent_s <= MOST_FLOORS * floor_s else "MISSED"
+    world_fast = "ok" if world_states / world_s >= WORLD_TARGET_PER_S else "MISSED"
+    floors = world_s / world_states * states / floor_s
     targets = f">= {TARGET_PER_S:,}/s {fast}  {spent_s / floor_s:.2f}x <= {MOST_FLOORS}x {near}"
+    world = f"{'world of impl tasks':<20} {world_s:7.2f} s {world_states / world_s:10,.0f} states/s"
     return [
         f"{'floor: bare loop':<20} {floor_s:7.2f} s {states / floor_s:10,.0f} states/s",
         f"{'explore':<20} {spent_s:7.2f} s {states / spent_s:10,.0f} states/s  {targets}",
+        f"{world}  >= {WORLD_TARGET_PER_S:,}/s {world_fast}  {floors:.1f}x the floor for a state",
     ]
 
 
@@ -75,8 +95,9 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="interleaved repeats (default: 3)")
     parser.add_argument("--tokens", type=int, default=2, metavar="N", help="of each process (default: 2)")
     parser.add_argument("--capacity", type=int, default=3, metavar="N", help="of each channel (default: 3)")
+    parser.add_argument("--events", type=int, default=2, metavar="N", help="of each source of the world (default: 2)")
     asked = parser.parse_args()
-    print("\n".join(lines(*measure(asked.repeats, asked.tokens, asked.capacity))))
+    print("\n".join(lines(*measure(asked.repeats, asked.tokens, asked.capacity, asked.events))))
     return 0
 
 

@@ -11,7 +11,9 @@ import pytest
 import model.defects
 from model.control_invariants import NAMES, judge
 from model.control_world import ControlWorld, as_text
-from model.defects.control_kind import NOT_RUN, ControlDefect, ControlWitness
+from model.defects.control_kind import ControlDefect
+from model.defects.not_run_s import NOT_RUN
+from model.defects.witness import Witness
 from tests.control.support import explore
 
 FOLDER = Path(model.defects.__file__).parent
@@ -20,11 +22,12 @@ ALL = {
     for path in sorted(FOLDER.glob("*.py"))
     if isinstance(
         found := getattr(importlib.import_module(f"model.defects.{path.stem}"), "DEFECT", None),
-        ControlDefect | ControlWitness,
+        ControlDefect | Witness,
     )
+    and found.entry[0] == "S"
 }
 WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlDefect)}
-WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlWitness)}
+WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, Witness)}
 
 
 def on_the_same_run(world: ControlWorld, moves: list[str]) -> set[str]:
@@ -56,7 +59,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
 def test_the_sound_code_holds_in_the_same_scope(name: str) -> None:
     """The failure would be one of the scope, and not of what was changed."""
     defect = WORLDS[name]
-    found = explore(ControlWorld(defect.sound))
+    found = explore(ControlWorld(defect.sound_setup))
     if defect.excuses:  # and then it is one of the transport: the processor says what it was sent
         assert found.invariants <= set(defect.excuses)
         assert "failed: duplicate barrier" in found.violations[0].reason
@@ -70,7 +73,7 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
     """Another schedule could be what went wrong."""
     defect = WORLDS[name]
     moves = explore(ControlWorld(defect.broken)).moves
-    assert on_the_same_run(ControlWorld(defect.sound), moves) <= set(defect.excuses)
+    assert on_the_same_run(ControlWorld(defect.sound_setup), moves) <= set(defect.excuses)
     assert defect.breaks in on_the_same_run(ControlWorld(defect.broken), moves)
 
 
@@ -78,9 +81,9 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
 def test_a_few_calls_show_it(name: str) -> None:
     """A reader would be told of an answer that does not come."""
     defect = WITNESSES[name]
-    assert defect.broken() == defect.wrong
-    assert defect.sound() == defect.right
-    assert defect.wrong != defect.right
+    assert defect.broken() == defect.wrong_lines
+    assert defect.right() == defect.right_lines
+    assert defect.wrong_lines != defect.right_lines
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -29,8 +29,8 @@ def case_of(kind: type, name: str) -> Case:
 def test_every_scope_and_every_gate_is_a_case(scope: str) -> None:
     """A part of the protocol would not be asked of another's aligner."""
     of_one, of_both = cases(PhasedAligner, scope), cases(UnalignedCheckpointer, scope)
-    assert {case.protocol for case in of_one} == {"aligned"}
-    assert {case.protocol for case in of_both} == set(PROTOCOLS)
+    assert {case.scope.protocol for case in of_one} == {"aligned"}
+    assert {case.scope.protocol for case in of_both} == set(PROTOCOLS)
     for found, protocols in ((of_one, PROTOCOLS[:1]), (of_both, PROTOCOLS)):
         asked = {case.scope for case in found}
         assert {each for each in SCOPES[scope]() if each.protocol in protocols} <= asked
@@ -88,7 +88,7 @@ def test_what_is_undecided_fails() -> None:
     """A time that is too short would look like a proof."""
     scope = WorldScope("two sources", Setup("a->s b->s"))
     with pytest.raises(AssertionError, match="two sources: undecided: the limit of 0 s is reached"):
-        Case(PhasedAligner, "aligned", scope.name, scope).check(seconds=0)
+        Case(PhasedAligner, scope).check(seconds=0)
 
 
 def test_a_class_that_cannot_stand_in_fails_in_a_line() -> None:

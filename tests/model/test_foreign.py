@@ -410,12 +410,11 @@ def test_a_name_that_means_no_class_is_told_so(
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_class_is_found_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_is_found_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A team would have to install its code to check it."""
     (tmp_path / "of_a_team.py").write_text("class Theirs:\n    pass\n")
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", ["elsewhere"])
-    assert load("of_a_team:Theirs").__name__ == "Theirs"
+    assert load("of_a_team:Theirs", str(tmp_path)).__name__ == "Theirs"
 
 
 def test_protocols_are_those_of_the_tables() -> None:

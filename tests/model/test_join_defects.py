@@ -10,13 +10,10 @@ import pytest
 
 import model.defects
 from model.defects.join_kind import JoinDefect, Parts
+from model.defects.not_run_j import NOT_RUN
 from model.join_history import text
 from model.join_invariants import JOIN_INVARIANTS, judge_join
 
-# Entries that no run can show, each with the reading that was chosen. What is said here is tested where it is named.
-NOT_RUN = {
-    "J-12": "Staleness goes by local time, so two replicas may differ: excluded from what is claimed (test_confluence)",
-}
 KINDS = {"safety", "liveness", "timing", "value", "contradiction"}
 
 

@@ -199,3 +199,21 @@ def test_frames_have_the_rows(tmp_path: Path) -> None:
     assert result.record().checkpoint_id == len(result.checkpoint_rows())
     with pytest.raises(KeyError):
         result.record(99)
+
+
+def test_the_coordinators_lateness_is_all_sources_together(tmp_path: Path) -> None:
+    """Each source would be late on its own, and barriers be apart where a real coordinator sends them as one."""
+    late = {"law": "uniform", "low": 0.01, "high": 0.2}
+    shared = run(scenario(tmp_path, checkpoint={"command_s": late}), 1)
+    starts = {(e[2], e[4]): e[0] for e in shared.entries if e[1] == ">inject"}
+    triggers = {e[4]: e[0] for e in shared.entries if e[1] == ">trigger"}
+    delays = {(task, i): at - triggers[i] for (task, i), at in starts.items()}
+    assert len({i for _, i in delays}) > 3
+    for i in triggers:
+        assert delays["a", i] == delays["b", i]
+        assert 10_000_000 <= delays["a", i] <= 200_000_000
+    assert len(set(delays.values())) == len(triggers)  # drawn for each checkpoint
+    apart = run(scenario(tmp_path, checkpoint={"command_s": 0.01, "trigger_latency_s": late}), 1)
+    starts = {(e[2], e[4]): e[0] for e in apart.entries if e[1] == ">inject"}
+    assert any(starts["a", i] != starts["b", i] for _, i in starts)
+    assert min(at - triggers[i] for (_, i), at in starts.items()) >= 20_000_000  # one after the other

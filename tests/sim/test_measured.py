@@ -20,11 +20,10 @@ QUICK = [
     "R_chain_sat_4ms_timeout",
     "R_chain_rho090_timeout",
 ]
-# What is known not to be predicted. Below saturation, what lies in buffers that are partly filled depends on how well
-# the clocks of sources, flush timers and coordinator keep step: a fifth to a third too much is persisted.
+# What is known not to be predicted: an eighth too much is persisted. Below saturation that hangs on how the flush
+# timers of the one run that was measured stood to each other and to the coordinator's clock.
 MISSED = {
     ("R_chain_rho050_unaligned", "persisted"),
-    ("R_chain_rho090_unaligned", "persisted"),
     ("R_union_slowmerge_rho080_unaligned", "persisted"),
 }
 

@@ -1,0 +1,67 @@
+"""A delayed command of an older checkpoint is emitted behind a newer one.
+
+Source
+    F-DCKP-001, "Error Handling": "EpochMismatch: log warning, accept barrier (coordinator is authoritative)", and
+    `inject`, which compares nothing. Entry P-04.
+What goes wrong
+    A retry of checkpoint 1 arrives when 2 has been emitted: barrier 2 and then barrier 1 on one channel. Whoever cuts
+    at both has two cuts in the wrong order, and ids that were unique are not.
+Repair
+    An id that is not above the last one, or an epoch that does not increase with it, is refused (protocol rule 3).
+"""
+
+from impl.actions import Actions, Inject
+from impl.coordinator import CheckpointCoordinator
+from impl.errors import RegressingIdError
+from impl.injector import BarrierInjectorHandle, CheckpointBarrierInjector, InjectBarrierCommand, InjectOutcome
+from impl.messages import CheckpointBarrier
+from impl.task import SourceTask
+from model.defects.barrier_kind import BarrierDefect
+from model.defects.documented_injector import DocumentedInjector
+from model.parts import Parts
+from model.setup import Setup
+
+
+class RetriesLate(CheckpointCoordinator):
+    """Behind each command it says the one before once more."""
+
+    def trigger(self, now_ns: int) -> Actions:
+        actions = super().trigger(now_ns)
+        commands = [(each.source, each.command.checkpoint_id - 1) for each in actions if type(each) is Inject]
+        return (*actions, *(Inject(source, InjectBarrierCommand(n, n)) for source, n in commands if n))
+
+
+class EmitsAny(SourceTask):
+    """Remembers no id."""
+
+    def poll(self, now_ns: int) -> CheckpointBarrier | None:
+        self.last_done = 0
+        return super().poll(now_ns)
+
+
+class LoggingHandle(BarrierInjectorHandle):
+    """The sound one; and who injects takes a refusal for an answer."""
+
+    def inject(self, cmd: InjectBarrierCommand) -> InjectOutcome:
+        try:
+            return super().inject(cmd)
+        except RegressingIdError:
+            return InjectOutcome.DUPLICATE
+
+
+class Logging(CheckpointBarrierInjector):
+    """The sound one, with such a handle."""
+
+    def coordinator_handle(self) -> BarrierInjectorHandle:
+        return LoggingHandle(self._cell)
+
+
+DEFECT = BarrierDefect(
+    entry="P-04",
+    kind="safety",
+    breaks="ID",
+    setup=Setup("a->s", events=0, checkpoints=2),
+    parts=Parts(coordinator=RetriesLate, injector=DocumentedInjector, source=EmitsAny),
+    title="The command of checkpoint 1 is repeated, and comes behind that of 2: a cuts for 1, for 2, and for 1 again.",
+    sound_parts=Parts(coordinator=RetriesLate, injector=Logging),
+)

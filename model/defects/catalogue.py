@@ -1,0 +1,83 @@
+"""All entries of the catalogue, in the order of their ids: those that run, and those that are only listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+import model.defects
+from model.defects.found import Defect, Found
+
+DOCUMENTS = {
+    "P": "F-DCKP-001 barrier protocol",
+    "A": "F-DCKP-002 barrier alignment",
+    "U": "F-DCKP-006 unaligned checkpoints",
+    "S": "barrier control signals",
+    "J": "MergeMap and JoinBarrier",
+    "X": "between the documents",
+}
+"""By the first letter of an id."""
+
+CAUGHT, MISSED, LISTED = "caught", "missed", "listed"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the catalogue.
+
+    Attributes
+    ----------
+    id : str
+        ``"A-04"``.
+    name : str
+        Of its module; of one that is listed, its id.
+    defect : Defect or None
+        None if it is listed.
+    page : str
+        Its docstring; of one that is listed, the reading that was chosen.
+    """
+
+    id: str
+    name: str
+    defect: Defect | None
+    page: str
+
+    @property
+    def document(self) -> str:
+        """Which it is about."""
+        return DOCUMENTS[self.id[0]]
+
+    @property
+    def title(self) -> str:
+        """The first line of its page, without the full stop."""
+        return self.page.split("\n", 1)[0].rstrip(".")
+
+    def run(self) -> tuple[str, Found]:
+        """Whether it is caught: it breaks what it says, and what is sound does not; and what was found."""
+        if self.defect is None:
+            return LISTED, Found()
+        found = self.defect.as_documented()
+        caught = self.defect.breaks in found.broken and not self.defect.sound().broken
+        return (CAUGHT if caught else MISSED), found
+
+
+@cache
+def catalogue() -> tuple[Entry, ...]:
+    """Every entry, in the order of the documents."""
+    order = "".join(DOCUMENTS)
+    return tuple(sorted(_entries(), key=lambda entry: (order.index(entry.id[0]), entry.id, entry.name)))
+
+
+def _entries() -> Iterator[Entry]:
+    for module in iter_modules(model.defects.__path__):
+        if module.name == "catalogue":
+            continue
+        found = import_module(f"model.defects.{module.name}")
+        defect: Defect | None = getattr(found, "DEFECT", None)
+        if defect is not None:
+            yield Entry(defect.entry, module.name, defect, (found.__doc__ or "").strip())
+        for entry, reading in getattr(found, "NOT_RUN", {}).items():
+            yield Entry(entry, entry, None, reading)

@@ -1,0 +1,59 @@
+"""A checkpoint that has failed at one source is given up, and nobody behind the other is told.
+
+Source
+    F-DCKP-001, "Error Handling": "BarrierInjectionFailed: log error ... notify coordinator", "BarrierTimeout:
+    coordinator aborts checkpoint, starts new one"; all flags but one are reserved, and no marker says it. Entry P-15.
+What goes wrong
+    The barrier is on one branch and never comes on the other: the input that has delivered it waits for a checkpoint
+    that is dead, and the next barrier finds that alignment (entry A-01).
+Repair
+    A cancel marker in the barrier's place, and the coordinator tells every task (protocol rules 5, 9 and 10).
+"""
+
+from impl.actions import AbortTask, Actions
+from impl.coordinator import CheckpointCoordinator
+from impl.messages import CheckpointBarrier
+from impl.reasons import Reason
+from impl.task import Decline, SourceTask
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import Parts
+from model.setup import Setup
+
+
+class Fails(SourceTask):
+    """Source b cannot inject the barrier."""
+
+    def poll(self, now_ns: int) -> CheckpointBarrier | None:
+        if self.name == "a":
+            return super().poll(now_ns)
+        barrier = self.injector.poll_barrier(now_ns)
+        if barrier is not None:
+            self.last_done = barrier.checkpoint_id
+            self.decline(barrier.checkpoint_id, Reason.OUTPUT_CLOSED)
+            self.cancel(barrier.checkpoint_id)
+        return None
+
+
+class SendsNoMarker(Fails):
+    """There is none."""
+
+    def cancel(self, checkpoint_id: int) -> None:
+        pass
+
+
+class TellsNobody(CheckpointCoordinator):
+    """What is given up is its own affair."""
+
+    def decline(self, report: Decline, now_ns: int) -> Actions:
+        return tuple(each for each in super().decline(report, now_ns) if type(each) is not AbortTask)
+
+
+DEFECT = BarrierDefect(
+    entry="P-15",
+    kind="liveness",
+    breaks="LIVE",
+    setup=Setup("a->join b->join", events=0),
+    parts=Parts(source=SendsNoMarker, coordinator=TellsNobody),
+    title="a's barrier is at join when b fails to inject its own. The checkpoint is given up, and join waits on.",
+    sound_parts=Parts(source=Fails),
+)

@@ -1,0 +1,214 @@
+"""Scopes checked side by side, on the cores of this machine or on Spark; each verdict is kept as soon as it is there.
+
+What is spread are whole scopes: the states of one scope have to meet in one place, so that sharing them out costs more
+than it gains.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from model.check import Outcome, Scope, Violation
+from model.explore import UNDECIDED
+from model.foreign import ForeignError, goes_unaligned, load, parts_of
+from model.parts import SOUND, Parts
+from model.scopes import SCOPES
+from model.topology import suggestion
+
+PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join")
+OF_GATES = PROTOCOLS[:3]
+"""Those in which an aligner of one's own can stand in."""
+
+
+class CheckError(ValueError):
+    """What cannot be checked: one line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be checked.
+
+    Attributes
+    ----------
+    group : str
+        A name in `model.scopes.SCOPES`.
+    names : tuple of str
+        Of scopes there.
+    implementation : str
+        ``module:Class`` of whose aligner it is; empty: that of `impl`.
+    folder : str
+        Where its module is looked for, beside the path.
+    """
+
+    group: str
+    names: tuple[str, ...]
+    implementation: str = ""
+    folder: str = ""
+
+
+def plan(scope: str, protocols: Sequence[str], implementation: str) -> Plan:
+    """The scopes of a group, or one scope by its name, for some protocols: by default all that apply.
+
+    Raises
+    ------
+    CheckError, ForeignError
+        If there is no such scope, or the class cannot be checked so.
+    """
+    group, names = _named(scope)
+    asked = tuple(protocols) or PROTOCOLS
+    folder = str(Path.cwd())
+    if implementation:
+        kind = load(implementation, folder)
+        able = OF_GATES if goes_unaligned(kind) else ("aligned",)
+        beyond = [protocol for protocol in protocols if protocol not in able]
+        if beyond:
+            raise CheckError(
+                f"--protocol {beyond[0]} with --impl {implementation}: allowed for this class: {', '.join(able)}"
+            )
+        asked = tuple(protocol for protocol in asked if protocol in able)
+        for protocol in asked:
+            parts_of(kind, protocol)
+    found = tuple(each.name for each in SCOPES[group]() if each.protocol in asked and (not names or each.name in names))
+    if not found:
+        raise CheckError(
+            f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
+        )
+    return Plan(group, found, implementation, folder)
+
+
+def _named(scope: str) -> tuple[str, tuple[str, ...]]:
+    if scope in SCOPES:
+        return scope, ()
+    for group, scopes in SCOPES.items():
+        if scope in (each.name for each in scopes()):
+            return group, (scope,)
+    raise CheckError(
+        f"there is no scope {scope!r}; {suggestion(scope, list(SCOPES))}, or the name of one as a report has it"
+    )
+
+
+def run(
+    chosen: Plan,
+    master: str,
+    budget_s: float | None,
+    directory: Path | None = None,
+    resume: bool = False,
+    tick: Callable[[int], None] = lambda done: None,
+) -> list[Outcome]:
+    """Check what is planned, and give the outcomes in the plan's order.
+
+    Parameters
+    ----------
+    chosen : Plan
+    master : str
+        A Spark master, or `processes` or `processes[N]`.
+    budget_s : float or None
+        When it is used up, what is not decided stays so.
+    directory : Path, optional
+        Where verdicts are kept, a file each.
+    resume : bool
+        Whether those that are decided there already count.
+    tick : callable
+        Told, some times a second, how many are done.
+    """
+    if directory is not None:
+        return _run(chosen, master, budget_s, directory, resume, tick)
+    with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
+        return _run(chosen, master, budget_s, Path(temporary), False, tick)
+
+
+def _run(
+    chosen: Plan, master: str, budget_s: float | None, directory: Path, resume: bool, tick: Callable[[int], None]
+) -> list[Outcome]:
+    from sim.sweep.execute import interrupts, on_processes, on_spark
+    from sim.sweep.session import check_master, process_count, spark_session
+
+    processes = process_count(check_master(master))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckError(f"--save {directory}: cannot be made: {error.strerror}; give another folder") from error
+    files = {name: directory / f"{_digest(chosen, name)}.json" for name in chosen.names}
+    for path in files.values():
+        if path.exists() and not (resume and _kept(path).verdict != UNDECIDED):
+            path.unlink()
+    missing = [name for name, path in files.items() if not path.exists()]
+    deadline_s = None if budget_s is None else time.time() + budget_s
+    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s)
+    with interrupts() as interrupted:
+
+        def watch() -> None:
+            tick(sum(path.exists() for path in files.values()))
+            if interrupted():
+                raise KeyboardInterrupt
+
+        if missing and processes is None:
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (chosen.folder, os.environ.get("PYTHONPATH"))))
+            on_spark(spark_session(master), missing, work, watch)
+        elif missing:
+            on_processes(processes or 1, missing, work, watch)
+        watch()
+    return [_kept(path) for path in files.values()]
+
+
+def _digest(chosen: Plan, name: str) -> str:
+    return hashlib.sha256(f"{name}\n{chosen.implementation}".encode()).hexdigest()[:16]
+
+
+def _kept(path: Path) -> Outcome:
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return Outcome(**{**kept, "violations": tuple(Violation(**each) for each in kept["violations"])})
+
+
+# In the worker.
+
+
+def _check_into(chosen: Plan, directory: str, deadline_s: float | None, name: str) -> None:
+    """Check one scope, and write down what it came to: whole or not at all."""
+    outcome = check_one(chosen, name, None if deadline_s is None else deadline_s - time.time())
+    path = Path(directory) / f"{_digest(chosen, name)}.json"
+    beside = path.with_suffix(f".{os.getpid()}")
+    beside.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+    beside.replace(path)
+
+
+def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
+    """Check one scope of a plan, here and now."""
+    scope = _scopes(chosen.group)[name]
+    if seconds is not None and seconds <= 0:
+        return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
+    begun = time.monotonic()
+    try:
+        outcome = scope.check(_parts(chosen, scope.protocol), seconds)
+    except ForeignError as error:  # the class did something that it must not, deep in a run
+        violation = Violation("RAISED", name, 0, str(error))
+        return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
+    return replace(outcome, seconds=round(outcome.seconds, 3))
+
+
+_known_scopes: dict[str, dict[str, Scope]] = {}
+_known_parts: dict[tuple[str, str], Parts] = {}
+
+
+def _scopes(group: str) -> dict[str, Scope]:
+    """Once a process."""
+    if group not in _known_scopes:
+        _known_scopes[group] = {scope.name: scope for scope in SCOPES[group]()}
+    return _known_scopes[group]
+
+
+def _parts(chosen: Plan, protocol: str) -> Parts:
+    if not chosen.implementation:
+        return SOUND
+    key = chosen.implementation, protocol
+    if key not in _known_parts:
+        _known_parts[key] = parts_of(load(chosen.implementation, chosen.folder), protocol)
+    return _known_parts[key]

@@ -1,0 +1,89 @@
+"""The command `check`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from model.check import Outcome, verdict_of
+from model.scopes import SCOPES
+from sim.check import PROTOCOLS, CheckError, plan, run
+from sim.checked import annotations, as_json, junit, markdown, save, show
+from sim.printed import EXIT
+from sim.sweep.progress import Watch
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("check")
+@click.option("--scope", default="small", show_default=True, help=f"{', '.join(SCOPES)}, or the name of one scope.")
+@click.option("--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS), help="Only this one; repeatable.")
+@click.option("--impl", "implementation", metavar="MODULE:CLASS", default="", help="Check this aligner of your own.")
+@click.option("--budget", "budget_s", type=click.FloatRange(min=0, min_open=True), help="Seconds; then undecided.")
+@click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
+@click.option(
+    "--save",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep verdicts and counterexamples there.",
+)
+@click.option("--resume", is_flag=True, help="Take over what --save has decided.")
+@click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML there.")
+@click.option("--markdown", "markdown_file", type=_FILE, help="Write a summary in Markdown there.")
+@click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout.")
+def check_command(
+    scope: str,
+    protocols: tuple[str, ...],
+    implementation: str,
+    budget_s: float | None,
+    master: str,
+    directory: Path | None,
+    resume: bool,
+    junit_file: Path | None,
+    markdown_file: Path | None,
+    json_wanted: bool,
+) -> None:
+    """Explore every interleaving of small scopes; a violation prints the shortest counterexample.
+
+    Scopes: tiny takes seconds, small about a minute, full about an hour on two cores. In GitHub Actions each violation
+    is an annotation, and the summary page gets the Markdown.
+
+    The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided (2: the input is wrong).
+
+    Example: barrierlab check --impl my_engine.aligner:Aligner --protocol aligned --scope tiny
+    """
+    if resume and directory is None:
+        raise CheckError("--resume needs --save DIR: the folder that was given when it was begun")
+    chosen = plan(scope, protocols, implementation)
+    for option, path in (("--junit", junit_file), ("--markdown", markdown_file)):
+        if path is not None and not path.parent.is_dir():
+            raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
+    with Watch(len(chosen.names), what="scopes") as watch:
+        outcomes = run(chosen, master, budget_s, directory, resume, watch.tick)
+    if json_wanted:
+        click.echo(json.dumps(as_json(outcomes), indent=2))
+    else:
+        show(Console(width=None if sys.stdout.isatty() else 120), outcomes)
+    if directory is not None:
+        for path in save(outcomes, directory):
+            click.echo(f"written: {path}", err=True)
+    _write(outcomes, junit_file, markdown_file, json_wanted)
+    sys.exit(EXIT[verdict_of(outcomes)])
+
+
+def _write(outcomes: list[Outcome], junit_file: Path | None, markdown_file: Path | None, json_wanted: bool) -> None:
+    if junit_file is not None:
+        junit_file.write_text(junit(outcomes), encoding="utf-8")
+    if markdown_file is not None:
+        markdown_file.write_text(markdown(outcomes), encoding="utf-8")
+    if os.environ.get("GITHUB_ACTIONS"):
+        for line in annotations(outcomes):
+            click.echo(line, err=json_wanted)
+        if page := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(page).open("a", encoding="utf-8") as summary:
+                summary.write(markdown(outcomes))

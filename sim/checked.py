@@ -1,0 +1,158 @@
+"""What a check came to, for people and for machines: text, JSON, JUnit, Markdown, annotations of GitHub Actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from rich.console import Console
+from rich.table import Table
+
+from model.check import Outcome, Violation, verdict_of
+from model.explore import BROKEN, HOLDS, UNDECIDED
+
+
+def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """One object: the verdict, the scopes, the violations."""
+    keys = ("name", "protocol", "verdict", "states", "transitions", "seconds")
+    return {
+        "verdict": verdict_of(outcomes),
+        "scopes": [{key: getattr(outcome, key) for key in keys} for outcome in outcomes],
+        "violations": [
+            {key: getattr(each, key) for key in ("invariant", "scope", "steps", "reason")}
+            for each in violations_of(outcomes)
+        ],
+    }
+
+
+def violations_of(outcomes: Sequence[Outcome]) -> list[Violation]:
+    """All of them, shortest run first."""
+    found = [violation for outcome in outcomes for violation in outcome.violations]
+    return sorted(found, key=lambda violation: (not violation.trace, violation.steps, violation.scope))
+
+
+def show(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """A line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
+    table = Table(title_justify="left")
+    for name in ("protocol", "scopes", "states", "transitions", "seconds", "verdict"):
+        table.add_column(name, justify="left" if name in ("protocol", "verdict") else "right")
+    for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):
+        its = [outcome for outcome in outcomes if outcome.protocol == protocol]
+        table.add_row(protocol, str(len(its)), *_sums(its), verdict_of(its))
+    console.print(table)
+    for outcome in outcomes:
+        if outcome.verdict == UNDECIDED:
+            console.print(f"undecided: {outcome.name}: {outcome.why}", highlight=False, markup=False)
+    first, *others = violations_of(outcomes) or [None]
+    if first is not None:
+        console.print(first.trace or line_of(first), highlight=False, markup=False)
+    for violation in others:
+        if violation is not None:
+            console.print(line_of(violation), highlight=False, markup=False)
+    console.print(summary(outcomes), highlight=False)
+
+
+def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
+    return (
+        f"{sum(outcome.states for outcome in outcomes):,}",
+        f"{sum(outcome.transitions for outcome in outcomes):,}",
+        f"{sum(outcome.seconds for outcome in outcomes):.1f}",
+    )
+
+
+def line_of(violation: Violation) -> str:
+    """A violation in a line."""
+    return f"! {violation.invariant}: {violation.reason} ({violation.scope}; {violation.steps} steps)"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """``verdict: holds (104 scopes, 312,345 states)``."""
+    counts = [f"{len(outcomes)} scopes", f"{sum(outcome.states for outcome in outcomes):,} states"]
+    for verdict in (BROKEN, UNDECIDED):
+        if number := sum(outcome.verdict == verdict for outcome in outcomes):
+            counts.append(f"{number} {verdict}")
+    return f"verdict: {verdict_of(outcomes)} ({', '.join(counts)})"
+
+
+def junit(outcomes: Sequence[Outcome]) -> str:
+    """A test suite, a case a scope: broken is a failure, undecided is an error."""
+    suite = ET.Element(
+        "testsuite",
+        name="barrierlab check",
+        tests=str(len(outcomes)),
+        failures=str(sum(outcome.verdict == BROKEN for outcome in outcomes)),
+        errors=str(sum(outcome.verdict == UNDECIDED for outcome in outcomes)),
+        time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+    )
+    for outcome in outcomes:
+        case = ET.SubElement(
+            suite, "testcase", classname=outcome.protocol, name=outcome.name, time=f"{outcome.seconds:.3f}"
+        )
+        for violation in outcome.violations:
+            failure = ET.SubElement(case, "failure", type=violation.invariant, message=violation.reason)
+            failure.text = violation.trace
+        if outcome.verdict == UNDECIDED:
+            ET.SubElement(case, "error", type=UNDECIDED, message=outcome.why)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """For the summary page of a job."""
+    lines = [f"### barrierlab: {summary(outcomes)}", "", "| protocol | scopes | states | seconds | verdict |"]
+    lines.append("| --- | ---: | ---: | ---: | --- |")
+    for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):
+        its = [outcome for outcome in outcomes if outcome.protocol == protocol]
+        states, _, seconds = _sums(its)
+        lines.append(f"| {protocol} | {len(its)} | {states} | {seconds} | {verdict_of(its)} |")
+    for outcome in outcomes:
+        if outcome.verdict == UNDECIDED:
+            lines += ["", f"Undecided: {outcome.name}: {outcome.why}"]
+    for place, violation in enumerate(violations_of(outcomes)):
+        lines += ["", f"**{violation.invariant}**: {violation.reason} ({violation.scope}; {violation.steps} steps)"]
+        if violation.trace and not place:
+            lines += ["", "```", violation.trace.rstrip("\n"), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def annotations(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Workflow commands: an error a violation, a warning for what is undecided."""
+    for violation in violations_of(outcomes):
+        yield f"::error title={_property(violation.invariant)}::{_data(line_of(violation).removeprefix('! '))}"
+    for outcome in outcomes:
+        if outcome.verdict == UNDECIDED:
+            yield f"::warning title={UNDECIDED}::{_data(f'{outcome.name}: {outcome.why}')}"
+    if verdict_of(outcomes) == HOLDS:
+        yield f"::notice title=barrierlab::{_data(summary(outcomes))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
+    """Each counterexample as a trace and, where it can be drawn, as a picture; what was written."""
+    from model.pictures import TooLongError
+    from model.trace import TraceError
+    from sim.show import Shown
+
+    written = []
+    for number, violation in enumerate(violations_of(outcomes), 1):
+        if not violation.trace:
+            continue
+        path = directory / f"{number:02d}_{violation.invariant}.trace"
+        path.write_text(violation.trace, encoding="utf-8")
+        written.append(path)
+        try:
+            picture = Shown(path, None).as_svg()
+        except (TraceError, TooLongError, ValueError):
+            continue  # what happens at one gate has no channels to draw
+        written.append(path.with_suffix(".svg"))
+        written[-1].write_text(picture, encoding="utf-8")
+    return written

@@ -1,0 +1,393 @@
+"""The reduction: it saves most states and changes no verdict; and each bent machine is found, by a shortest run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from impl.actions import Action as CoordinatorAction
+from impl.alignment import Action, AlignmentAction, BarrierAligner
+from impl.coordinator import CheckpointCoordinator
+from impl.messages import CheckpointBarrier
+from model.explore import Always, AtRest, Property, Result, explore
+from model.parts import SOUND, Parts, with_aligner
+from model.reduction import Ample, plans
+from model.setup import Setup
+from model.world import Move, State, World
+from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
+
+CHAIN = "a->s"
+LONG = "a->b b->s"
+JOIN = "a->join b->join join->s"
+SHORT_JOIN = "a->join b->join"
+DIAMOND = "a->l a->r l->join r->join join->s"
+TWO_JOINS = "a->m b->m m->join a->join"
+CRASH = Setup(CHAIN, events=1, crashes=1, guarantee="exactly_once")
+
+
+class ForgetsTheFinished(CheckpointCoordinator):
+    """Who has finished is asked for the next checkpoint all the same."""
+
+    def trigger(self, now_ns: int) -> tuple[CoordinatorAction, ...]:
+        actions = super().trigger(now_ns)
+        for pending in self.pending.values():
+            pending.outstanding.update(self.finished_tasks)
+        return actions
+
+
+class CountsFromTheSecond(BarrierAligner):
+    """The first barrier is enough, if it is the second input's."""
+
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+        action = super()._on_barrier(input_id, barrier, now_ns)
+        return self._all_in(now_ns) if action is AlignmentAction.BLOCKED and input_id == 1 else action
+
+
+MACHINES = {
+    "sound": SOUND,
+    **BENT,
+    **BENT_UNALIGNED,
+    **BENT_RECOVERING,
+    "ForgetsTheFinished": Parts(coordinator=ForgetsTheFinished),
+    "CountsFromTheSecond": with_aligner(CountsFromTheSecond),
+}
+
+
+def properties(world: World) -> list[Property[State, Move]]:
+    """What is asked of every world."""
+    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]
+
+
+def whole(setup: Setup, parts: Parts = SOUND) -> tuple[World, Result[State, Move]]:
+    """Every run."""
+    world = World(setup, parts)
+    return world, explore(world, properties(world))
+
+
+def reduced(setup: Setup, parts: Parts = SOUND, kind: type[Ample] = Ample) -> tuple[str, int]:
+    """The verdict of what is left of all runs, and how many states that takes."""
+    world, verdicts, states = World(setup, parts), set(), 0
+    for planned in map(world.planned, plans(setup)):
+        ample = kind(planned)
+        result = explore(planned, properties(planned), ample=ample.moves, acyclic=True)
+        verdicts.add(result.verdict if result.verdict == "broken" or not ample.is_void else "void")
+        states += result.counts.states
+    return min(verdicts), states  # "broken" before "holds" before "void"
+
+
+# Where each bent machine is found: what a shortest run breaks, and how long it is.
+
+FOUND: dict[str, tuple[Setup, set[str], int]] = {
+    "DrainsFirst": (Setup(JOIN, events=1), {"CUT", "FWD"}, 13),
+    "SnapshotsLate": (Setup(CHAIN, events=1), {"ONCE"}, 5),  # it acknowledges what it has not taken yet
+    "AppliesTwice": (Setup(CHAIN), {"CUT"}, 9),
+    "PromisesTheMost": (Setup(JOIN, events=1, watermarks=1), {"WM"}, 4),
+    "NeverGivesUp": (Setup(TWO_JOINS, events=0, expiries=1), {"LIVE"}, 15),
+    "DropsWhatIsHeld": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 10),
+    "ForgetsTheFirst": (Setup(SHORT_JOIN, events=0, checkpoints=2), {"LIVE"}, 15),
+    "SwallowsTheSecondBarrier": (Setup(SHORT_JOIN, events=0, checkpoints=2), {"NOLOSS"}, 6),
+    "WatermarkOvertakes": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 7),
+    "SnapshotsAtTheFirst": (Setup(JOIN, events=1), {"CUT"}, 10),
+    "HoldsWithoutLimit": (Setup(SHORT_JOIN, events=2, max_buffer_per_input=1), {"BOUND"}, 7),
+    "CompletesEarly": (Setup(CHAIN, events=1), {"ONCE"}, 3),
+    "CompletesTwice": (Setup(CHAIN, events=1), {"LIVE"}, 5),
+    "PositionsLate": (Setup(CHAIN, events=1), {"CUT"}, 5),
+    "RecordsNothing": (Setup(JOIN, events=1, mode="unaligned"), {"CUT"}, 12),
+    "PassesUnrecorded": (Setup(LONG, events=1, mode="unaligned"), {"CUT"}, 8),
+    "LeavesTheOutboxUnrecorded": (Setup(LONG, mode="unaligned", capacity=1), {"CUT"}, 12),
+    "CommitsAtOnce": (CRASH, {"REC"}, 5),
+    "NeverCommits": (CRASH, {"REC"}, 9),
+    "RollsNothingBack": (CRASH, {"REC"}, 7),
+    "WritesTwice": (CRASH, {"REC"}, 9),
+    "ForgetsItsState": (replace(CRASH, topology=LONG), {"REC"}, 12),
+    "SkipsAnEvent": (CRASH, {"REC"}, 2),
+    "LosesWhatIsInFlight": (replace(CRASH, topology=LONG, mode="unaligned"), {"REC"}, 10),
+    "ForgetsTheFinished": (Setup(CHAIN, events=0, closes=True), {"LIVE"}, 6),
+    "CountsFromTheSecond": (Setup(JOIN, events=1), {"CUT"}, 10),
+}
+
+
+SEEN_LATER = {"SwallowsTheSecondBarrier", "LeavesTheOutboxUnrecorded"}
+"""The world knows at once what a journal shows when it goes on: see `assert_agree` in the tests of the world."""
+
+
+def test_every_bent_machine_is_looked_for() -> None:
+    """One that nobody explores would not show what the world is blind to."""
+    assert {*FOUND} == {*MACHINES} - {"sound"}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
+    """A defect would be missed, misnamed, or shown by a roundabout run; or its trace would not show it."""
+    setup, broken, length = FOUND[name]
+    world, result = whole(setup, MACHINES[name])
+    violation = result.violations[0]
+    assert set(re.findall(r"(?:^|; )([A-Z]+): ", violation.reason)) == broken
+    assert len(violation.moves) == length, list(map(str, violation.moves))
+    told = {
+        rests: {each.invariant for each in world.judged(violation.moves, rests).violations} for rests in (False, True)
+    }
+    if violation.property == "at rest" or name in SEEN_LATER:
+        assert broken <= told[True]
+    else:
+        assert told[False] == broken
+    assert reduced(setup, MACHINES[name])[0] == "broken"
+    assert reduced(setup)[0] == "holds"
+
+
+# The reduced world says what the whole one does.
+
+SCOPES = {
+    "chain": Setup(CHAIN, checkpoints=2),
+    "chain, one given up": Setup(CHAIN, events=1, cancels=1),
+    "chain, it ends early": Setup(CHAIN, events=1, closes=True),
+    "join": Setup(JOIN, events=1),
+    "join, room for one": Setup(JOIN, events=1, capacity=1),
+    "join, a deadline passes": Setup(JOIN, events=0, expiries=1),
+    "join, two checkpoints": Setup(SHORT_JOIN, events=0, checkpoints=2),
+    "join, it ends early": Setup(SHORT_JOIN, events=0, closes=True),
+    "join, watermarks": Setup(SHORT_JOIN, events=1, watermarks=1),
+    "diamond": Setup(DIAMOND, events=1),
+    "unaligned": Setup(LONG, events=1, mode="unaligned"),
+    "unaligned, room for one": Setup(LONG, mode="unaligned", capacity=1),
+    "unaligned, the sender records": Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
+    "unaligned, one given up": Setup(LONG, events=1, mode="unaligned", cancels=1),
+    "fallback": Setup(LONG, events=1, mode="fallback"),
+    "fallback, join": Setup(SHORT_JOIN, events=1, mode="fallback"),
+    "a crash": CRASH,
+    "a crash, two checkpoints": replace(CRASH, checkpoints=2),
+    "a crash, unaligned": replace(CRASH, topology=LONG, mode="unaligned"),
+    "a crash, idempotent": replace(CRASH, events=2, guarantee="idempotent"),
+    "a crash, it ends early": replace(CRASH, closes=True, guarantee="idempotent"),
+}
+LARGE_SCOPES = {
+    "join, one given up": Setup(SHORT_JOIN, events=1, cancels=1),
+    "join, two, one deadline passes": Setup(SHORT_JOIN, events=0, checkpoints=2, expiries=1),
+    "join, two checkpoints": Setup(SHORT_JOIN, events=1, checkpoints=2),
+    "join, it ends early": Setup(SHORT_JOIN, events=1, closes=True),
+    "join, room for one": Setup(SHORT_JOIN, events=2, capacity=1),
+    "unaligned join": Setup(JOIN, events=1, mode="unaligned"),
+    "unaligned join, room for one": Setup(JOIN, events=1, mode="unaligned", capacity=1),
+    "fallback join": Setup(JOIN, events=1, mode="fallback"),
+    "a crash, a join": replace(CRASH, topology=JOIN),
+    "a crash, it ends early": replace(CRASH, closes=True),
+}
+
+
+def fitting(setup: Setup) -> Iterator[str]:
+    """The machines that a scope has a use for."""
+    for name in MACHINES:
+        if name in BENT_UNALIGNED:
+            fits = setup.mode != "aligned"
+        elif name in BENT_RECOVERING:
+            fits = bool(setup.crashes) and setup.guarantee == "exactly_once"
+        else:
+            fits = name == "sound" or setup.mode == "aligned"
+        if fits:
+            yield name
+
+
+MANY_MACHINES = (
+    *("join, room for one", "join, watermarks", "diamond"),
+    *("a crash, two checkpoints", "a crash, idempotent", "a crash, it ends early"),
+)
+"""Scopes that take seconds, as often as there are machines."""
+
+
+@pytest.mark.parametrize(
+    "scope", [pytest.param(scope, marks=[pytest.mark.slow] * (scope in MANY_MACHINES)) for scope in SCOPES]
+)
+def test_the_reduction_changes_no_verdict(scope: str) -> None:
+    """A defect would hide in a run that was put off for ever, or a sound machine would be called broken."""
+    setup = SCOPES[scope]
+    for name in fitting(setup):
+        assert reduced(setup, MACHINES[name])[0] == whole(setup, MACHINES[name])[1].verdict, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", LARGE_SCOPES)
+def test_the_reduction_changes_no_verdict_of_larger_scopes(scope: str) -> None:
+    """As above, where more can be put off."""
+    setup = LARGE_SCOPES[scope]
+    for name in fitting(setup):
+        assert reduced(setup, MACHINES[name])[0] == whole(setup, MACHINES[name])[1].verdict, name
+
+
+def ends(world: World, kind: type[Ample] | None = None) -> set[State]:
+    """Where the runs of a world end."""
+    found: set[State] = set()
+    ample = None if kind is None else kind(world).moves
+    explore(world, [AtRest("", lambda state: found.add(state))], ample=ample, acyclic=True)
+    return found
+
+
+UNPLANNED = [scope for scope, setup in SCOPES.items() if not setup.cancels and not setup.expiries]
+
+
+@pytest.mark.parametrize("scope", UNPLANNED)
+def test_all_that_ends_is_still_reached(scope: str) -> None:
+    """What only one order of moves leads to would never be judged. (Plans trade one end for another like it.)"""
+    world = World(SCOPES[scope])
+    assert ends(world, Ample) == ends(world)
+
+
+class IgnoresOrders(Ample):
+    """What the coordinator has told a task may wait until that has nothing else to do."""
+
+    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+        left = [move for move in moves if move.kind != "order"]
+        return super().moves(state, left) if left else moves
+
+
+class ObeysAtOnce(Ample):
+    """Every order comes at once."""
+
+    def _may_be_obeyed(self, state: State, move: Move) -> bool:
+        return True
+
+
+class NobodyElse(Ample):
+    """Nothing more will come to an input that is empty."""
+
+    def _is_over(self, state: State, at: int) -> bool:
+        return True
+
+
+class TriggersFirst(Ample):
+    """Nobody looks at when a checkpoint is begun, though tasks end and the job fails."""
+
+    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+        return [move for move in moves if move.kind == "trigger"] or super().moves(state, moves)
+
+
+class OneAfterTheOther(Ample):
+    """A task does all that it can before the next does anything."""
+
+    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+        first = next((move.numbers[0] for move in moves if move.kind == "task"), None)
+        return [move for move in moves if move.kind == "task" and move.numbers[0] == first] or moves
+
+
+@pytest.mark.parametrize("kind", [IgnoresOrders, ObeysAtOnce, NobodyElse, TriggersFirst, OneAfterTheOther])
+def test_a_reduction_that_is_none_is_noticed(kind: type[Ample]) -> None:
+    """The tests above would let any reduction pass."""
+    assert any(reduced(setup, MACHINES[name], kind)[0] != "broken" for name, (setup, _, _) in FOUND.items())
+
+
+# What it saves.
+
+STANDARD_JOINS = {
+    "aligned": (Setup(JOIN, events=2), 13_480, 427),
+    "two checkpoints": (Setup(JOIN, events=1, checkpoints=2), 29_759, 468),
+    "unaligned": (Setup(JOIN, events=1, mode="unaligned"), 3_339, 160),
+    "fallback": (Setup(JOIN, events=1, mode="fallback"), 10_480, 459),
+    "a deadline passes": (Setup(JOIN, events=1, expiries=1), 35_549, 591),
+}
+
+
+@pytest.mark.parametrize(("setup", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
+def test_most_states_are_saved(setup: Setup, states: int, left: int) -> None:
+    """Larger scopes would be out of reach; or a reduction that saves more than before would go unexamined."""
+    assert reduced(setup) == ("holds", left)
+    assert left * 10 < states
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("setup", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
+def test_the_states_that_are_saved_are_there(setup: Setup, states: int, left: int) -> None:
+    """What is said to be saved would be a number that nobody has counted."""
+    result = whole(setup)[1]
+    assert (result.verdict, result.counts.states) == ("holds", states)
+
+
+TIGHT = {
+    "join": Setup(JOIN, capacity=1),
+    "join, two checkpoints": Setup(JOIN, events=1, capacity=1, checkpoints=2),
+    "join, what is held is bounded": Setup(JOIN, capacity=1, max_buffer_per_input=1),
+    "diamond": Setup(DIAMOND, capacity=1, events=2),
+    "unaligned": Setup(JOIN, events=1, capacity=1, mode="unaligned"),
+    "the sender records": Setup(JOIN, events=1, capacity=1, mode="unaligned", sender_records=True),
+}
+
+
+@pytest.mark.parametrize("setup", TIGHT.values(), ids=TIGHT)
+def test_backpressure_never_locks_up(setup: Setup) -> None:
+    """Tasks that wait for room would wait for each other, with a barrier between them (protocol rules 7 and 16)."""
+    assert reduced(setup)[0] == "holds"
+
+
+# No symmetry.
+
+
+def mirrored(value: object) -> str:
+    """The text of a value, with the sources a and b exchanged."""
+    return re.sub(r"\b[ab](?=\d*\b)", lambda found: "ba"["ab".index(found[0])], str(value))
+
+
+def test_two_equal_sources_may_be_exchanged() -> None:
+    """What `model.reduction` says of symmetry would be wrong: with two inputs, one at most has something to release."""
+    world = World(Setup(JOIN, events=1))
+    mirror, level = {world.start(): world.start()}, [world.start()]
+    while level:
+        following = []
+        for state in level:
+            other = {str(move): move for move in world.moves(mirror[state])}
+            moves = world.moves(state)
+            assert sorted(map(mirrored, moves)) == sorted(other)
+            for move in moves:
+                reached = world.after(state, move)
+                there = world.after(mirror[state], other[mirrored(move)])
+                if reached not in mirror:
+                    following.append(reached)
+                assert mirror.setdefault(reached, there) == there
+        level = following
+    assert len(mirror) == len(set(mirror.values())) == 1_297
+
+
+def test_equal_sources_may_not_be_exchanged_where_there_are_three() -> None:
+    """A symmetry would be tempting that is none: a join releases what it held in the order of its inputs.
+
+    Runs of 11 moves that are the same but for the names of a and b: both leave a1 and b1 held, and the next move has
+    a1 take effect in both. So these two states are not each other's mirror, though all before them are.
+    """
+    world = World(Setup("a->join b->join c->join", events=1))
+    commands = ["trigger 1", "inject a", "emit a", "inject b", "emit b", "inject c"]
+    run = [*commands, *["deliver a->join"] * 2, *["deliver b->join"] * 2, "deliver c->join"]
+    states, effects = [world.start()] * 2, []
+    for text in run:
+        notes = []
+        for which, its_text in enumerate((text, mirrored(text))):
+            move = next(move for move in world.moves(states[which]) if str(move) == its_text)
+            states[which], told = world.noted(states[which], move)
+            notes.append([note[:3] for note in told])
+        assert str(notes[1]) == mirrored(str(notes[0]))
+    for state in states:
+        _, told = world.noted(state, world.move("release join"))
+        effects.append([(note[2], str(note[3])) for note in told if note[0] == "deliver"])
+    assert effects == [[("a->join", "a1")]] * 2
+
+
+# What it may be asked.
+
+
+def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
+    """A time at which a checkpoint may be given up would be left out."""
+    planned = [
+        (each.gives_up, each.expiries, each.may_expire) for each in plans(Setup(JOIN, checkpoints=2, expiries=1))
+    ]
+    joins = [((n, behind), 1, ("join",)) for n, behind in ((1, 0), (2, 0), (2, 1))]
+    assert planned == [(None, 0, ()), *joins]
+    assert list(plans(CRASH)) == [CRASH]
+
+
+def test_a_world_that_gives_up_by_itself_is_not_reduced_silently() -> None:
+    """What a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
+    for limit_bytes, is_void in ((10_000, False), (1, True)):
+        world = World(Setup(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))
+        ample = Ample(world)
+        assert not ample.is_void
+        explore(world, ample=ample.moves, acyclic=True)
+        assert ample.is_void == world.gave_up == is_void

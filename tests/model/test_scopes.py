@@ -1,0 +1,167 @@
+"""The standard scopes: what is in them, that they hold for the machines and for the tables, and who is refuted."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+from model.check import Outcome, Violation, WorldScope, verdict_of
+from model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
+from model.gate_scopes import SCOPES as GATES
+from model.parts import SOUND, Parts, with_aligner
+from model.scopes import FAULTS, SCOPES, connected_dataflows, full
+from model.setup import MODES, Setup
+from model.tables import TABLES
+from model.tables.driven import driven_by
+from tests.model.bent import SnapshotsAtTheFirst
+
+# Rows of what only a simulation's driver asks, or of what sound sources and coordinators never send: the scopes of
+# gates have them.
+NOT_IN_A_WORLD = {
+    "nothing due": "a driver that asks too early",
+    "not so fast": "a barrier ahead of its place at a gate that never lets one",
+    "nothing to release": "a driver that asks for nothing",
+    "output passed": "an aligned gate is not told",
+    "output of no concern": "a driver that tells twice",
+    "output beyond the limit": "the limit of bytes lies between input and output",
+    "message without room": "the limit is that of inputs with a barrier of the next checkpoint",
+    "repeated barrier": "no channel repeats",
+    "contradicting barrier": "no epoch contradicts",
+    "newer barrier": "barriers keep their order, and nobody skips one but where it is given up",
+    "no image": "a snapshot of a world does not fail",
+    "abort when all is over": "a coordinator knows who has ended",
+    "barrier gone, too much": "a limit of bytes that the outbox alone passes",
+    "first barrier, overdue": "a world is told of the trigger when the barrier overtakes",
+    "one more, overdue": "as above",
+    "end for one, overdue": "as above",
+}
+
+
+@pytest.mark.parametrize("scope", list(SCOPES["tiny"]()), ids=lambda scope: scope.name)
+def test_tiny_holds(scope: WorldScope) -> None:
+    """The protocol itself would break in a scope of seconds."""
+    outcome = scope.check(SOUND, 60.0)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
+    assert (outcome.name, outcome.protocol) == (scope.name, scope.protocol)
+    assert outcome.states > 5
+    assert outcome.transitions >= outcome.states - 1
+
+
+@pytest.mark.parametrize("group", SCOPES)
+def test_every_scope_has_a_name_of_its_own(group: str) -> None:
+    """Of two scopes of one name the verdict of one would be lost."""
+    names = [scope.name for scope in SCOPES[group]()]
+    assert len(names) == len(set(names))
+
+
+def test_full_has_every_dataflow_in_every_mode_with_every_fault() -> None:
+    """A fault that needs a shape that was left out would never be seen."""
+    forms = [text for operators in (2, 3, 4) for text in connected_dataflows(operators)]
+    assert len(forms) == 29  # 1, 4 and 24 connected acyclic graphs of 2, 3 and 4 nodes, but for names (OEIS A101228)
+    graphs = [Setup(text).graph().graph() for text in forms]
+    assert not any(nx.is_isomorphic(a, b) for at, a in enumerate(graphs) for b in graphs[:at])
+    worlds = [scope for scope in full() if isinstance(scope, WorldScope)]
+    assert {(each.setup.topology, each.protocol) for each in worlds} == {
+        (text, mode) for text in forms for mode in MODES
+    }
+    assert len(worlds) == len(forms) * len(MODES) * len(FAULTS)
+    assert {(each.setup.checkpoints, each.setup.events) for each in worlds} == {(2, 2)}
+
+
+def _of_tables(group: str) -> set[tuple[str, str]]:
+    """The rows that are used when the tasks of the worlds of a group run by tables."""
+    for table in TABLES.values():
+        table.used.clear()
+    for scope in SCOPES[group]():
+        if isinstance(scope, WorldScope):
+            parts = Parts(gate=driven_by(TABLES[scope.protocol]))
+            assert scope.check(parts, 60.0).verdict == "holds", scope.name
+    return {(name, row) for name, table in TABLES.items() for row in table.used}
+
+
+def test_the_tables_hold_in_tiny_worlds() -> None:
+    """What is printed as the protocol would not be sound."""
+    assert ("fallback", "time to switch") in _of_tables("tiny")
+
+
+@pytest.mark.slow
+def test_every_row_is_used_in_the_small_worlds_or_has_a_reason_why_not() -> None:
+    """A row would stand in a table that no run of a dataflow ever asks."""
+    used = {row for _, row in _of_tables("small")}
+    assert {row.name for table in TABLES.values() for row in table.rows} - used == set(NOT_IN_A_WORLD)
+
+
+def test_a_broken_machine_is_refuted_by_a_shortest_run_with_a_trace() -> None:
+    """A user would be told that a broken aligner holds, or be shown a run that is longer than need be."""
+    scope = WorldScope("a join", Setup("a->join b->join join->s", events=1))
+    outcome = scope.check(with_aligner(SnapshotsAtTheFirst), None)
+    (violation,) = outcome.violations
+    assert (outcome.verdict, violation.invariant, violation.scope) == ("broken", "CUT", "a join")
+    assert violation.trace.splitlines()[0] == "# CUT is broken: a join."
+    assert violation.trace.count("\n> ") == violation.steps == 10
+    assert "! CUT: " in violation.trace
+
+
+def test_a_machine_that_waits_for_ever_is_refuted() -> None:
+    """As above, of what shows only at rest."""
+    outcome = WorldScope("a second barrier", A_05.setup).check(A_05.parts, None)
+    (violation,) = outcome.violations
+    assert violation.invariant == "LIVE"
+    assert "! LIVE: " in violation.trace
+
+
+def test_another_aligner_is_held_against_its_table() -> None:
+    """What no dataflow shows, such as a barrier that comes twice, would pass."""
+    broken = [scope.name for scope in GATES if scope.states < 100 and _told_apart(scope)]
+    assert "aligned table: one input" in broken
+
+
+def _told_apart(scope: object) -> bool:
+    from impl.alignment import BarrierAligner
+
+    class ForgetsWhatIsDone(BarrierAligner):
+        """A stale barrier begins its checkpoint again."""
+
+        def _is_closed(self, checkpoint_id: int) -> bool:
+            return False
+
+    outcome: Outcome = scope.check(with_aligner(ForgetsWhatIsDone), 60.0)  # type: ignore[attr-defined]
+    assert outcome.protocol != "aligned" or outcome.violations or outcome.verdict == "holds"
+    return outcome.verdict == "broken" and outcome.violations[0].invariant == "TABLE"
+
+
+def test_a_sound_aligner_of_another_name_is_not_told_apart() -> None:
+    """As above, of what is right: a subclass that changes nothing goes the way of a foreign one."""
+    from impl.alignment import BarrierAligner
+
+    class Same(BarrierAligner):
+        """Changes nothing."""
+
+    for scope in GATES:
+        if scope.protocol == "aligned" and scope.states < 100:
+            assert scope.check(with_aligner(Same), 60.0).verdict == "holds"
+
+
+def test_time_that_is_up_decides_nothing() -> None:
+    """Half an exploration would pass for a whole one."""
+    outcome = WorldScope("a join", Setup("a->join b->join join->s", events=2, checkpoints=2)).check(SOUND, 0.0)
+    assert (outcome.verdict, outcome.violations) == ("undecided", ())
+    assert "limit of 0 s" in outcome.why
+
+
+def _outcome(verdict: str) -> Outcome:
+    return Outcome("x", "aligned", verdict, "", 1, 1, 0.0, (Violation("CUT", "x", 1, "why"),) * (verdict == "broken"))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        (("holds", "holds"), "holds"),
+        (("holds", "undecided"), "undecided"),
+        (("undecided", "broken"), "broken"),
+        ((), "undecided"),
+    ],
+)
+def test_one_that_is_not_decided_leaves_all_undecided(verdicts: tuple[str, ...], verdict: str) -> None:
+    """`holds` would be said of what nobody has looked at."""
+    assert verdict_of([_outcome(each) for each in verdicts]) == verdict

@@ -1,0 +1,187 @@
+"""The command `check`: verdicts for people and machines, an aligner of one's own, and wrong input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from sim.check import CheckError, plan, run
+from tests.sim.support import barrierlab
+
+Command = Callable[..., tuple[int, str, str]]
+FORGETFUL = """
+from impl.alignment import BarrierAligner
+
+class Forgetful(BarrierAligner):
+    def process_message(self, input_id, message, now_ns=0):
+        action = super().process_message(input_id, message, now_ns)
+        queue = self._queues[input_id]
+        if len(queue) > 1:
+            queue.popleft()
+        return action
+
+class Same(BarrierAligner):
+    pass
+
+class NoGate:
+    def __init__(self, port, config):
+        pass
+"""
+TWO_EVENTS = "aligned: a->join b->join join->s; events 2, checkpoints 1; no fault"
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module of one's own, in which the command is called."""
+    (tmp_path / "of_mine.py").write_text(FORGETFUL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def check(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, on one core: status, stdout and stderr."""
+    return lambda *arguments: barrierlab(capsys, "check", *arguments, "--master", "processes[1]")
+
+
+def test_what_holds_is_said_so_by_protocol(mine: Path, check: Command) -> None:
+    """A person could not tell what was looked at."""
+    status, out, err = check("--scope", "tiny", "--protocol", "join", "--protocol", "control")
+    assert status == 0
+    assert [line.split()[1] for line in out.splitlines() if "│" in line] == ["control", "join"]
+    assert out.splitlines()[-1].startswith("verdict: holds (14 scopes, 1,624 states")
+    assert "14 of 14 scopes" in err
+
+
+def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) -> None:
+    """A machine that reads it would fail."""
+    status, out, _ = check("--scope", "tiny", "--protocol", "join", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert set(found) == {"verdict", "scopes", "violations"}
+    assert (found["verdict"], found["violations"]) == ("holds", [])
+    assert {tuple(each) for each in found["scopes"]} == {
+        ("name", "protocol", "verdict", "states", "transitions", "seconds")
+    }
+    assert {each["name"] for each in found["scopes"]} >= {"join: lockstep", "join: a restart"}
+
+
+def test_an_aligner_of_ones_own_is_refuted_in_every_form(
+    mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A team would not see, in its own tools, that its aligner loses events."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(mine / "summary.md"))
+    status, out, _ = check(
+        *("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS),
+        *("--save", "kept", "--junit", "junit.xml", "--markdown", "page.md"),
+    )
+    assert status == 1
+    assert "! NOLOSS: " in out or "! FIFO: " in out
+    assert "> deliver a->join" in out
+    assert "verdict: broken (1 scopes, " in out
+    (annotation,) = [line for line in out.splitlines() if line.startswith("::error ")]
+    assert TWO_EVENTS.replace(":", ":") in annotation
+    suite = ET.parse(mine / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "1", "0")
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.text is not None
+    assert "> deliver a->join" in failure.text
+    page = (mine / "page.md").read_text(encoding="utf-8")
+    assert page == (mine / "summary.md").read_text(encoding="utf-8")
+    assert "| aligned | 1 |" in page
+    assert "> deliver a->join" in page
+    (trace,) = (mine / "kept").glob("*.trace")
+    assert trace.read_text(encoding="utf-8") == failure.text
+    assert trace.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_an_aligner_that_is_sound_holds_in_the_same_scope(mine: Path, check: Command) -> None:
+    """Whatever one brings would be refuted."""
+    status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS)
+    assert (status, out.splitlines()[-1]) == (0, "verdict: holds (1 scopes, 427 states)")
+
+
+def test_what_the_budget_does_not_reach_is_undecided(mine: Path, check: Command) -> None:
+    """`holds` would be said of what was not looked at."""
+    status, out, _ = check("--scope", "tiny", "--protocol", "aligned", "--budget", "0.0001")
+    assert status == 3
+    assert "verdict: undecided" in out
+    assert "undecided: aligned: a->s; " in out
+
+
+def test_a_check_goes_on_where_it_was(mine: Path) -> None:
+    """Hours would be lost to an interruption; or an undecided scope would stay so."""
+    chosen = plan("tiny", ["join"], "")
+    none = run(chosen, "processes[1]", 0.0001, mine / "kept")
+    assert {outcome.verdict for outcome in none} == {"undecided"}
+    first = run(chosen, "processes[1]", None, mine / "kept", resume=True)
+    assert {outcome.verdict for outcome in first} == {"holds"}
+    kept = {path: path.stat().st_mtime_ns for path in (mine / "kept").iterdir()}
+    assert run(chosen, "processes[1]", None, mine / "kept", resume=True) == first
+    assert {path: path.stat().st_mtime_ns for path in (mine / "kept").iterdir()} == kept
+    run(chosen, "processes[1]", None, mine / "kept")
+    assert {path.stat().st_mtime_ns for path in (mine / "kept").iterdir()}.isdisjoint(kept.values())
+
+
+@pytest.mark.spark
+def test_scopes_are_spread_by_spark_as_well(mine: Path) -> None:
+    """A cluster could not be used, or came to something else."""
+    chosen = plan("tiny", ["aligned"], "of_mine:Same")
+    on_spark = run(chosen, "local[2]", None)
+    here = run(chosen, "processes[1]", None)
+    assert [(o.name, o.verdict, o.states) for o in on_spark] == [(o.name, o.verdict, o.states) for o in here]
+    assert {outcome.verdict for outcome in here} == {"holds"}
+
+
+WRONG = {
+    "scope": (["--scope", "tinny"], "there is no scope 'tinny'; did you mean 'tiny'?"),
+    "protocol": (["--protocol", "algined"], "'algined' is not one of"),
+    "nothing left": (["--scope", TWO_EVENTS, "--protocol", "join"], "has nothing of join"),
+    "no class": (["--impl", "of_mine:Forgetfull"], "of_mine has no class 'Forgetfull'; its classes: BarrierAligner"),
+    "no module": (["--impl", "of_yours:It"], "importing of_yours failed: ModuleNotFoundError"),
+    "no colon": (["--impl", "of_mine"], "allowed: MODULE:CLASS"),
+    "no method": (["--impl", "of_mine:NoGate"], "NoGate has no method 'offer'"),
+    "goes not unaligned": (["--impl", "of_mine:Same", "--protocol", "unaligned"], "allowed for this class: aligned"),
+    "no signals": (["--impl", "of_mine:Same", "--protocol", "control"], "allowed for this class: aligned"),
+    "resume": (["--resume"], "--resume needs --save DIR"),
+    "folder": (["--junit", "nowhere/junit.xml"], "there is no folder nowhere"),
+    "budget": (["--budget", "0"], "0.0 is not in the range"),
+    "save": (["--save", "of_mine.py"], "is a file"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_input_is_one_line(name: str, mine: Path, check: Command) -> None:
+    """A person would be left with a traceback, or with no word on what to do."""
+    arguments, text = WRONG[name]
+    status, out, err = check(*arguments)
+    assert (status, out) == (2, "")
+    assert text in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_wrong_master_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """As above."""
+    status, _, err = barrierlab(capsys, "check", "--scope", "tiny", "--master", "proceses")
+    assert status == 2
+    assert "--master is 'proceses'; allowed: " in err
+
+
+def test_a_folder_that_cannot_be_made_is_told(mine: Path) -> None:
+    """As above."""
+    with pytest.raises(CheckError, match=r"--save .*: cannot be made"):
+        run(plan("tiny", ["join"], ""), "processes[1]", None, mine / "of_mine.py" / "kept")
+
+
+def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    """A newcomer would not know how to begin."""
+    status, out, _ = barrierlab(capsys, "check", "--help")
+    assert status == 0
+    assert "Example: barrierlab check --impl my_engine.aligner:Aligner" in out

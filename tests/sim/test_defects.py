@@ -1,0 +1,109 @@
+"""The command `defects` and the page that it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import sim.defects
+from model.defects.barrier_kind import BarrierDefect
+from model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
+from model.parts import SOUND
+from model.setup import Setup
+from sim.defects import Row, page
+from tests.sim.support import barrierlab
+
+PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
+NOT_BROKEN = BarrierDefect("A-99", "safety", "CUT", Setup("a->s", events=1), SOUND, "Nothing goes wrong.")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    """The whole catalogue, run once."""
+    return [Row(entry, *entry.run()) for entry in catalogue()]
+
+
+def test_every_entry_that_runs_is_caught(rows: list[Row]) -> None:
+    """A defect would be shipped as caught that is not."""
+    assert [row.entry.name for row in rows if row.status == MISSED] == []
+    caught = {row.entry.id for row in rows if row.status == CAUGHT}
+    assert len({each for each in caught if each[0] in "PAU"}) >= 55
+    assert {row.entry.id[0] for row in rows} == set(DOCUMENTS)
+
+
+def test_every_entry_of_the_documents_is_there(rows: list[Row]) -> None:
+    """One could be forgotten."""
+    counts = {"P": 17, "A": 23, "U": 22, "S": 14, "J": 27, "X": 10}
+    assert {row.entry.id for row in rows} == {
+        f"{k}-{n:02d}" for k, count in counts.items() for n in range(1, count + 1)
+    }
+
+
+def _masked(lines: list[str], cells: int) -> list[str]:
+    """The page, of its matrix only the first cells, and no seconds."""
+    found = []
+    for line in lines:
+        if re.match(r"\| [PAUSJ]-\d\d ", line):
+            row = line.split(" | ")[:cells]
+            line = " | ".join(cell for at, cell in enumerate(row) if at != 4)
+        found.append(line)
+    return found
+
+
+def test_the_page_is_not_stale(rows: list[Row]) -> None:
+    """The page would say something else than the catalogue: `barrierlab defects --markdown` prints it again."""
+    lines = "\n".join(page(rows, all_detectors=False)).split("\n")
+    assert _masked(PAGE.read_text(encoding="utf-8").rstrip("\n").split("\n"), 5) == _masked(lines[:-1], 5)
+
+
+@pytest.mark.slow
+def test_the_matrix_is_not_stale(rows: list[Row]) -> None:
+    """As above, of what Hypothesis and the simulation find."""
+    lines = "\n".join(page(rows)).split("\n")
+    assert _masked(PAGE.read_text(encoding="utf-8").rstrip("\n").split("\n"), 9) == _masked(lines[:-1], 9)
+
+
+def test_one_entry_is_shown_with_its_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader would not see how it goes wrong."""
+    status, out, _ = barrierlab(capsys, "defects", "A-04")
+    assert status == 0
+    assert out.startswith("A-04 what_was_held_goes_ahead_of_the_barrier: F-DCKP-002 barrier alignment: caught\n")
+    assert "What goes wrong\n" in out
+    assert "! FWD: " in out
+
+
+def test_json_is_a_list_with_what_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    """A machine that reads it would fail."""
+    status, out, _ = barrierlab(capsys, "defects", "A-04", "X-01", "--json")
+    first, second = json.loads(out)
+    assert status == 0
+    assert first == {
+        **first,
+        "name": "what_was_held_goes_ahead_of_the_barrier",
+        "id": "A-04",
+        "document": "F-DCKP-002 barrier alignment",
+        "invariant": "FWD",
+        "status": CAUGHT,
+        "steps": 13,
+    }
+    assert set(first) == {"name", "id", "document", "invariant", "status", "steps", "states", "seconds"}
+    assert (second["status"], second["steps"]) == (LISTED, 0)
+
+
+def test_one_that_is_missed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """An entry that breaks nothing would pass for one that is caught."""
+    missed = Entry("A-99", "nothing_goes_wrong", NOT_BROKEN, "Nothing goes wrong.")
+    monkeypatch.setattr(sim.defects, "catalogue", lambda: (missed,))
+    status, out, _ = barrierlab(capsys, "defects")
+    assert status == 1
+    assert out.splitlines()[-1] == "0 of 1 that can be run are caught; 0 are listed"
+
+
+def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person would be left without a word on what there is."""
+    status, out, err = barrierlab(capsys, "defects", "A-044")
+    assert (status, out) == (2, "")
+    assert err == "barrierlab: there is no defect 'A-044'; did you mean 'A-04'?\n"
