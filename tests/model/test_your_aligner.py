@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from difflib import unified_diff
 from pathlib import Path
 
@@ -72,6 +75,17 @@ def test_the_command_names_a_class_that_there_is() -> None:
     words = COMMAND.split()
     assert words[:2] == ["barrierlab", "check"]
     assert load(words[words.index("--impl") + 1]) is Planted
+
+
+@pytest.mark.slow
+def test_the_command_finds_what_the_page_shows(tmp_path: Path) -> None:
+    """Who has no test suite would be shown something else."""
+    words = ["-c", "import sim.cli; sim.cli.main()", *COMMAND.split()[1:-1], str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    assert subprocess.run([sys.executable, *words], check=False, cwd=ROOT, env=environment).returncode == 1
+    saved = {path.read_text(): path for path in tmp_path.glob("*.trace")}
+    assert {TRACE, GATE_RUN} <= set(saved)
+    assert saved[TRACE].with_suffix(".svg").read_text() == (FOLDER / "planted.svg").read_text()
 
 
 def test_the_page_names_every_method() -> None:
