@@ -17,6 +17,7 @@ from impl.recovery import TaskRestore
 from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
 from model.ghost import Broken, Part, Past, TaskGhost
 from model.interning import Interner, exact
+from model.parts import reset_counters
 
 NOW_NS = 0
 THRESHOLD_NS = 1_000
@@ -41,12 +42,6 @@ Order = Inject | AbortTask | Notify
 
 Note = tuple[str, str, str | None, object]
 """An entry of a journal, but for its time."""
-
-# What of a machine only counts for whoever looks at it: two cells that differ in nothing else are one.
-_COUNTERS = (
-    *("alignments_completed", "events_released", "max_alignment_duration_ns", "unaligned_count"),
-    *("threshold_switches", "total_inflight_bytes", "flag_mismatches", "barriers_injected"),
-)
 
 
 class Cell(NamedTuple):
@@ -308,14 +303,14 @@ class TaskTable:
         self.ghost.go_back(past)
         try:
             state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
+            self.ghost.came_back(state)
+            self._at, self._told = self._place_in_script(part), part.finished
+            notes: tuple[Note, ...] = (("restored", self.ghost.name, None, (checkpoint_id, state)), *self._notes)
+            broken = tuple(self.ghost.broken)
+            return Step(self._captured(), True, 0, broken, notes)
         except Exception as error:  # as in `_take`
             raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
             return Step(cell, True, 0, (raised,), tuple(self._notes))
-        self.ghost.came_back(state)
-        self._at, self._told = self._place_in_script(part), part.finished
-        notes: tuple[Note, ...] = (("restored", self.ghost.name, None, (checkpoint_id, state)), *self._notes)
-        broken = tuple(self.ghost.broken)
-        return Step(self._captured(), True, 0, broken, notes)
 
     def finished_part(self, cell: int) -> Acknowledge | None:
         """The final part of a task that has been restored as finished."""
@@ -354,15 +349,17 @@ class TaskTable:
 
     def _take(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
         """Put the machine back, let it do, and capture it; None if it does nothing."""
-        self._put_back(cell)
         try:
+            self._put_back(cell)
             took = does(*arguments)
+            self.ghost.moved(self.task)
+            place = self._place
+            after = self._captured()
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
+            self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
+            self.task.reports.clear()
             return Step(cell, True, self._place, (raised,), tuple(self._notes))
-        self.ghost.moved(self.task)
-        place = self._place
-        after = self._captured()
         if took is None or (not took and after == cell and not self._notes):
             return None
         return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))
@@ -386,10 +383,7 @@ class TaskTable:
         outbox, reports = tuple((output, number(m)) for output, m in task.outbox), tuple(task.reports)
         task.outbox.clear()
         task.reports.clear()
-        for each in self._machines:
-            for name in _COUNTERS:
-                if hasattr(each, name):
-                    setattr(each, name, 0)
+        reset_counters(self._machines)  # two cells that differ in nothing else are one
         extras = tuple(
             tuple((name, _frozen(held)) for name, held in sorted(vars(each).items()))
             if hasattr(each, "__dict__")

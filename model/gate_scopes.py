@@ -71,7 +71,7 @@ class Scope:
             refinement = self.refinement(table)
             return self._outcome(explore(refinement, refinement.properties, limits=limits))
         start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
-        following = Following(start, steps, partial(_gate_of, parts))
+        following = Following(start, steps, partial(gate_of, parts))
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
         return self._outcome(result, hint)
@@ -98,7 +98,7 @@ REFINES = "TABLE"
 """The name of what is broken where a machine does not do what the table says."""
 
 
-def _gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:
+def gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:
     """Another's gate with these rules."""
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
