@@ -116,7 +116,7 @@ def _parts(kind: type, protocol: str) -> Parts:
 
 
 def _worlds(scope: str) -> Iterable[Scope]:
-    """Whole dataflows."""
+    """Whole dataflows, and the kept stories of them."""
     return (each for each in SCOPES[scope]() if each not in GATES)
 
 
@@ -127,4 +127,4 @@ def _gates(scope: str) -> Iterable[Scope]:
 
 
 SOURCES: tuple[Callable[[str], Iterable[Scope]], ...] = (_gates, _worlds)
-"""All of them. Runs that are kept as stories, each a scope of a single run, are one source more: they go here."""
+"""All of them."""

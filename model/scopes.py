@@ -19,6 +19,7 @@ from model.gate_scopes import SCOPES as GATES
 from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
 from model.setup import MODES, Setup
+from model.story_scopes import stories
 
 CHAIN = "a->s"
 JOIN = "a->join b->join join->s"
@@ -55,6 +56,7 @@ def tiny() -> Iterator[Scope]:
     yield from (scope for scope in GATES if scope.states < 300)
     yield from (scope for scope in CONTROL if scope.states < 1000)
     yield from JOINS
+    yield from stories()
 
 
 def small() -> Iterator[Scope]:
@@ -80,6 +82,7 @@ def small() -> Iterator[Scope]:
     yield from (scope for scope in GATES if not scope.slow)
     yield from CONTROL
     yield from JOINS
+    yield from stories()
 
 
 def full() -> Iterator[Scope]:
@@ -90,6 +93,7 @@ def full() -> Iterator[Scope]:
     yield from GATES
     yield from (*CONTROL, *WIDE_CONTROL)
     yield from (*JOINS, *WIDE_JOINS)
+    yield from stories()
 
 
 SCOPES: dict[str, Callable[[], Iterator[Scope]]] = {"tiny": tiny, "small": small, "full": full}
@@ -100,7 +104,7 @@ def connected_dataflows(operators: int) -> Iterator[str]:
     """Every connected dataflow of so many operators, one of each form.
 
     >>> list(connected_dataflows(3))
-    ['a->s a->t', 'a->s b->s', 'a->m m->s', 'a->m a->s m->s']
+    ['a->s b->s', 'a->m m->s', 'a->s a->t', 'a->m a->s m->s']
     >>> [sum(1 for _ in connected_dataflows(n)) for n in (2, 3, 4)]
     [1, 4, 24]
     """

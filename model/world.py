@@ -334,10 +334,6 @@ class World:
             state = self.after(state, moves[0])
         return taken, state
 
-    def going_on(self, state: State) -> list[Move]:
-        """The `moves` that are no faults."""
-        return [move for move in self.moves(state) if not move.is_fault]
-
     def endings(self, state: State) -> list[Move]:
         """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not."""
         infos = [self._infos[at][state[at]] if is_source else None for at, (_, is_source) in enumerate(self._shapes)]
@@ -408,15 +404,6 @@ class World:
             If there is none that this world has ever made.
         """
         return self._by_text[text]
-
-    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
-        """What comes of a move, and what happens in it."""
-        notes: list[Note] = []
-        self._log = notes
-        try:
-            return self.after(state, move), notes
-        finally:
-            self._log = None
 
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
         """What happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources end."""

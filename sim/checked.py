@@ -12,6 +12,8 @@ from rich.table import Table
 
 from model.check import Outcome, Violation, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
+from model.gate_scopes import REFINES
+from model.story_scopes import TELLS
 
 
 def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -28,9 +30,9 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def violations_of(outcomes: Sequence[Outcome]) -> list[Violation]:
-    """All of them, shortest run first."""
+    """All of them: what a run breaks before what departs from table or story, shortest run first."""
     found = [violation for outcome in outcomes for violation in outcome.violations]
-    return sorted(found, key=lambda violation: (not violation.trace, violation.steps, violation.scope))
+    return sorted(found, key=lambda each: (each.invariant in (REFINES, TELLS), each.steps, each.scope))
 
 
 def show(console: Console, outcomes: Sequence[Outcome]) -> None:

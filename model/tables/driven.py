@@ -162,11 +162,6 @@ class TableGate:
         return self.value.rules.may_overtake
 
     @property
-    def last_done(self) -> int:
-        """The last checkpoint that was completed or given up here."""
-        return self.value.last_done
-
-    @property
     def barrier(self) -> CheckpointBarrier | None:
         """The checkpoint under way."""
         return self.value.pending
