@@ -120,8 +120,10 @@ class WorldScope:
         """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
         begun = monotonic()
         states = transitions = 0
+        first: World | None = None
         for planned in plans(self.setup):
-            world = World(planned, parts)
+            world = first.planned(planned) if first is not None else World(planned, parts)
+            first = world  # the plans of a setup share their tables
             ample = Ample(world)
             result = _explored(world, _left(seconds, begun), ample)
             states += result.counts.states

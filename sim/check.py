@@ -24,6 +24,8 @@ from model.scopes import SCOPES
 from model.topology import suggestion
 
 PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join")
+BUDGETS_S = {"full": 3600.0}
+"""Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
 OF_GATES = PROTOCOLS[:3]
 """Those in which an aligner of one's own can stand in."""
 
@@ -111,7 +113,8 @@ def run(
     master : str
         A Spark master, or `processes` or `processes[N]`.
     budget_s : float or None
-        When it is used up, what is not decided stays so.
+        Seconds. When it is used up, what is not decided stays so; and none of many scopes gets more than twice its
+        share, so that one that is too large does not leave the others without.
     directory : Path, optional
         Where verdicts are kept, a file each.
     resume : bool
@@ -141,8 +144,11 @@ def _run(
         if path.exists() and not (resume and _kept(path).verdict != UNDECIDED):
             path.unlink()
     missing = [name for name, path in files.items() if not path.exists()]
-    deadline_s = None if budget_s is None else time.time() + budget_s
-    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s)
+    deadline_s = share_s = None
+    if budget_s is not None:
+        deadline_s = time.time() + budget_s
+        share_s = min(budget_s, 2 * budget_s * (processes or os.cpu_count() or 1) / max(1, len(missing)))
+    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s, share_s)
     with interrupts() as interrupted:
 
         def watch() -> None:
@@ -171,9 +177,10 @@ def _kept(path: Path) -> Outcome:
 # In the worker.
 
 
-def _check_into(chosen: Plan, directory: str, deadline_s: float | None, name: str) -> None:
+def _check_into(chosen: Plan, directory: str, deadline_s: float | None, share_s: float | None, name: str) -> None:
     """Check one scope, and write down what it came to: whole or not at all."""
-    outcome = check_one(chosen, name, None if deadline_s is None else deadline_s - time.time())
+    seconds = None if deadline_s is None or share_s is None else min(deadline_s - time.time(), share_s)
+    outcome = check_one(chosen, name, seconds)
     path = Path(directory) / f"{_digest(chosen, name)}.json"
     beside = path.with_suffix(f".{os.getpid()}")
     beside.write_text(json.dumps(asdict(outcome)), encoding="utf-8")

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from model.check import Outcome, verdict_of
 from model.scopes import SCOPES
-from sim.check import PROTOCOLS, CheckError, plan, run
+from sim.check import BUDGETS_S, PROTOCOLS, CheckError, plan, run
 from sim.checked import annotations, as_json, junit, markdown, save, show
 from sim.printed import EXIT
 from sim.sweep.progress import Watch
@@ -24,7 +24,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--scope", default="small", show_default=True, help=f"{', '.join(SCOPES)}, or the name of one scope.")
 @click.option("--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS), help="Only this one; repeatable.")
 @click.option("--impl", "implementation", metavar="MODULE:CLASS", default="", help="Check this aligner of your own.")
-@click.option("--budget", "budget_s", type=click.FloatRange(min=0, min_open=True), help="Seconds; then undecided.")
+@click.option(
+    "--budget", "budget_s", type=click.FloatRange(min=0, min_open=True), help="Seconds, then undecided; of full, 3600."
+)
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @click.option(
     "--save",
@@ -50,8 +52,8 @@ def check_command(
 ) -> None:
     """Explore every interleaving of small scopes; a violation prints the shortest counterexample.
 
-    Scopes: tiny takes seconds, small about a minute, full about an hour on two cores. In GitHub Actions each violation
-    is an annotation, and the summary page gets the Markdown.
+    Scopes: tiny takes seconds, small about a minute on two cores, full an hour; what is not decided by then is said.
+    In GitHub Actions each violation is an annotation, and the summary page gets the Markdown.
 
     The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided (2: the input is wrong).
 
@@ -64,7 +66,7 @@ def check_command(
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
     with Watch(len(chosen.names), what="scopes") as watch:
-        outcomes = run(chosen, master, budget_s, directory, resume, watch.tick)
+        outcomes = run(chosen, master, budget_s or BUDGETS_S.get(chosen.group), directory, resume, watch.tick)
     if json_wanted:
         click.echo(json.dumps(as_json(outcomes), indent=2))
     else:
