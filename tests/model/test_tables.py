@@ -17,7 +17,7 @@ from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from model.explore import explore
 from model.gate_scopes import SCOPES, TABLES
-from model.refine import Effects, Move, Point, Refinement, captured, run
+from model.refine import Effects, Move, Point, Refinement, Steps, captured, run
 from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
 from model.tables.actions import deliver, ignore
 from model.tables.guards import barrier, event
@@ -231,7 +231,7 @@ def unnoticed(protocol: str) -> Iterator[str]:
     for scope in SCOPES:
         if scope.protocol == protocol:
             table = Watched(sound)
-            noticing = Noticing(table, scope.rules, scope.happenings, scope.answers)
+            noticing = Noticing(Gate.new(table, scope.rules), Steps(scope.happenings, scope.answers))
             noticing.notice(table, actions, guards)
             explore(noticing)
     yield from guards
