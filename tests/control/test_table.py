@@ -202,6 +202,36 @@ def test_a_broken_aligner_is_told_apart_by_a_shortest_run(make, moves: list[str]
     assert shortest.reason == f"{moves[-1]}: {reason}"
 
 
+class KeepsItToItself(IdentityAligner):
+    """Nobody is ever ahead, as far as it says: a processor would read on without limit."""
+
+    __slots__ = ()
+
+    def ahead(self, upstream: int) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("make", "moves", "broken", "reason"),
+    [
+        (
+            ForgetsWhatIsDone,
+            ["deliver 0 SyncTest 1", "deliver 1 SyncTest 1"],
+            "state",
+            "the table means (1, (), (0, 0), ()), the aligner is in (0, (), (0, 0), ())",
+        ),
+        (KeepsItToItself, ["deliver 0 SyncTest 1"], "answers", "ahead(0): the table says 1, the aligner 0"),
+    ],
+    ids=["state", "answers"],
+)
+def test_what_has_no_effect_yet_is_seen_too(make, moves: list[str], broken: str, reason: str) -> None:
+    """What an aligner forgets would go unseen until it matters, which may be further away than a scope reaches."""
+    scope = SCOPES[1]
+    refinement = ControlRefinement(scope.happenings, scope.expected, make=make)
+    found = explore(refinement, refinement.properties).violations[0]
+    assert ([str(move) for move in found.moves], found.property, found.reason) == (moves, broken, reason)
+
+
 def test_what_an_aligner_raises_is_a_difference() -> None:
     """An aligner that breaks down would end the comparison instead of failing it."""
 
