@@ -59,7 +59,7 @@ class Scope:
     def __str__(self) -> str:
         return f"{self.protocol}: {self.of}"
 
-    def refinement(self, table: Table) -> Refinement:
+    def refinement(self, table: Table[Gate, Happening]) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
         return Refinement(Gate.new(table, self.rules), Steps(self.happenings, self.answers))
 

@@ -65,7 +65,7 @@ class Departure(NamedTuple):
 
 
 def departures(
-    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table, Rules]]
+    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Happening], Rules]]
 ) -> Iterator[Departure]:
     """Where the tasks' tables would have done otherwise than the journal says; of each task only the first.
 
@@ -100,7 +100,9 @@ def _moves(entries: Sequence[Entry]) -> Iterator[tuple[Entry, list[Entry]]]:
 class _Replay:
     """The gates of all tasks, and what lies in the channels, as far as the journal has been read."""
 
-    def __init__(self, entries: list[Entry], topology: Topology, protocols: Mapping[str, tuple[Table, Rules]]) -> None:
+    def __init__(
+        self, entries: list[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Happening], Rules]]
+    ) -> None:
         self.entries = entries
         self.topology = topology
         self.protocols = protocols

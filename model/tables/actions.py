@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event
 from impl.reasons import Reason
@@ -29,10 +29,8 @@ from model.tables.happenings import (
     Triggered,
 )
 
-if TYPE_CHECKING:
-    from model.tables.table import Step
-
 T = TypeVar("T")
+Step = tuple[Gate, tuple[Effect, ...]]
 
 # Messages.
 

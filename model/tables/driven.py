@@ -36,7 +36,7 @@ from model.tables.table import Table
 
 
 def driven_by(
-    table: Table,
+    table: Table[Gate, Happening],
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
     """What makes the gate of a task, which is its port, such that `table` says what it does.
 
@@ -78,7 +78,7 @@ class TableGate:
 
     def __init__(
         self,
-        table: Table,
+        table: Table[Gate, Happening],
         port: GatePort,
         config: BarrierAlignerConfig,
         unaligned: UnalignedCheckpointConfig | None = None,

@@ -102,7 +102,7 @@ class Gate:
         How much that is, with what the barrier passed on the way out.
     """
 
-    table: Table = field(compare=False, repr=False)
+    table: Table[Gate, Happening] = field(compare=False, repr=False)
     rules: Rules = field(compare=False, repr=False)
     held: tuple[tuple[StreamMessage, ...], ...]
     pending: CheckpointBarrier | None = None
@@ -119,7 +119,7 @@ class Gate:
     in_flight_bytes: int = 0
 
     @classmethod
-    def new(cls, table: Table, rules: Rules) -> Gate:
+    def new(cls, table: Table[Gate, Happening], rules: Rules) -> Gate:
         """A gate at which nothing has happened yet."""
         return cls(table, rules, ((),) * rules.num_inputs, record=((),) * rules.num_inputs)
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from model.tables.gate import Gate
-    from model.tables.happenings import Effect, Happening
+from model.tables.happenings import Effect
 
-    Step = tuple["Gate", tuple[Effect, ...]]
-    Guard = Callable[[Gate, Happening], bool]
-    Action = Callable[[Gate, Happening], Step]
+V = TypeVar("V")  # what the rows are about, as a value: a gate, or the upstreams of a processor
+H = TypeVar("H")  # what can happen there
+
+Step = tuple[V, tuple[Effect, ...]]
+Guard = Callable[[V, H], bool]
+Action = Callable[[V, H], Step[V]]
 
 
 class TableError(Exception):
@@ -25,20 +26,20 @@ class TableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Generic[V, H]):
     """Where every guard of `when` holds, the actions of `then` are done, in order."""
 
     name: str
-    when: tuple[Guard, ...]
-    then: tuple[Action, ...]
+    when: tuple[Guard[V, H], ...]
+    then: tuple[Action[V, H], ...]
 
     def __str__(self) -> str:
         """As a row in Markdown."""
         return f"| {self.name} | {phrase(self.when)} | {phrase(self.then) or 'nothing'} |"
 
 
-class Table:
-    """Rows, of which exactly one applies to anything that can happen at any gate.
+class Table(Generic[V, H]):
+    """Rows, of which exactly one applies to anything that can happen.
 
     Attributes
     ----------
@@ -52,17 +53,17 @@ class Table:
         If two rows have one name.
     """
 
-    def __init__(self, *rows: Row) -> None:
+    def __init__(self, *rows: Row[V, H]) -> None:
         self.rows = rows
         self.used: Counter[str] = Counter()
         names = [row.name for row in rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise TableError(f"two rows are called {', '.join(twice)}; allowed: one of each name; rename one")
-        self._tree = _Branch()
+        self._tree: _Branch[V, H] = _Branch()
         for row in rows:
             self._tree.add(row, row.when)
 
-    def row_for(self, gate: Gate, happening: Happening) -> Row:
+    def row_for(self, value: V, happening: H) -> Row[V, H]:
         """The row that applies.
 
         Raises
@@ -70,14 +71,16 @@ class Table:
         TableError
             If none applies, or several do.
         """
-        found = self._tree.found(gate, happening)
+        found = self._tree.found(value, happening)
         if len(found) != 1:
             names = ", ".join(row.name for row in found) or "none"
-            raise TableError(f"{happening} at {gate}: {names} of the rows apply; allowed: exactly one; mend the guards")
+            raise TableError(
+                f"{happening} at {value}: {names} of the rows apply; allowed: exactly one; mend the guards"
+            )
         self.used[found[0].name] += 1
         return found[0]
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> Row[V, H]:
         """The row of that name.
 
         Raises
@@ -90,7 +93,9 @@ class Table:
                 return row
         raise TableError(f"no row is called {name!r}; there are {', '.join(row.name for row in self.rows)}; name one")
 
-    def changed(self, name: str, then: Sequence[Action] | None = None, when: Sequence[Guard] | None = None) -> Table:
+    def changed(
+        self, name: str, then: Sequence[Action[V, H]] | None = None, when: Sequence[Guard[V, H]] | None = None
+    ) -> Table[V, H]:
         """This table with other actions, or other guards, in one row: how a defect is written down.
 
         Raises
@@ -113,16 +118,16 @@ class Table:
         yield from map(str, self.rows)
 
 
-class _Branch:
+class _Branch(Generic[V, H]):
     """Rows by what they ask in turn, so that what many of them ask first is asked once."""
 
     __slots__ = ("branches", "rows")
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.branches: dict[Guard, _Branch] = {}
+        self.rows: list[Row[V, H]] = []
+        self.branches: dict[Guard[V, H], _Branch[V, H]] = {}
 
-    def add(self, row: Row, when: Sequence[Guard]) -> None:
+    def add(self, row: Row[V, H], when: Sequence[Guard[V, H]]) -> None:
         """Put the row where the guards `when` lead."""
         if not when:
             self.rows.append(row)
@@ -130,12 +135,12 @@ class _Branch:
         first, *others = when
         self.branches.setdefault(first, _Branch()).add(row, others)
 
-    def found(self, gate: Gate, happening: Happening) -> list[Row]:
+    def found(self, value: V, happening: H) -> list[Row[V, H]]:
         """The rows of which every guard holds."""
         found = list(self.rows)
         for guard, branch in self.branches.items():
-            if guard(gate, happening):
-                found += branch.found(gate, happening)
+            if guard(value, happening):
+                found += branch.found(value, happening)
         return found
 
 

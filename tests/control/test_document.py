@@ -9,9 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from model.tables import CONTROL
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "control-signals.md").read_text(encoding="utf-8")
-ROWS = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in PAGE.splitlines() if line.startswith("|")]
+SECTIONS = {text.partition("\n")[0]: text.splitlines() for text in PAGE.split("\n## ")}
+
+
+def rows_of(section: str) -> list[list[str]]:
+    """The cells of the table in a section."""
+    lines = [line for line in SECTIONS[section] if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+ROWS = rows_of("Sentence by sentence")
 SENTENCES = ROWS[2:]
 
 
@@ -61,6 +72,12 @@ def test_the_rest_of_the_page_names_what_there_is() -> None:
         assert name[1] in functions_of(name[0]), name
     for path in re.findall(r"`((?:model|sim|tests|impl)/[\w/]+(?:\.py|/))`", PAGE):
         assert (ROOT / path).exists(), path
+
+
+def test_the_table_of_the_protocol_is_the_one_that_is_compared() -> None:
+    """A reader would be told another protocol than the one that was held against the code."""
+    lines = [line for line in SECTIONS["What one carrier of a processor does"] if line.startswith("|")]
+    assert lines == list(CONTROL.lines())
 
 
 def test_every_section_of_the_document_is_there() -> None:

@@ -17,7 +17,7 @@ from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from model.explore import explore
 from model.gate_scopes import SCOPES, TABLES
-from model.refine import Effects, Move, Point, Refinement, captured, run
+from model.refine import Effects, Move, Point, Refinement, Steps, captured, run
 from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
 from model.tables.actions import deliver, ignore
 from model.tables.guards import barrier, event
@@ -34,6 +34,7 @@ from model.tables.happenings import (
     Released,
     Taken,
 )
+from tests.model.edits import edits
 
 HARMLESS = {
     line.split(" : ")[0].strip(): line.split(" : ")[1].strip()
@@ -161,21 +162,6 @@ def test_effects_read_as_lines() -> None:
 # Every edit is noticed.
 
 
-def edits(table: Table) -> Iterator[tuple[str, str, Table]]:
-    """Each small edit of a table: what it is, in which row, and the table that it makes."""
-    for row in table.rows:
-        for place, action in enumerate(row.then):
-            before, after = row.then[:place], row.then[place + 1 :]
-            yield f"{row.name}, without {action.__name__}", row.name, table.changed(row.name, then=before + after)
-            if after and after[0] is not action:
-                swapped = (*before, after[0], action, *after[1:])
-                name = f"{row.name}, {after[0].__name__} before {action.__name__}"
-                yield name, row.name, table.changed(row.name, then=swapped)
-        for place, guard in enumerate(row.when):
-            left = row.when[:place] + row.when[place + 1 :]
-            yield f"{row.name}, whether or not {guard.__name__}", row.name, table.changed(row.name, when=left)
-
-
 class Watched(Table):
     """A table that tells which of its rows applied, and where."""
 
@@ -245,7 +231,7 @@ def unnoticed(protocol: str) -> Iterator[str]:
     for scope in SCOPES:
         if scope.protocol == protocol:
             table = Watched(sound)
-            noticing = Noticing(table, scope.rules, scope.happenings, scope.answers)
+            noticing = Noticing(Gate.new(table, scope.rules), Steps(scope.happenings, scope.answers))
             noticing.notice(table, actions, guards)
             explore(noticing)
     yield from guards

@@ -137,13 +137,22 @@ def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> No
         "when": ["event", "takes_effect", "not_in_flight"],
         "then": ["deliver"],
     }
+    status, out, err = barrierlab(capsys, "table", "control")
+    assert (status, err) == (0, "")
+    assert "| last copy | in its turn, the last to come | arrive, complete |" in out.splitlines()
+    status, out, _ = barrierlab(capsys, "table", "control", "--json")
+    assert {
+        "name": "close for the last copy",
+        "when": ["close", "something_pending", "the_last_to_come"],
+        "then": ["close_it", "complete_all_that_is_in"],
+    } in json.loads(out)["rows"]
 
 
 def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """A slip of the pen would end in a traceback, or leave open what there is."""
     status, out, err = barrierlab(capsys, "table", "alined")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "'aligned', 'unaligned', 'fallback'" in err
+    assert "'aligned', 'unaligned', 'fallback', 'control'" in err
 
 
 def test_every_command_shows_an_example() -> None:
