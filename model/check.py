@@ -5,10 +5,10 @@ A scope that is broken is explored once more without reduction, so that the run 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from model.explore import BROKEN, HOLDS, UNDECIDED, Always, AtRest, Counts, Limits, Result, explore
 from model.parts import Parts
@@ -87,6 +87,27 @@ class Scope(Protocol):
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it, for so long at most."""
+
+
+REFINES = "TABLE"
+"""The name of what is broken where a machine does not do what its table says."""
+
+S = TypeVar("S", bound=Hashable)
+M = TypeVar("M")
+
+
+def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "") -> Outcome:
+    """What it came to when a machine was explored beside its table."""
+    counts, violations = result.counts, []
+    for broken in result.violations:
+        lines = (f"# {name}.", *map(str, broken.moves), f"! {REFINES}: {broken.reason}")
+        trace = "".join(f"{line}\n" for line in lines)
+        violations.append(Violation(REFINES, name, len(broken.moves), broken.reason, trace))
+    return Outcome(
+        *(name, protocol, result.verdict, result.why + hint),
+        *(counts.states, counts.transitions, counts.seconds),
+        tuple(violations),
+    )
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> str:

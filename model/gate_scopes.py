@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from impl.alignment import BarrierAlignerConfig
 from impl.gate import Gate as Implementation
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 from impl.unaligned import UnalignedCheckpointConfig
-from model.check import Outcome, Violation
-from model.explore import Limits, Result, explore
+from model.check import Outcome, outcome_of
+from model.explore import Limits, explore
 from model.parts import SOUND, Parts
-from model.refine import Answer, Following, Move, Port, Refinement, Steps
+from model.refine import Answer, Following, Port, Refinement, Steps
 from model.tables import ALIGNED, FALLBACK, UNALIGNED
 from model.tables.gate import Gate, Rules
 from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Release, Triggered
@@ -69,33 +68,16 @@ class Scope:
         table = TABLES[self.protocol]
         if parts == SOUND:
             refinement = self.refinement(table)
-            return self._outcome(explore(refinement, refinement.properties, limits=limits))
+            return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
         start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
         following = Following(start, steps, partial(gate_of, parts))
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
-        return self._outcome(result, hint)
-
-    def _outcome(self, result: Result[S, Move], hint: str = "") -> Outcome:
-        name, counts = self.name, result.counts
-        violations = []
-        for broken in result.violations:
-            lines = (f"# {name}.", *map(str, broken.moves), f"! {REFINES}: {broken.reason}")
-            trace = "".join(f"{line}\n" for line in lines)
-            violations.append(Violation(REFINES, name, len(broken.moves), broken.reason, trace))
-        why = result.why + hint
-        return Outcome(
-            *(name, self.protocol, result.verdict, why),
-            *(counts.states, counts.transitions, counts.seconds),
-            tuple(violations),
-        )
+        return outcome_of(self.name, self.protocol, result, hint)
 
 
-S = TypeVar("S")
 _MOST_TIMES = 20
 """So many times the states of the table a machine may have."""
-REFINES = "TABLE"
-"""The name of what is broken where a machine does not do what the table says."""
 
 
 def gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:

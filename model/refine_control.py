@@ -18,7 +18,9 @@ from impl.control import (
     IdentityAligner,
 )
 from impl.messages import EndOfInput
-from model.explore import Always
+from model.check import Outcome, outcome_of
+from model.explore import Always, Limits, explore
+from model.parts import Parts
 from model.refine import Difference, Effects, listed, refines
 from model.tables.control import CONTROL
 from model.tables.happenings import NO_INPUT, Effect
@@ -163,6 +165,22 @@ class ControlTableScope:
         upstreams = range(self.expected)
         delivered = [Delivered(upstream, barrier) for barrier in self.barriers for upstream in upstreams]
         return *delivered, *map(Closed, upstreams), AbortAll()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"control table: {self.of}"
+
+    @property
+    def protocol(self) -> str:
+        """``control``."""
+        return "control"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Whether the aligner of `impl` does what the table says; `parts` are of no concern to control signals."""
+        refinement = ControlRefinement(self.happenings, self.expected)
+        result = explore(refinement, refinement.properties, limits=Limits(seconds=seconds))
+        return outcome_of(self.name, self.protocol, result)
 
     def __str__(self) -> str:
         return self.of

@@ -18,6 +18,7 @@ from model.control_scopes import WIDE as WIDE_CONTROL
 from model.gate_scopes import SCOPES as GATES
 from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
+from model.refine_control import SCOPES as CONTROL_TABLES
 from model.setup import MODES, Setup
 from model.story_scopes import stories
 
@@ -55,6 +56,7 @@ def tiny() -> Iterator[Scope]:
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
     yield from (scope for scope in GATES if scope.states < 300)
     yield from (scope for scope in CONTROL if scope.states < 1000)
+    yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
     yield from JOINS
     yield from stories()
 
@@ -80,7 +82,7 @@ def small() -> Iterator[Scope]:
     yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
     yield from (scope for scope in GATES if not scope.slow)
-    yield from CONTROL
+    yield from (*CONTROL, *CONTROL_TABLES)
     yield from JOINS
     yield from stories()
 
@@ -91,7 +93,7 @@ def full() -> Iterator[Scope]:
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, events=2, checkpoints=2)
     yield from GATES
-    yield from (*CONTROL, *WIDE_CONTROL)
+    yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
     yield from (*JOINS, *WIDE_JOINS)
     yield from stories()
 

@@ -10,9 +10,8 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 from rich.table import Table
 
-from model.check import Outcome, Violation, verdict_of
+from model.check import REFINES, Outcome, Violation, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
-from model.gate_scopes import REFINES
 from model.story_scopes import TELLS
 
 
