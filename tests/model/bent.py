@@ -16,23 +16,8 @@ from impl.reasons import Reason
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, OperatorTask, SourceTask
 from impl.unaligned import UnalignedCheckpointer
+from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
 from model.parts import Parts, with_aligner, with_gate
-
-
-class DrainsFirst(OperatorTask):
-    """F-DCKP-002, step 5 to the letter: what was held is processed, and then the barrier is forwarded (A-04)."""
-
-    late: CheckpointBarrier | None = None
-
-    def forward(self, barrier: CheckpointBarrier) -> None:
-        self.late = barrier
-
-    def resume(self, checkpoint_id: int) -> None:
-        super().resume(checkpoint_id)
-        self.gate.release_all(0)
-        if self.late is not None:
-            super().forward(self.late)
-            self.late = None
 
 
 class SnapshotsLate(OperatorTask):

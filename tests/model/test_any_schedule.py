@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from impl.messages import CheckpointBarrier, StreamMessage, Watermark
 from impl.task import OperatorTask
+from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
 from model.history import COORDINATOR, Entry
 from model.topology import Topology
 from model.trace import head_of, read, write
+from tests.model.bent import PromisesTheMost
 from tests.model.toy import UnalignedWorld, World, judge_entries, topology_named
 
 GRAPHS = (
@@ -175,32 +177,6 @@ def test_a_changed_record_is_seen(seed: int) -> None:
 
 
 # Bent protocols: each with the invariant that must see it, sooner or later.
-
-
-class DrainsFirst(OperatorTask):
-    """F-DCKP-002, step 5 to the letter: what was held is processed, and then the barrier is forwarded (A-04)."""
-
-    late: CheckpointBarrier | None = None
-
-    def forward(self, barrier: CheckpointBarrier) -> None:
-        self.late = barrier
-
-    def resume(self, checkpoint_id: int) -> None:
-        super().resume(checkpoint_id)
-        self.gate.release_all(0)
-        if self.late is not None:
-            super().forward(self.late)
-            self.late = None
-
-
-class PromisesTheMost(OperatorTask):
-    """The task's watermark is the greatest of its inputs."""
-
-    def _advance(self) -> None:
-        promises = [promise for promise in self._input_watermarks.values() if promise is not None]
-        if promises and (self.watermark_ms is None or max(promises) > self.watermark_ms):
-            self.watermark_ms = max(promises)
-            self._send_to_all(Watermark(self.watermark_ms))
 
 
 class AppliesTwice(OperatorTask):
