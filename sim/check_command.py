@@ -65,8 +65,14 @@ def check_command(
     for option, path in (("--junit", junit_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
-    with Watch(len(chosen.names), what="scopes") as watch:
-        outcomes = run(chosen, master, budget_s or BUDGETS_S.get(chosen.group), directory, resume, watch.tick)
+    budget_s = budget_s or BUDGETS_S.get(chosen.group)
+    try:
+        with Watch(len(chosen.names), what="scopes") as watch:
+            outcomes = run(chosen, master, budget_s, directory, resume, watch.tick)
+    except KeyboardInterrupt:
+        kept = f"go on with --save {directory} --resume" if directory else "with --save DIR it could go on from here"
+        click.echo(f"barrierlab: interrupted: {kept}", err=True)
+        sys.exit(130)
     if json_wanted:
         click.echo(json.dumps(as_json(outcomes), indent=2))
     else:

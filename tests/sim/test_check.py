@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import sim.check_command
 from sim.check import CheckError, plan, run
 from tests.sim.support import barrierlab
 
@@ -128,6 +129,17 @@ def test_a_check_goes_on_where_it_was(mine: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (mine / "kept").iterdir()} == kept
     run(chosen, "processes[1]", None, mine / "kept")
     assert {path.stat().st_mtime_ns for path in (mine / "kept").iterdir()}.isdisjoint(kept.values())
+
+
+def test_an_interruption_says_how_to_go_on(mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person would not know whether hours are lost."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sim.check_command, "run", interrupted)
+    status, _, err = check("--scope", "tiny", "--save", "kept")
+    assert (status, err.splitlines()[-1]) == (130, "barrierlab: interrupted: go on with --save kept --resume")
 
 
 @pytest.mark.spark
