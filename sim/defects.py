@@ -147,9 +147,13 @@ def _section(row: Row) -> Iterator[str]:
         yield f"### {entry.id}: {entry.title}"
         yield ""
         yield f"`{entry.name}`, {entry.defect.kind}; breaks {entry.defect.breaks}"
+        before = ""
         for line in entry.page.split("\n")[1:]:
-            heading = bool(line) and not line.startswith(" ")
-            yield f"\n**{line}**" if heading else line.strip()
+            if line and not line.startswith(" "):  # a heading
+                yield from (*([""] if before else []), f"**{line}**", "")
+            else:
+                yield line.strip()
+            before = line
     yield ""
 
 
