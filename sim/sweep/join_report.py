@@ -38,10 +38,9 @@ def render(analysis: Row, store: Store) -> str:
         JOIN_INVARIANTS,
         answer=answer(found),
         free=f"{FREE - 1:.0%}",
-        times=[_times(cell) for cell in found],
         outcomes=[OUTCOMES[key] for key in seen],
         outputs=[_outputs(cell, seen) for cell in found],
-        lateness_figures=[_lateness_figure(number, *kind) for number, kind in enumerate(kinds.items())],
+        kinds=[_kind(number, *kind) for number, kind in enumerate(kinds.items())],
         outputs_figure=_outputs_figure(kinds) if kinds else None,
     )
 
@@ -49,7 +48,6 @@ def render(analysis: Row, store: Store) -> str:
 def _times(cell: Row) -> tuple[str, ...]:
     intervals = [cell["intervals"][name] for name in TIMES]
     return (
-        cell["streams"] or "all",
         figures.cell_name(cell),
         *("–" if interval["at"] is None else interval_text(interval) for interval in intervals),
         seeds_text(cell["seeds"]),
@@ -61,14 +59,16 @@ def _outputs(cell: Row, seen: Sequence[str]) -> tuple[str, ...]:
     return cell["streams"] or "all", figures.cell_name(cell), f"{cell['complete_share']:.1%}", *map(str, counts)
 
 
-def _lateness_figure(number: int, streams: str, cells: Sequence[Row]) -> dict[str, Any]:
+def _kind(number: int, streams: str, cells: Sequence[Row]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
+    """What is shown of one kind of streams: its name, a figure and the rows of a table."""
     free = budget(cells)
     svg = figures.against_lateness(cells, None if free is None else free["lateness_ms"], TIMES, f"lateness{number}")
-    return figure_of(
+    figure = figure_of(
         svg,
         f"Streams {streams}: 99th percentiles by lateness, {_behind(cells)}. Bars and bands are 95 % intervals over "
-        "the seeds by Student’s t; bars that leave the figure are in the table.",
+        "the seeds by Student’s t; what leaves the figure is in the table.",
     )
+    return streams, figure, [_times(cell) for cell in cells]
 
 
 def _outputs_figure(kinds: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
