@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -126,7 +127,10 @@ def against_lateness(
         for axes, (measure, words) in zip(panels, measures.items(), strict=True):
             known = [cell for cell in timed if cell[measure] is not None]
             places = [cell["lateness_ms"] for cell in known]
-            _intervals(axes, places, [c["intervals"][measure] for c in known], color=COLOURS[0], label="timestamp")
+            if known:
+                _intervals(axes, places, [c["intervals"][measure] for c in known], color=COLOURS[0], label="timestamp")
+            else:
+                axes.set_xticks([])  # nothing here has a lateness
             for cell in (cell for cell in others if cell[measure] is not None):
                 colour, interval = BARRIERS[cell["barrier"]], cell["intervals"][measure]
                 axes.axhline(cell[measure], color=colour, lw=1.4, ls="--", label=cell["barrier"])
@@ -138,7 +142,7 @@ def against_lateness(
             axes.set_title(words, loc="left", fontsize=9.0)
             axes.grid(axis="y")
             # Bounds from very few seeds may be far off: the scale is the means', and what sticks out is cut.
-            top = max(top, *(1.4 * cell[measure] for cell in cells if cell[measure] is not None))
+            top = max([top, *(1.4 * cell[measure] for cell in cells if cell[measure] is not None)])
         for axes in panels:
             axes.set_ylim(0.0, top)
         panels[0].set_ylabel("99th percentile, ms")
@@ -156,11 +160,13 @@ def what_came_out(
     colours = dict(zip(seen, (COLOURS[2], COLOURS[1], COLOURS[3], COLOURS[0], *MORE_COLOURS), strict=False))
     columns = min(columns, len(kinds))
     rows = -(-len(kinds) // columns)
-    height = 0.7 + rows * (0.7 + 0.24 * max(map(len, kinds.values())))
+    titles = [textwrap.fill(streams, 52) for streams in kinds]  # as much as stands over a panel
+    lines = 1 + max(title.count("\n") for title in titles)
+    height = 0.7 + rows * (0.55 + 0.15 * lines + 0.24 * max(map(len, kinds.values())))
     with _drawing(9.5, height, columns, rows) as (figure, panels):
         for axes in panels[len(kinds) :]:
             axes.set_visible(False)
-        for axes, (streams, cells) in zip(panels, kinds.items(), strict=False):
+        for axes, title, cells in zip(panels, titles, kinds.values(), strict=False):
             places, left = range(len(cells)), [0.0] * len(cells)
             for key, colour in colours.items():
                 shares = [max(c["outcomes"][key], 0) / max(c["wanted"], 1) for c in cells]
@@ -176,7 +182,7 @@ def what_came_out(
             axes.invert_yaxis()
             axes.set_xlim(0.0, 1.0)
             axes.xaxis.set_major_formatter("{x:.0%}")
-            axes.set_title(streams, loc="left", fontsize=9.0)
+            axes.set_title(title, loc="left", fontsize=9.0)
             axes.grid(axis="x")
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=3)

@@ -83,4 +83,5 @@ def _behind(cells: Sequence[Row]) -> str:
     """How much is behind a figure, in words."""
     seeds = sorted({seed for cell in cells for seed in cell["seeds"]})
     runs, wanted = (sum(cell[name] for cell in cells) for name in ("runs", "wanted"))
-    return f"{wanted} outputs wanted in {runs} runs, seed{'' if len(seeds) == 1 else 's'} {seeds_text(seeds)}"
+    behind = f"{wanted} outputs wanted in {runs} run{'' if runs == 1 else 's'}"
+    return f"{behind}, seed{'' if len(seeds) == 1 else 's'} {seeds_text(seeds)}"

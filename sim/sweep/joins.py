@@ -63,7 +63,8 @@ def analyse(store: Store) -> dict[str, Any]:
 def cells_of(joins: Iterable[Row], runs: Mapping[str, Row]) -> list[dict[str, Any]]:
     """The cells of some rows of the table `joins`, in the order of streams, barrier and lateness; `runs` by id."""
     set_of_run = {key: {"scenario": r["scenario"]} | json.loads(r["parameters"]) for key, r in runs.items()}
-    names = dict.fromkeys(name for given in set_of_run.values() for name in sorted(given.keys() - {*_OF_THE_BARRIER}))
+    others = {name for given in set_of_run.values() for name in given} - {"scenario", *_OF_THE_BARRIER}
+    names = ["scenario", *sorted(others)]
     varied = [name for name in names if len({repr(given.get(name)) for given in set_of_run.values()}) > 1]
     groups: dict[tuple[str, str, float], list[Row]] = {}
     for row in joins:

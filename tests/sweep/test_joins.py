@@ -15,7 +15,7 @@ from scipy import stats
 from model.join_invariants import JOIN_INVARIANTS
 from sim.sweep.errors import SweepError
 from sim.sweep.execute import execute
-from sim.sweep.figures import what_came_out
+from sim.sweep.figures import against_lateness, what_came_out
 from sim.sweep.join_report import SECTIONS, render
 from sim.sweep.joins import OUTCOMES, SKIPPED, TIMES, analyse, answer, budget, cells_of
 from sim.sweep.plan import load_plan, plan_of
@@ -209,7 +209,8 @@ def test_streams_are_told_apart_by_what_varies() -> None:
 
 def test_streams_of_two_scenarios_are_not_one() -> None:
     """A camera with an IMU and three cameras would have a mean wait in common."""
-    found = cells(run_of(1, "latest", None, 5.0, scenario="a"), run_of(2, "latest", None, 7.0, scenario="b", rate=3))
+    runs = [run_of(2, "latest", None, 7.0, scenario="b", rate=3), run_of(1, "latest", None, 5.0, scenario="a")]
+    found = cells(*runs)
     assert [c["streams"] for c in found] == ["scenario=a", "scenario=b rate=3"]
 
 
@@ -251,3 +252,14 @@ def test_every_output_has_one_outcome() -> None:
     assert list(cell["outcomes"]) == list(OUTCOMES)
     svg = what_came_out({"all": [cell]}, OUTCOMES, "f")
     assert [words in svg for words in OUTCOMES.values()] == [key in seen for key in OUTCOMES]
+
+
+def test_a_figure_of_what_never_came_out_is_empty() -> None:
+    """The report on a sweep in which a barrier is of no use at all would be a stack trace."""
+    found = cells(run_of(1, "sequence", None, None, share=0.0))
+    assert "lateness, ms" in against_lateness(found, None, TIMES, "f")
+    found = cells(run_of(1, "sequence", None, None, share=0.0), run_of(2, "latest", None, 5.0))
+    svg = against_lateness(found, None, TIMES, "f")
+    assert ">latest<" in svg
+    assert ">sequence<" not in svg
+    assert ">timestamp<" not in svg
