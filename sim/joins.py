@@ -35,6 +35,7 @@ from model.join_invariants import judge_join
 from model.join_world import JoinWorld
 from sim.join_scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from sim.settings import ns
+from sim.sweep.tables import SKIPS, skip_column
 from sim.workload import NS_PER_S, Law, stream
 
 if TYPE_CHECKING:
@@ -406,7 +407,9 @@ class JoinResult:
     def join_rows(self) -> list[dict[str, Any]]:
         """One row: what came out, how long it waited, how old it was, and how far apart its frames were."""
         measures, join = self._engine.measures, self.scenario.join
-        skipped = sum(self.skip_counts().values())
+        counts = self.skip_counts()
+        skips = {skip_column(reason): counts.get(reason.value, 0) for reason in SKIPS}
+        skipped = sum(skips.values())
         wanted = measures.outputs + skipped if join.barrier == "sequence" else measures.wanted_count
         return [
             {
@@ -417,6 +420,7 @@ class JoinResult:
                 "complete": measures.complete,
                 "degraded": measures.outputs - measures.complete,
                 "skipped": skipped,
+                **skips,
                 "output_rate_per_s": measures.outputs / measures.seconds,
                 "complete_share": measures.complete / wanted if wanted else 0.0,
                 **_spread("wait", measures.waits_ns),
@@ -430,7 +434,7 @@ class JoinResult:
         return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
 
     def skip_counts(self) -> dict[str, int]:
-        """Outputs that were passed over, of those that count, by why."""
+        """Outputs that were passed over, and attempts that a changed map made void, of those that count, by why."""
         counts: dict[str, int] = {}
         measures = self._engine.measures
         for at_ns, verb, _, subject in self.entries:

@@ -26,9 +26,9 @@ def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes
 
 
 def read(directory: str | Path) -> dict[str, pd.DataFrame]:
-    """The tables of a sweep, whole or as far as it is, as pandas frames: runs, checkpoints, tasks, violations.
+    """The tables of a sweep, whole or as far as it is, as pandas frames: runs, checkpoints, tasks, joins, violations.
 
-    The other three are joined to `runs` by `run_id`. In `runs` every parameter is a column too, behind `parameters`.
+    The others are joined to `runs` by `run_id`. In `runs` every parameter is a column too, behind `parameters`.
     SweepError if `directory` is not that of a sweep.
     """
     import json

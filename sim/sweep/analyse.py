@@ -13,7 +13,7 @@ Intervals are for 95 %:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,8 @@ PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the task
 STATISTICS = ("end_to_end_ms", *PIECES)
 CONFIDENCE = 0.95
 _BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
-_SHOWN_ERRORS = 50
+ASKED = ("sweep", "title", "question", "parts", "versions")  # of the manifest
+SHOWN_ERRORS = 50
 _FEW_RUNS = 5000
 
 Row = dict[str, Any]
@@ -64,7 +65,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
     )
     per_run = per_run.cache()
     result = {
-        "sweep": {key: manifest[key] for key in ("sweep", "title", "question", "parts", "versions")},
+        "sweep": {key: manifest[key] for key in ASKED},
         "confidence": CONFIDENCE,
         "runs": _runs(runs, manifest["runs"], steady),
         "invariants": _invariants(read(spark, store, "violations")),
@@ -78,7 +79,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
             runs.where("status = 'ERROR'")
             .orderBy("run_id")
             .select("run_id", "scenario", "parameters", "seed", "error")
-            .limit(_SHOWN_ERRORS)
+            .limit(SHOWN_ERRORS)
         ),
     }
     for frame in (runs, steady, per_run):
@@ -137,7 +138,16 @@ def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
 
 def _invariants(violations: DataFrame) -> dict[str, int]:
     found = {row["invariant"]: row["count"] for row in violations.groupBy("invariant").count().collect()}
-    known = (*INVARIANTS, *RUN_INVARIANTS)
+    return by_invariant(found, (*INVARIANTS, *RUN_INVARIANTS))
+
+
+def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
+    """Violations by invariant: the known ones in their order, also those that held, then any other.
+
+    >>> by_invariant({"FIFO": 2, "NEW": 1}, ["CUT", "FIFO"])
+    {'CUT': 0, 'FIFO': 2, 'NEW': 1}
+    """
+    known = list(known)
     return {name: found.get(name, 0) for name in (*known, *sorted(found.keys() - set(known)))}
 
 

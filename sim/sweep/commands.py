@@ -50,8 +50,7 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
         f"barrierlab sweep {sweep} --out {directory}{'' if master == 'local[*]' else f' --master {master}'} --resume"
     )
     _execute(plan, store, master, again)
-    joins = store.read("joins").num_rows
-    if process_count(master) is None and not joins:
+    if process_count(master) is None and not plan.is_of_joins:
         from sim.sweep.analyse import analysed
 
         click.echo("analysing", err=True)
@@ -62,8 +61,10 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
     else:
         from sim.sweep.summary import verdict_line
 
-        if joins:
-            _show_joins(store, plan.question)
+        if plan.is_of_joins:
+            from sim.sweep.joins import analyse
+
+            _show_joins(analyse(store))
         click.echo(verdict_line(found))
         click.echo(f"results: {directory}")
     sys.exit(1 if found["violations"] else 0)
@@ -115,17 +116,14 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
 
     Example: barrierlab analyse out/demo --json
     """
-    from sim.sweep.store import Store
+    from sim.sweep.summary import verdict_line
 
-    store = Store.open(directory)
-    if store.read("joins").num_rows:
-        _analyse_joins(store, as_json)
-        return
-    analysis, _ = _analysed(directory, master)
+    analysis, store = _analysed(directory, master)
     if as_json:
         click.echo(json.dumps(analysis))
     else:
-        _show_analysis(analysis)
+        (_show_joins if store.is_of_joins else _show_analysis)(analysis)
+        click.echo(verdict_line(analysis["runs"]))
     sys.exit(1 if analysis["runs"]["violations"] else 0)
 
 
@@ -139,72 +137,60 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
 )
 @_spark_master
 def report_command(directory: Path, target: Path | None, master: str) -> None:
-    """Write the report on the sweep in DIRECTORY: one HTML file that needs nothing beside it.
+    """Write the report on the sweep in DIRECTORY: one HTML file that needs nothing beside it. (Of joins without Spark.)
 
     Example: barrierlab report out/demo
     """
+    from sim.sweep import join_report, joins, report, summary
     from sim.sweep.errors import SweepError
-    from sim.sweep.report import render
-    from sim.sweep.summary import answer, verdict_line
 
     analysis, store = _analysed(directory, master)
+    if store.is_of_joins:
+        text, sentences = join_report.render(analysis, store), joins.answer(analysis["cells"])
+    else:
+        text, sentences = report.render(analysis, store), summary.answer(analysis)
     path = (target or directory) / "report.html"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render(analysis, store), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from None
     if question := analysis["sweep"]["question"]:
         click.echo(f"\n{question}")
-    for sentence in answer(analysis):
+    for sentence in sentences:
         click.echo(f"  {sentence}")
-    click.echo(f"\n{verdict_line(analysis['runs'])}")
+    click.echo(f"\n{summary.verdict_line(analysis['runs'])}")
     click.echo(f"report: {path}")
     sys.exit(1 if analysis["runs"]["violations"] else 0)
 
 
 def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
+    from sim.sweep import joins
     from sim.sweep.analyse import analysed
     from sim.sweep.errors import SweepError
     from sim.sweep.session import check_master, process_count
     from sim.sweep.store import Store
 
     store = Store.open(directory)
-    if store.read("joins").num_rows:
-        raise SweepError(f"{directory} is a sweep of joins, which has no report: barrierlab analyse {directory}")
-    if process_count(check_master(master)) is not None:
+    processes = process_count(check_master(master))
+    if store.is_of_joins:
+        return joins.analyse(store), store
+    if processes is not None:
         raise SweepError(f"--master is {master!r}: the analysis runs on Spark; give a Spark master such as local[*]")
     return analysed(store, master), store
 
 
-def _analyse_joins(store: Store, as_json: bool) -> None:
-    from sim.sweep.joins import cells
-    from sim.sweep.summary import verdict_line
-
-    manifest = store.manifest()
-    runs = store.read("runs").to_pylist()
-    violations = sum(row["violations"] or 0 for row in runs)
-    if as_json:
-        click.echo(json.dumps({"question": manifest["question"], "violations": violations, "cells": cells(store)}))
-    else:
-        _show_joins(store, manifest["question"])
-        counts = {status: sum(row["status"] == status for row in runs) for status in ("OK", "ERROR")}
-        about = {"violations": violations, "undecided": 0, "done": len(runs), "planned": manifest["runs"], **counts}
-        click.echo(verdict_line(about))
-    sys.exit(1 if violations else 0)
-
-
-def _show_joins(store: Store, question: str) -> None:
+def _show_joins(analysis: dict[str, Any]) -> None:
     """The table of a sweep of joins, and its answer."""
     from rich.console import Console
     from rich.table import Table
 
-    from sim.sweep.joins import answer, cells
+    from sim.sweep.joins import TIMES, answer
 
-    found = cells(store)
+    found = analysis["cells"]
     table = Table("streams", "barrier", "lateness ms", "complete %", "wait p99 ms", "age p99 ms", "skew p99 ms")
     for cell in found:
-        values = [cell[name] for name in ("wait_p99_ms", "age_p99_ms", "skew_p99_ms")]
+        values = [cell[name] for name in TIMES]
         table.add_row(
             cell["streams"],
             cell["barrier"],
@@ -213,7 +199,7 @@ def _show_joins(store: Store, question: str) -> None:
             *("" if value is None else f"{value:.1f}" for value in values),
         )
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    if question:
+    if question := analysis["sweep"]["question"]:
         click.echo(question)
     for sentence in answer(found):
         click.echo(f"  {sentence}")
@@ -223,7 +209,7 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sim.sweep.summary import answer, verdict_line
+    from sim.sweep.summary import answer
 
     for sentence in answer(analysis):
         click.echo(sentence)
@@ -237,7 +223,6 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
         words = " ".join(f"{name}={value}" for name, value in row["parameters"].items())
         table.add_row(row["scenario"], words, str(row["n"]), *(f"{v:.1f}" for v in values))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    click.echo(verdict_line(analysis["runs"]))
 
 
 @click.command("measured")

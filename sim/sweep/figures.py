@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 COLOURS = ("#3b82c4", "#e08a1e", "#3f9d63", "#9467bd")  # apart for colour-blind eyes, and on light and dark
+MORE_COLOURS = ("#56b4e9", "#cc79a7", "#8c8c8c", "#bcbd22", "#8c564b", "#17becf")  # for more than four, if need be
+BARRIERS = {"latest": COLOURS[1], "sequence": COLOURS[2]}  # those without a lateness
 PIECES = {
     "start_delay_ms": "start delay",
     "alignment_ms": "alignment",
@@ -40,8 +43,8 @@ def svg_of(figure: Figure, name: str) -> str:
 
 
 @contextmanager
-def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Figure, list[Any]]]:
-    """A figure with a row of axes, in the report's style; without pyplot, so that nothing global is touched."""
+def _drawing(width: float, height: float, columns: int = 1, rows: int = 1) -> Iterator[tuple[Figure, list[Any]]]:
+    """A figure with axes row by row, in the report's style; without pyplot, so that nothing global is touched."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -59,7 +62,7 @@ def _drawing(width: float, height: float, columns: int = 1) -> Iterator[tuple[Fi
     }
     with mpl.rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure, list(figure.subplots(1, columns, squeeze=False)[0])
+        yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: str) -> str:
@@ -92,14 +95,7 @@ def effect_of_axes(effects: Sequence[Mapping[str, Any]], name: str) -> str:
         for axes, effect in zip(panels, effects, strict=True):
             places = range(len(effect["values"]))
             for statistic, words, colour in series:
-                intervals = [row[statistic] for row in effect["values"]]
-                middle = [i["at"] for i in intervals]
-                below, above = (
-                    [0.0 if i[s] is None else abs(i["at"] - i[s]) for i in intervals] for s in ("low", "high")
-                )
-                axes.errorbar(
-                    places, middle, (below, above), color=colour, label=words, marker="o", ms=3.5, lw=1.4, capsize=3
-                )
+                _intervals(axes, places, [row[statistic] for row in effect["values"]], color=colour, label=words)
             axes.set_xticks(places, [row["value"] for row in effect["values"]])
             axes.set_xlabel(effect["axis"] + (" (middle of bins)" if effect["drawn"] else ""))
             axes.set_ylim(bottom=0.0)
@@ -111,6 +107,96 @@ def effect_of_axes(effects: Sequence[Mapping[str, Any]], name: str) -> str:
         handles, words = panels[0].get_legend_handles_labels()
         figure.legend(handles, words, loc="outside upper left", ncols=len(series))
         return svg_of(figure, name)
+
+
+def _intervals(axes: Any, places: Sequence[float], intervals: Sequence[Mapping[str, Any]], **style: Any) -> None:
+    """A line through the middles of some intervals, with their bounds as bars where they have any."""
+    middle = [i["at"] for i in intervals]
+    bars = [[0.0 if i[side] is None else abs(i["at"] - i[side]) for i in intervals] for side in ("low", "high")]
+    axes.errorbar(places, middle, bars, marker="o", ms=3.5, lw=1.4, capsize=3, **style)
+
+
+def against_lateness(
+    cells: Sequence[Mapping[str, Any]], budget_ms: float | None, measures: Mapping[str, str], name: str
+) -> str:
+    """A panel a measure of joins, by the lateness of the timestamp barrier; the others, which have none, lie across."""
+    timed = [cell for cell in cells if cell["lateness_ms"] is not None]
+    others = [cell for cell in cells if cell["lateness_ms"] is None]
+    with _drawing(9.5, 2.9, len(measures)) as (figure, panels):
+        top = 1.0
+        for axes, (measure, words) in zip(panels, measures.items(), strict=True):
+            known = [cell for cell in timed if cell[measure] is not None]
+            places = [cell["lateness_ms"] for cell in known]
+            if known:
+                _intervals(axes, places, [c["intervals"][measure] for c in known], color=COLOURS[0], label="timestamp")
+            else:
+                axes.set_xticks([])  # nothing here has a lateness
+            for cell in (cell for cell in others if cell[measure] is not None):
+                colour, interval = BARRIERS[cell["barrier"]], cell["intervals"][measure]
+                axes.axhline(cell[measure], color=colour, lw=1.4, ls="--", label=cell["barrier"])
+                if interval["low"] is not None:
+                    axes.axhspan(interval["low"], interval["high"], color=colour, alpha=0.15, lw=0)
+            if budget_ms is not None:
+                axes.axvline(budget_ms, color=INK, lw=0.9, ls=":", label=f"budget, {budget_ms:g} ms")
+            axes.set_xlabel("lateness, ms")
+            axes.set_title(words, loc="left", fontsize=9.0)
+            axes.grid(axis="y")
+            # Bounds from very few seeds may be far off: the scale is the means', and what sticks out is cut.
+            top = max([top, *(1.4 * cell[measure] for cell in cells if cell[measure] is not None)])
+        for axes in panels:
+            axes.set_ylim(0.0, top)
+        panels[0].set_ylabel("99th percentile, ms")
+        named = dict(zip(*reversed(panels[0].get_legend_handles_labels()), strict=True))
+        order = sorted(named, key=lambda words: words != "timestamp")
+        figure.legend([named[words] for words in order], order, loc="outside upper left", ncols=max(len(order), 1))
+        return svg_of(figure, name)
+
+
+def what_came_out(
+    kinds: Mapping[str, Sequence[Mapping[str, Any]]], outcomes: Mapping[str, str], name: str, columns: int = 2
+) -> str:
+    """A panel a kind of streams, a bar a cell: the share of the wanted outputs that each outcome has."""
+    seen = [key for key in outcomes if any(cell["outcomes"][key] > 0 for cells in kinds.values() for cell in cells)]
+    colours = dict(zip(seen, (COLOURS[2], COLOURS[1], COLOURS[3], COLOURS[0], *MORE_COLOURS), strict=False))
+    columns = min(columns, len(kinds))
+    rows = -(-len(kinds) // columns)
+    titles = [textwrap.fill(streams, 52) for streams in kinds]  # as much as stands over a panel
+    lines = 1 + max(title.count("\n") for title in titles)
+    height = 0.7 + rows * (0.55 + 0.15 * lines + 0.24 * max(map(len, kinds.values())))
+    with _drawing(9.5, height, columns, rows) as (figure, panels):
+        for axes in panels[len(kinds) :]:
+            axes.set_visible(False)
+        for axes, title, cells in zip(panels, titles, kinds.values(), strict=False):
+            places, left = range(len(cells)), [0.0] * len(cells)
+            for key, colour in colours.items():
+                shares = [max(c["outcomes"][key], 0) / max(c["wanted"], 1) for c in cells]
+                axes.barh(places, shares, left=left, color=colour, label=outcomes[key], height=0.7)
+                left = [a + b for a, b in zip(left, shares, strict=True)]
+            for place, cell in zip(places, cells, strict=True):
+                interval = cell["intervals"]["complete_share"]
+                if interval["low"] is not None:
+                    axes.plot(
+                        [max(interval["low"], 0.0), min(interval["high"], 1.0)], [place, place], color=INK, marker="|"
+                    )
+            axes.set_yticks(places, [cell_name(cell) for cell in cells])
+            axes.invert_yaxis()
+            axes.set_xlim(0.0, 1.0)
+            axes.xaxis.set_major_formatter("{x:.0%}")
+            axes.set_title(title, loc="left", fontsize=9.0)
+            axes.grid(axis="x")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper left", ncols=3)
+        return svg_of(figure, name)
+
+
+def cell_name(cell: Mapping[str, Any]) -> str:
+    """A barrier and its lateness, as a label.
+
+    >>> cell_name({"barrier": "timestamp", "lateness_ms": 50.0}), cell_name({"barrier": "latest", "lateness_ms": None})
+    ('timestamp, 50 ms', 'latest')
+    """
+    late = cell["lateness_ms"]
+    return str(cell["barrier"]) if late is None else f"{cell['barrier']}, {late:g} ms"
 
 
 def predicted_against_measured(

@@ -53,6 +53,7 @@ class Run:
     source: str
     parameters: Settings
     seed: int
+    is_join: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,11 @@ class Plan:
     def runs(self) -> list[Run]:
         """All runs, in the order of the file."""
         return [run for part in self.parts for run in part.runs]
+
+    @property
+    def is_of_joins(self) -> bool:
+        """Whether these are runs of joins; a plan has such runs or runs of jobs, never both."""
+        return self.parts[0].runs[0].is_join
 
     @property
     def digest(self) -> str:
@@ -158,6 +164,8 @@ def _plan(text: str, name: str, path: Path) -> Plan:
         run.run_id: f"{run.scenario} {parameters_text(run.parameters)} seed {run.seed}" for p in parts for run in p.runs
     }
     _no_twins([run.run_id for p in parts for run in p.runs], "this run is planned twice: {}", planned)
+    if len({run.is_join for p in parts for run in p.runs}) > 1:
+        raise _Wrong("joins and jobs are in one sweep, and no answer is about both: give each a file of its own")
     title, question = (_text(key, data.get(key, "")) for key in ("title", "question"))
     return Plan(name, title or name, question, text, parts)
 
@@ -210,6 +218,7 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
 
 
 def _runs(at: str, part: str, scenario: str, settings: Settings, seeds: Sequence[int], path: Path) -> Iterator[Run]:
+    from sim.join_scenario import JoinScenario
     from sim.scenario import ScenarioError, load
 
     source = str((path.parent / scenario).resolve()) if scenario.endswith(".toml") else scenario
@@ -220,7 +229,7 @@ def _runs(at: str, part: str, scenario: str, settings: Settings, seeds: Sequence
     text = hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
     for seed in seeds:
         run_id = short_hash([loaded.name, text, settings, seed])
-        yield Run(run_id, part, loaded.name, source, settings, seed)
+        yield Run(run_id, part, loaded.name, source, settings, seed, isinstance(loaded, JoinScenario))
 
 
 # The four ways to vary settings: each gives its axes and its rows.

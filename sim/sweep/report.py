@@ -8,6 +8,7 @@ from typing import Any
 
 from sim.sweep import figures, measured
 from sim.sweep.analyse import PIECES
+from sim.sweep.plan import shipped_sweeps
 from sim.sweep.store import Store
 from sim.sweep.summary import answer, mean_pieces, verdict_line
 from sim.sweep.tables import TABLES
@@ -39,23 +40,43 @@ MEANING = {
 }
 
 
-def render(analysis: Row, store: Store) -> str:
-    """The report on an analysis of the sweep in `store`, as HTML."""
+def page(
+    template: str, sections: Sequence[tuple[str, str]], analysis: Row, store: Store, meaning: Row, **findings: Any
+) -> str:
+    """A report of any kind: what was asked, verdict, errors, dictionary, how to reproduce it; and `findings`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("sim.sweep", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    bars = _bars(analysis)
-    return environment.get_template("report.html.j2").render(
-        sections=SECTIONS,
-        sweep=analysis["sweep"],
+    sweep = analysis["sweep"]
+    return environment.get_template(template).render(
+        sections=sections,
+        sweep=sweep,
         runs=analysis["runs"],
-        asked=[_asked(part) for part in analysis["sweep"]["parts"]],
-        answer=answer(analysis),
+        asked=[_asked(part) for part in sweep["parts"]],
         verdict=verdict_line(analysis["runs"]),
-        invariants=[(name, MEANING.get(name, ""), count) for name, count in analysis["invariants"].items()],
+        invariants=[(name, meaning.get(name, ""), count) for name, count in analysis["invariants"].items()],
+        errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
+        tables=list(reversed(TABLES.values())),
+        again=sweep["sweep"] if sweep["sweep"] in shipped_sweeps() else f"{sweep['sweep']}.toml",
+        example=_example(analysis),
+        text=store.directory.joinpath("sweep.toml").read_text(encoding="utf-8"),
+        **findings,
+    )
+
+
+def render(analysis: Row, store: Store) -> str:
+    """The report on an analysis of a sweep of jobs in `store`, as HTML."""
+    bars = _bars(analysis)
+    return page(
+        "checkpoints.html.j2",
+        SECTIONS,
+        analysis,
+        store,
+        MEANING,
+        answer=answer(analysis),
         time_figures=_time_figures(bars),
         pieces=[_piece(label, row) for rows in bars.values() for label, row in rows],
         operators=[
@@ -69,10 +90,6 @@ def render(analysis: Row, store: Store) -> str:
         measured_figure=_measured_figure(analysis["measured"]),
         modes=measured.MODES,
         targets=measured.TARGETS,
-        errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
-        tables=list(reversed(TABLES.values())),
-        example=_example(analysis),
-        text=store.directory.joinpath("sweep.toml").read_text(encoding="utf-8"),
     )
 
 
@@ -80,13 +97,17 @@ def _asked(part: Row) -> tuple[str, str, str, str, int]:
     axes = "; ".join(
         f"{a['name']}: {', '.join(map(str, a['values'])) if a['values'] else 'drawn'}" for a in part["axes"]
     ) or ("as measured" if part["measured"] else "none")
-    seeds = part["seeds"]
-    shown = (
-        f"{seeds[0]} to {seeds[-1]}"
-        if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[-1] + 1))
-        else ", ".join(map(str, seeds))
-    )
-    return part["name"], ", ".join(part["scenarios"]), axes, shown, part["runs"]
+    return part["name"], ", ".join(part["scenarios"]), axes, seeds_text(part["seeds"]), part["runs"]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds in words.
+
+    >>> seeds_text([1, 2]), seeds_text([3, 4, 5, 6]), seeds_text([1, 7, 9])
+    ('1, 2', '3 to 6', '1, 7, 9')
+    """
+    in_a_row = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
 def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
@@ -116,7 +137,7 @@ def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
 
 def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[str, Any]]:
     return [
-        _figure(
+        figure_of(
             figures.where_the_time_goes(rows, f"time{number}"),
             f"Where the time of a checkpoint goes, {part}: "
             f"means over {sum(r['n'] for _, r in rows)} steady completed checkpoints.",
@@ -128,7 +149,7 @@ def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[st
 def _axis_figures(effects: Sequence[Row]) -> list[dict[str, Any]]:
     parts = list(dict.fromkeys(e["part"] for e in effects if e["values"]))
     return [
-        _figure(
+        figure_of(
             figures.effect_of_axes([e for e in effects if e["part"] == part and e["values"]], f"axes{number}"),
             f"Mean duration of a checkpoint and its pieces by each axis of part {part}, "
             "with 95 % intervals over the seeds.",
@@ -144,10 +165,11 @@ def _measured_figure(cells: Sequence[Row]) -> dict[str, Any] | None:
         f"Predicted against measured, {len(cells)} statistics of {len({c['job'] for c in cells})} runs, except those "
         f"that are 0. On the line the two are equal; the band is {measured.WITHIN}. Filled: saturated; hollow: not."
     )
-    return _figure(figures.predicted_against_measured(cells, measured.MODES, measured.TOLERANCE, "measured"), words)
+    return figure_of(figures.predicted_against_measured(cells, measured.MODES, measured.TOLERANCE, "measured"), words)
 
 
-def _figure(svg: str, words: str) -> dict[str, Any]:
+def figure_of(svg: str, words: str) -> dict[str, Any]:
+    """A figure with its caption, as the templates take it."""
     from markupsafe import Markup
 
     return {"svg": Markup(svg), "words": words}  # drawn here, from numbers and labels that matplotlib escapes
@@ -161,7 +183,7 @@ def _piece(label: str, row: Row) -> tuple[str, ...]:
 
 def _quantile(row: Row) -> tuple[str, ...]:
     points = [row[p] for p in ("p50", "p90", "p95", "p99")]
-    return f"{row['scenario']}: {_words(row['parameters'])}", str(row["n"]), *(_interval(p) for p in points)
+    return f"{row['scenario']}: {_words(row['parameters'])}", str(row["n"]), *(interval_text(p) for p in points)
 
 
 def _difference(effect: Row, row: Row) -> tuple[str, ...]:
@@ -169,7 +191,7 @@ def _difference(effect: Row, row: Row) -> tuple[str, ...]:
     return (
         effect["axis"],
         f"{row['from']} → {row['value']}",
-        *(_interval(s, sign=True) for s in statistics),
+        *(interval_text(s, sign=True) for s in statistics),
         str(statistics[0]["n"]),
     )
 
@@ -182,7 +204,12 @@ def _side_by_side(cells: Sequence[Row]) -> dict[str, list[tuple[str, list[tuple[
     return jobs
 
 
-def _interval(interval: Row, *, sign: bool = False) -> str:
+def interval_text(interval: Row, *, sign: bool = False) -> str:
+    """An interval in words; a dash for a bound that it has not.
+
+    >>> interval_text({"at": 3.0, "low": 2.0, "high": 4.0}), interval_text({"at": 3.0, "low": None, "high": None})
+    ('3.0 (2.0 to 4.0)', '3.0 (– to –)')
+    """
     low, high = (_n(interval[side], sign=sign) for side in ("low", "high"))
     return f"{_n(interval['at'], sign=sign)} ({low} to {high})"
 

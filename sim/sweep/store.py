@@ -79,6 +79,12 @@ class Store:
         loaded: dict[str, Any] = json.loads(self._path(MANIFEST).read_text(encoding="utf-8"))
         return loaded
 
+    @property
+    def is_of_joins(self) -> bool:
+        """Whether the runs are runs of joins, also while none is done."""
+        manifest = self.manifest()
+        return bool(manifest["is_of_joins"]) if "is_of_joins" in manifest else self.read("joins").num_rows > 0
+
     def count(self) -> int:
         """How many runs are done, by the names of the files alone."""
         return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self._chunks())
@@ -173,6 +179,7 @@ def _manifest(plan: Plan) -> dict[str, Any]:
         "question": plan.question,
         "digest": plan.digest,
         "runs": len(plan.runs),
+        "is_of_joins": plan.is_of_joins,
         "parts": [_part(part.name, part.measured, part.axes, part.runs) for part in plan.parts],
         "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},
     }

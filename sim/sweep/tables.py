@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from impl.join import SkipReason
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -150,11 +152,27 @@ VIOLATIONS = Table(
     (
         _RUN,
         Column("number", "whole", "", "place among the run's violations, from 0"),
-        Column("invariant", "text", "", "which invariant: CUT, FIFO, ONCE, FWD, NOLOSS, WM, ID, LIVE, BOUND or REC"),
+        Column("invariant", "text", "", "which invariant, by the name under which the report says what it means"),
         Column("reason", "text", "", "what is wrong"),
         Column("at_ns", "whole", "ns", "simulated time at which it shows"),
     ),
 )
+
+SKIPS = {
+    SkipReason.FAILED: "a frame of it was gone when it was read",
+    SkipReason.REPLACED: "a newer one took its place while it waited",
+    SkipReason.HELD: "an older one was waiting still",
+    SkipReason.OVERFLOW: "too many were waiting",
+    SkipReason.PASSED: "a later one had come out before it",
+    SkipReason.IMPOSSIBLE: "it could never be ready",
+    SkipReason.NEXT_TICK: "a frame of its tick was gone, and the next tick tries again",
+}  # an attempt that a changed map made void (MAP_CHANGED) skips nothing: its output may still come
+
+
+def skip_column(reason: SkipReason) -> str:
+    """The column of `joins` that counts the outputs skipped for this reason."""
+    return f"skipped_{reason.value.replace(' ', '_')}"
+
 
 JOINS = Table(
     "joins",
@@ -169,6 +187,7 @@ JOINS = Table(
         Column("complete", "whole", "count", "of them those without an absent input"),
         Column("degraded", "whole", "count", "of them those with an absent input"),
         Column("skipped", "whole", "count", "outputs that were passed over"),
+        *(Column(skip_column(reason), "whole", "count", f"of them: {words}") for reason, words in SKIPS.items()),
         Column("output_rate_per_s", "real", "1/s", "outputs in a simulated second"),
         Column("complete_share", "real", "share", "complete outputs of those wanted"),
         *(

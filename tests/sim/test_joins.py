@@ -209,6 +209,22 @@ def test_a_new_epoch_of_the_output_needs_its_map(tmp_path: Path) -> None:
     assert emitted(result)[-1][0] > 3.9e9
 
 
+@pytest.mark.parametrize("barrier", ["sequence", "timestamp", "latest"])
+def test_what_a_changed_map_makes_void_is_not_skipped(tmp_path: Path, barrier: str) -> None:
+    """An output that comes out at its second attempt would count twice, and a join seem to lose what it does not."""
+    drive = {} if barrier == "sequence" else {"drive": "a"}
+    join = {"barrier": barrier, **drive, "epoch_at_s": [1.0, 2.0, 3.0], "service_s": 0.03}
+    result = joined(tmp_path, join=join)
+    found, counts = row(result), result.skip_counts()
+    assert counts.pop("map changed") == 3
+    assert found["skipped"] == sum(counts.values()) > 0
+    assert found["outputs"] == found["complete"] + found["degraded"]
+    if barrier == "sequence":
+        assert found["wanted"] == found["outputs"] + found["skipped"]
+    else:
+        assert found["wanted"] == 200
+
+
 def test_clocks_that_differ_stop_the_join(tmp_path: Path) -> None:
     """Times of two clocks would be compared (section 8.2)."""
     changes: dict[str, Any] = {

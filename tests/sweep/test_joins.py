@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from page import stands_alone
+from scipy import stats
 
-from sim.sweep.joins import answer, budget, cells_of
-from sim.sweep.plan import load_plan
+from model.join_invariants import JOIN_INVARIANTS
+from sim.sweep.errors import SweepError
+from sim.sweep.execute import execute
+from sim.sweep.figures import against_lateness, what_came_out
+from sim.sweep.join_report import SECTIONS, render
+from sim.sweep.joins import OUTCOMES, SKIPPED, TIMES, analyse, answer, budget, cells_of
+from sim.sweep.plan import load_plan, plan_of
+from sim.sweep.store import Store
+from sim.sweep.tables import TABLES
 from tests.sim.support import barrierlab
 
 SMALL = """
@@ -16,7 +28,7 @@ question = "Which barrier, and what lateness budget?"
 [[part]]
 name = "small"
 scenario = "camera_imu_lidar"
-seeds = [1]
+seeds = [1, 2]
 set = { until_s = 6.0, jitter = "none" }
 list = [
     { barrier = "latest", lateness_s = 0.0 },
@@ -25,6 +37,15 @@ list = [
     { barrier = "timestamp", lateness_s = 0.15 },
 ]
 """
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """That sweep, run."""
+    plan = plan_of(SMALL, "small", Path("small.toml"))
+    store = Store.create(tmp_path_factory.mktemp("joins") / "out", plan)
+    execute(plan, store, "processes[2]")
+    return store
 
 
 def test_a_sweep_of_joins_answers_its_question(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None:
@@ -36,21 +57,89 @@ def test_a_sweep_of_joins_answers_its_question(capfd: pytest.CaptureFixture[str]
     assert "timestamp with a lateness of 100 ms: 99 % wait at most 4" in stdout
     assert "for a skew of at most 10" in stdout
     assert "costs no alignment; latest if waiting is worse than skew" in stdout
-    assert stdout.splitlines()[-2] == "0 violations in 4 runs"
+    assert stdout.splitlines()[-2] == "0 violations in 8 runs"
     status, again, _ = barrierlab(capfd, "analyse", str(out))
-    assert again.splitlines()[-1] == "0 violations in 4 runs"
-    assert "timestamp with a lateness of 100 ms" in again
-    status, stdout, _ = barrierlab(capfd, "analyse", str(out), "--json")
+    assert (status, again.splitlines()) == (0, stdout.splitlines()[:-1])
+
+
+def test_an_analysis_of_joins_is_one_json_object(capfd: pytest.CaptureFixture[str], swept: Store) -> None:
+    """Machines would have to read a table that is made for eyes."""
+    status, stdout, _ = barrierlab(capfd, "analyse", str(swept.directory), "--json", "--master", "processes")
     found = json.loads(stdout)
-    assert [(c["barrier"], c["lateness_ms"]) for c in found["cells"]] == [
-        ("latest", None),
-        ("timestamp", 0.0),
-        ("timestamp", 100.0),
-        ("timestamp", 150.0),
+    assert status == 0
+    assert [(c["barrier"], c["lateness_ms"], c["seeds"]) for c in found["cells"]] == [
+        ("latest", None, [1, 2]),
+        ("timestamp", 0.0, [1, 2]),
+        ("timestamp", 100.0, [1, 2]),
+        ("timestamp", 150.0, [1, 2]),
     ]
-    status, _, err = barrierlab(capfd, "report", str(out))
-    assert status == 2
-    assert "is a sweep of joins, which has no report" in err
+    assert found["invariants"] == dict.fromkeys(JOIN_INVARIANTS, 0)
+    assert (found["runs"]["OK"], found["runs"]["holds"], found["runs"]["outputs"]) == (8, 8, 720)
+
+
+def test_the_report_on_joins_stands_alone_and_says_what_the_analysis_says(
+    capfd: pytest.CaptureFixture[str], swept: Store, tmp_path: Any
+) -> None:
+    """What is mailed would lack its answer, its numbers, its seeds or the way to get it again."""
+    status, stdout, _ = barrierlab(capfd, "report", str(swept.directory), "--out", str(tmp_path))
+    assert (status, stdout.splitlines()[-2:]) == (0, ["0 violations in 8 runs", f"report: {tmp_path / 'report.html'}"])
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    stands_alone(text, SECTIONS)
+    analysis = analyse(swept)
+    assert text == render(analysis, swept)
+    assert text.count("<svg") == 2
+    plain = html.unescape(re.sub(r"<[^>]+>", "", text))
+    (sentence,) = answer(analysis["cells"])
+    for words in (
+        analysis["sweep"]["question"],
+        sentence,
+        "0 violations in 8 runs",
+        "every one judged by the invariants of joins",
+        JOIN_INVARIANTS["CHOICE"],
+        "720 outputs wanted in 8 runs, seeds 1, 2. Bars and bands are 95 % intervals",
+        "budget, 100 ms",
+        "barrierlab sweep small.toml --out out/small --master processes\nbarrierlab report out/small\n",
+        "barrierlab run camera_imu_lidar --set barrier=latest",
+    ):
+        assert words in plain, words
+    best = budget(analysis["cells"])
+    assert best is not None
+    for name in TIMES:
+        interval = best["intervals"][name]
+        assert '<td class="">{at:.1f} ({low:.1f} to {high:.1f})</td>'.format(**interval) in text
+    assert '<td class="">180</td>' in text  # outputs wanted of a cell
+
+
+def test_a_sweep_of_joins_that_has_no_runs_yet_has_a_report(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+    """It would be taken for a sweep of jobs, and a JVM started to say that no checkpoint was completed."""
+    Store.create(tmp_path / "out", plan_of(SMALL, "small", Path("small.toml")))
+    status, stdout, stderr = barrierlab(capfd, "report", str(tmp_path / "out"))
+    assert (status, stderr) == (0, "")
+    assert "No run has come to its end, so there is nothing to say about barriers." in stdout
+    assert "0 violations in 0 runs; 8 of 8 planned runs are not done yet" in stdout
+    stands_alone((tmp_path / "out" / "report.html").read_text(encoding="utf-8"), SECTIONS)
+    status, stdout, stderr = barrierlab(capfd, "analyse", str(tmp_path / "out"), "--master", "lokal")
+    assert (status, stdout, len(stderr.splitlines())) == (2, "", 1)
+
+
+def test_a_join_that_stopped_with_an_error_stands_in_the_report(tmp_path: Any) -> None:
+    """Numbers would be of fewer runs than the reader thinks."""
+    plan = plan_of(SMALL, "small", Path("small.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    rows: dict[str, Any] = {table: [] for table in TABLES}
+    about = {"part": "small", "scenario": "camera_imu_lidar", "parameters": "{}", "seed": 1}
+    rows["runs"] = [{"run_id": "1", **about, "status": "ERROR", "error": "ZeroDivisionError: thirteen"}]
+    store.write_chunk(rows)
+    text = render(analyse(store), store)
+    assert "1 more stopped with an error" in text
+    assert ">ZeroDivisionError: thirteen</td>" in text
+
+
+def test_joins_and_jobs_are_not_in_one_sweep() -> None:
+    """The checkpoints of the one would be left out of what is said of the other, without a word."""
+    both = SMALL + '[[part]]\nscenario = "diamond"\nseeds = [1]\n'
+    with pytest.raises(SweepError, match=r"both\.toml: joins and jobs are in one sweep"):
+        plan_of(both, "both", Path("both.toml"))
 
 
 def test_the_shipped_sweep_asks_over_lateness_jitter_and_rate() -> None:
@@ -59,19 +148,27 @@ def test_the_shipped_sweep_asks_over_lateness_jitter_and_rate() -> None:
     assert plan.question == "Which barrier, and what lateness budget?"
     names = {axis.name for part in plan.parts for axis in part.axes}
     assert {"jitter", "lidar_rate_per_s", "barrier", "lateness_s"} <= names
-    assert len(plan.runs) == 96
+    assert len(plan.runs) == 144
 
 
-def run_of(number: int, barrier: str, lateness: float | None, skew: float, share: float = 1.0, **also: Any) -> Any:
-    """A row of `joins`, and the parameters of its run."""
+def run_of(
+    number: int, barrier: str, lateness: float | None, skew: float | None, share: float = 1.0, **also: Any
+) -> Any:
+    """A row of `joins`, and one of `runs`; of a run of its own seed if no other is given."""
     row = {"run_id": str(number), "barrier": barrier, "lateness_ms": lateness, "wanted": 100, "complete": 100 * share}
-    times = dict.fromkeys(["wait_p99_ms", "age_p99_ms", "wait_mean_ms", "skew_mean_ms"], 50.0 - (lateness or 0.0) / 10)
-    return row | times | {"skew_p99_ms": skew}, {"barrier": barrier, "lateness_s": lateness, **also}
+    row |= {"degraded": 0, "skipped": 100 - 100 * share, "skipped_failed": 100 - 100 * share}
+    row |= dict.fromkeys(SKIPPED.keys() - row.keys(), 0)
+    wait = None if skew is None else 50.0 - (lateness or 0.0) / 10
+    times = dict.fromkeys(["wait_p99_ms", "age_p99_ms", "wait_mean_ms", "skew_mean_ms"], wait)
+    seed, scenario = also.pop("seed", number), also.pop("scenario", "mine")
+    given = json.dumps({"barrier": barrier, "lateness_s": lateness, **also})
+    about = {"part": "mine", "scenario": scenario, "parameters": given, "seed": seed}
+    return row | times | {"skew_p99_ms": skew}, about
 
 
 def cells(*runs: Any) -> list[dict[str, Any]]:
     """The cells of these runs."""
-    return cells_of([row for row, _ in runs], {row["run_id"]: given for row, given in runs})
+    return cells_of([row for row, _ in runs], {row["run_id"]: about for row, about in runs})
 
 
 def test_the_budget_is_the_largest_lateness_that_costs_nothing() -> None:
@@ -105,6 +202,64 @@ def test_streams_are_told_apart_by_what_varies() -> None:
         ("jitter=high", 1, 6.0),
         ("jitter=low", 2, 6.0),
     ]
-    none = dict(run_of(1, "sequence", None, 0.0)[0], skew_p99_ms=None, wanted=0, complete=0)
-    (empty,) = cells_of([none], {"1": {}})
+    (empty,) = cells(run_of(1, "sequence", None, None, share=0.0))
     assert (empty["skew_p99_ms"], empty["complete_share"]) == (None, 0.0)
+    assert empty["intervals"]["skew_p99_ms"] == {"n": 0, "at": None, "low": None, "high": None}
+
+
+def test_streams_of_two_scenarios_are_not_one() -> None:
+    """A camera with an IMU and three cameras would have a mean wait in common."""
+    runs = [run_of(2, "latest", None, 7.0, scenario="b", rate=3), run_of(1, "latest", None, 5.0, scenario="a")]
+    found = cells(*runs)
+    assert [c["streams"] for c in found] == ["scenario=a", "scenario=b rate=3"]
+
+
+def test_a_barrier_that_is_set_by_its_key_is_no_kind_of_streams() -> None:
+    """Of a scenario without a parameter for it each lateness would be a kind of streams of its own, and no budget."""
+    runs = [
+        run_of(n, "timestamp", late, 5.0, **{"join.barrier": "timestamp", "join.lateness_s": late / 1000})
+        for n, late in enumerate([0.0, 50.0])
+    ]
+    assert {cell["streams"] for cell in cells(*runs)} == {""}
+
+
+def test_a_lateness_without_outputs_is_no_measure_of_what_is_saved() -> None:
+    """The answer would be a stack trace: where nothing comes out, nothing waits."""
+    runs = [run_of(1, "timestamp", 0.0, None, share=0.0), run_of(2, "timestamp", 50.0, 5.0)]
+    runs.append(run_of(3, "timestamp", 100.0, 5.0))
+    (sentence,) = answer(cells(*runs))
+    assert "timestamp with a lateness of 100 ms" in sentence
+    assert "that budget takes 5 ms off the wait" in sentence
+
+
+def test_intervals_are_over_seeds() -> None:
+    """A barrier without a lateness, run once for each lateness, would count its runs as chances of their own."""
+    twice = [run_of(n, "latest", None, 10.0 * seed, seed=seed) for n, seed in enumerate([1, 2, 3, 1, 2, 3])]
+    (cell,) = cells(*twice)
+    low, high = stats.t.interval(0.95, 2, 20.0, stats.sem([10.0, 20.0, 30.0]))
+    expected = {"n": 3, "at": 20.0, "low": pytest.approx(low), "high": pytest.approx(high)}
+    assert cell["intervals"]["skew_p99_ms"] == expected
+    assert (cell["runs"], cell["seeds"], cell["skew_p99_ms"]) == (6, [1, 2, 3], 20.0)
+
+
+def test_every_output_has_one_outcome() -> None:
+    """Shares would not add up to the whole, and the figure would show outputs twice or not at all."""
+    row, about = run_of(1, "timestamp", 0.0, 5.0, share=0.5)
+    row |= {"degraded": 10, "skipped": 30, "skipped_failed": 10, "skipped_held": 20}
+    (cell,) = cells((row, about))
+    seen = {key: count for key, count in cell["outcomes"].items() if count}
+    assert seen == {"complete": 50, "degraded": 10, "skipped_failed": 10, "skipped_held": 20, "waiting": 10}
+    assert list(cell["outcomes"]) == list(OUTCOMES)
+    svg = what_came_out({"all": [cell]}, OUTCOMES, "f")
+    assert [words in svg for words in OUTCOMES.values()] == [key in seen for key in OUTCOMES]
+
+
+def test_a_figure_of_what_never_came_out_is_empty() -> None:
+    """The report on a sweep in which a barrier is of no use at all would be a stack trace."""
+    found = cells(run_of(1, "sequence", None, None, share=0.0))
+    assert "lateness, ms" in against_lateness(found, None, TIMES, "f")
+    found = cells(run_of(1, "sequence", None, None, share=0.0), run_of(2, "latest", None, 5.0))
+    svg = against_lateness(found, None, TIMES, "f")
+    assert ">latest<" in svg
+    assert ">sequence<" not in svg
+    assert ">timestamp<" not in svg

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_runs import contents, plan_with
+from page import stands_alone
 from scipy import stats
 
+from sim.sweep import join_report, joins
 from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
 from sim.sweep.execute import SIMULATE, execute
 from sim.sweep.measured import MODES, load_measured
@@ -79,6 +80,28 @@ def test_spark_and_processes_give_the_same_files(spark, tmp_path):
     runs = stores["local[2]"].read("runs").to_pylist()
     assert {row["status"] for row in runs} == {"OK"}
     assert len({row["journal_digest"] for row in runs}) == len(runs)
+
+
+JOINS = """
+[[part]]
+scenario = "camera_imu_lidar"
+seeds = [1, 2]
+set = { until_s = 3.5 }
+list = [{ barrier = "latest", lateness_s = 0.0 }, { barrier = "timestamp", lateness_s = 0.1 }]
+"""
+
+
+def test_a_sweep_of_joins_is_the_same_on_spark(spark, tmp_path):
+    """Where joins were computed would show in their files, their analysis or their report."""
+    plan = plan_of(JOINS, "joins", Path("joins.toml"))
+    found = []
+    for master in ("local[2]", "processes[2]"):
+        store = Store.create(tmp_path / master, plan)
+        execute(plan, store, master)
+        analysis = joins.analyse(store)
+        found.append((contents(store), analysis, join_report.render(analysis, store)))
+    assert found[0] == found[1]
+    assert found[0][1]["runs"]["OK"] == 4
 
 
 def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
@@ -208,43 +231,10 @@ def test_order_ranks_cover_the_quantile(n, quantile):
     assert upper - (below.cdf(low - 1) if low else 0.0) >= 0.95
 
 
-class Page(HTMLParser):
-    """What a page is made of."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.ids, self.links, self.open, self.tags = [], [], [], set()
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        self.tags.add(tag)
-        if "id" in found:
-            self.ids.append(found["id"])
-        self.links += [value for name, value in found.items() if name in ("src", "href", "data", "action")]
-        if tag not in ("meta", "br", "hr", "img", "link", "input"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        self.handle_endtag(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 def test_the_report_stands_alone(analysis, store):
     """One file, to be mailed or kept: no script, no link out, every section, well formed, ids unique."""
     text = render(analysis, store)
-    page = Page(text)
-    assert page.open == []
-    assert not page.tags & {"script", "link", "img", "iframe"}
-    assert not re.search(r"https?:|@import|url\((?!#)", text)
-    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
-    assert len(page.ids) == len(set(page.ids))
-    assert {name for name, _ in SECTIONS} <= set(page.ids)
-    for _, title in SECTIONS:
-        assert f">{title}</h2>" in text
+    stands_alone(text, SECTIONS)
     assert text.count("<svg") == 6  # time: three parts, as one raised; axes: two parts; measured
     assert "Two ways &lt;to&gt; ask" in text
 
@@ -256,7 +246,7 @@ def test_the_report_says_what_the_analysis_says(analysis, store):
     assert verdict_line(analysis["runs"]) in plain
     for sentence in answer(analysis):
         assert sentence in plain.replace("&#39;", "'")
-    for words in ("ZeroDivisionError: thirteen", "barrierlab sweep two_ways --out", "What does a rate change?"):
+    for words in ("ZeroDivisionError: thirteen", "barrierlab sweep two_ways.toml --out", "What does a rate change?"):
         assert words in plain
     assert "50% in start delay" in answer(analysis)[0]
     assert "25% aligning" in answer(analysis)[0]

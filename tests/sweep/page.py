@@ -1,0 +1,44 @@
+"""What a report is made of, for the tests of all reports."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.open, self.tags = [], [], [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.tags.add(tag)
+        if "id" in found:
+            self.ids.append(found["id"])
+        self.links += [value for name, value in found.items() if name in ("src", "href", "data", "action")]
+        if tag not in ("meta", "br", "hr", "img", "link", "input"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def stands_alone(text, sections):
+    """Assert that a report is well formed, has its sections, and needs nothing from anywhere."""
+    page = Page(text)
+    assert page.open == []
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert not re.search(r"https?:|@import|url\((?!#)", text)
+    assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
+    assert len(page.ids) == len(set(page.ids))
+    assert {name for name, _ in sections} <= set(page.ids)
+    for _, title in sections:
+        assert f">{title}</h2>" in text
