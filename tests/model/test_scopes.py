@@ -8,10 +8,10 @@ import pytest
 from model.check import Outcome, Violation, WorldScope, verdict_of
 from model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
 from model.gate_scopes import SCOPES as GATES
+from model.gate_scopes import TABLES
 from model.parts import SOUND, Parts, with_aligner
 from model.scopes import FAULTS, SCOPES, connected_dataflows, full
 from model.setup import MODES, Setup
-from model.tables import TABLES
 from model.tables.driven import driven_by
 from tests.model.bent import SnapshotsAtTheFirst
 
