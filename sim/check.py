@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from model.check import Outcome, Scope, Violation
-from model.explore import UNDECIDED
+from model.explore import UNDECIDED, NotRepeatableError
 from model.foreign import ForeignError, goes_unaligned, load, parts_of
 from model.parts import SOUND, Parts
 from model.scopes import SCOPES
@@ -195,7 +195,7 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
     begun = time.monotonic()
     try:
         outcome = scope.check(_parts(chosen, scope.protocol), seconds)
-    except ForeignError as error:  # the class did something that it must not, deep in a run
+    except (ForeignError, NotRepeatableError) as error:  # the class did something that it must not, deep in a run
         violation = Violation("RAISED", name, 0, str(error))
         return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
     return replace(outcome, seconds=round(outcome.seconds, 3))

@@ -9,8 +9,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import sim.check
 import sim.check_command
-from sim.check import CheckError, plan, run
+from model.explore import NotRepeatableError
+from sim.check import CheckError, Plan, check_one, plan, run
 from tests.sim.support import barrierlab
 
 Command = Callable[..., tuple[int, str, str]]
@@ -27,6 +29,17 @@ class Forgetful(BarrierAligner):
 
 class Same(BarrierAligner):
     pass
+
+class Counts(BarrierAligner):
+    calls = 0
+
+    def process_message(self, input_id, message, now_ns=0):
+        Counts.calls += 1
+        queue = self._queues[input_id]
+        action = super().process_message(input_id, message, now_ns)
+        if Counts.calls % 7 == 0 and queue:
+            queue.popleft()
+        return action
 
 class NoGate:
     def __init__(self, port, config):
@@ -107,6 +120,31 @@ def test_an_aligner_that_is_sound_holds_in_the_same_scope(mine: Path, check: Com
     """Whatever one brings would be refuted."""
     status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS)
     assert (status, out.splitlines()[-1]) == (0, "verdict: holds (1 scopes, 427 states)")
+
+
+def test_an_aligner_that_hides_what_it_goes_by_is_told_so(mine: Path, check: Command) -> None:
+    """It would be explored as if it were what it gives itself away as, to a verdict that is luck."""
+    status, out, err = check("--impl", "of_mine:Counts", "--scope", TWO_EVENTS)
+    assert (status, out) == (2, "")
+    assert err.startswith("barrierlab: Counts does not restore what it captured: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, of what shows only deep in a run: it would end in a worker that is said to have died."""
+
+    class Chance:
+        """A scope that finds no run to what it has found."""
+
+        protocol = "aligned"
+
+        def check(self, *_: object) -> None:
+            raise NotRepeatableError(3, "one state", "another")
+
+    monkeypatch.setattr(sim.check, "_scopes", lambda group: {"by chance": Chance()})
+    outcome = check_one(Plan("tiny", ("by chance",)), "by chance")
+    assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "RAISED")
+    assert "look for chance" in outcome.why
 
 
 def test_what_the_budget_does_not_reach_is_undecided(mine: Path, check: Command) -> None:
