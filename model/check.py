@@ -191,10 +191,15 @@ def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, re
 ALWAYS, AT_REST = "always", "at rest"
 
 
+def properties(world: World) -> list[Always[State] | AtRest[State]]:
+    """What `model.explore.explore` is to ask of a world."""
+    return [Always(ALWAYS, world.broken), AtRest(AT_REST, world.unsettled)]
+
+
 def _explored(world: World, seconds: float | None, ample: Ample | None) -> Result[State, Move]:
     return explore(
         world,
-        [Always(ALWAYS, world.broken), AtRest(AT_REST, world.unsettled)],
+        properties(world),
         limits=Limits(states=MOST_STATES, seconds=seconds),
         ample=None if ample is None else ample.moves,
         acyclic=True,

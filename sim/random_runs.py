@@ -69,15 +69,14 @@ def by_random_runs(defect: BarrierDefect) -> RandomRuns:
 
 def _broken_after(world: World, choices: list[int]) -> int | None:
     """After how many moves a run breaks something; None if it does not."""
-    state = world.start()
-    for made, choice in enumerate(choices, 1):
+    state, made = world.start(), 0
+    for choice in choices:
         moves = world.moves(state)
         if not moves:
             break
-        state = world.after(state, moves[choice % len(moves)])
+        state, made = world.after(state, moves[choice % len(moves)]), made + 1
         if world.broken(state):
             return made
-    made = len(choices)
     while moves := world.going_on(state):
         state, made = world.after(state, moves[0]), made + 1
         if world.broken(state):

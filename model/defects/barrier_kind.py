@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Generic
 
+from model.check import ALWAYS, AT_REST, properties
 from model.defects.found import Found
-from model.explore import Always, AtRest, Limits, M, S, System, explore
+from model.explore import Always, Limits, M, S, System, explore
 from model.parts import SOUND, Parts
 from model.setup import Setup
 from model.world import Move, State, World
@@ -60,19 +61,19 @@ class BarrierDefect:
     def sound_on_the_same_run(self) -> frozenset[str]:
         """What the sound machines break on the run that shows the defect, as far as they can go along with it."""
         world = World(self.setup, self.parts)
-        violation = explore(world, _properties(world), limits=BOUND).violations[0]
+        violation = explore(world, properties(world), limits=BOUND).violations[0]
         return run_along(World(self.setup, self.sound_parts), map(str, violation.moves))
 
     def _explored(self, parts: Parts) -> Found:
         begun = monotonic()
         world = World(self.setup, parts)
-        result = explore(world, _properties(world), limits=BOUND)
+        result = explore(world, properties(world), limits=BOUND)
         if result.verdict == "undecided":
             raise ValueError(f"{self.entry}: {result.why}; make its scope smaller")
         if not result.violations:
             return Found(states=result.counts.states, seconds=monotonic() - begun)
         violation = result.violations[0]
-        moves, rests, broken = list(violation.moves), violation.property == "at rest", broken_by(violation.reason)
+        moves, rests, broken = list(violation.moves), violation.property == AT_REST, broken_by(violation.reason)
         if "RAISED" not in broken and world.judged(moves, rests).verdict == "holds":
             # It is certain, but the journal shows it only when all has run on: what was lost is yet to be sent.
             moves, rests = moves + _going_on(world, moves), True
@@ -113,7 +114,7 @@ class SystemDefect(Generic[S, M]):
 
     def _explored(self, system: System[S, M]) -> Found:
         begun = monotonic()
-        result = explore(system, [Always("always", self.wrong)], limits=BOUND)
+        result = explore(system, [Always(ALWAYS, self.wrong)], limits=BOUND)
         states = result.counts.states
         if not result.violations:
             return Found(states=states, seconds=monotonic() - begun)
@@ -153,7 +154,3 @@ def _going_on(world: World, moves: Iterable[Move]) -> list[Move]:
 def _made(world: World, state: State, text: str) -> State:
     found = [move for move in world.moves(state) if str(move) == text]
     return world.after(state, found[0]) if found else state
-
-
-def _properties(world: World) -> list[Always[State] | AtRest[State]]:
-    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]
