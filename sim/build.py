@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from impl import BarrierInjectorConfig, Event, OutputExchange
+from impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
 from model.operators import make as make_operator
 from model.parts import Parts
 from sim.channel import Channel, SpscChannel
@@ -136,10 +136,16 @@ class Builder:
             return drawn
         return lambda: link.slowed(0 if drawn is None else drawn())
 
-    def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[], int] | None:
-        return (
-            self.draw(settings.barrier_latency_s, name, "barrier latency") if settings.barrier_latency_s.mean else None
-        )
+    def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[CheckpointBarrier], int] | None:
+        """What a barrier takes beyond a buffer, by whether it waits its turn or overtakes."""
+        of_aligned, of_unaligned = settings.barrier_latency_s, settings.unaligned_barrier_latency_s
+        if of_unaligned is None:
+            of_unaligned = of_aligned
+        if not of_aligned.mean and not of_unaligned.mean:
+            return None
+        aligned = self.draw(of_aligned, name, "barrier latency")
+        unaligned = self.draw(of_unaligned, name, "unaligned barrier latency")
+        return lambda barrier: unaligned() if barrier.is_unaligned else aligned()
 
     def ns_per_byte(self, edge: str) -> float:
         """How long a byte takes over the link of this exchange, as it is now."""

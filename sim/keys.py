@@ -154,6 +154,7 @@ CHANNEL: dict[str, Reader] = {
     "capacity": whole(),
     "latency_s": law,
     "barrier_latency_s": law,
+    "unaligned_barrier_latency_s": law,
     "local": flag,
     "segment_bytes": whole(),
     "exclusive_buffers": whole(),

@@ -71,8 +71,8 @@ class NetworkChannel:
         Draws the nanoseconds that a buffer, a credit or a resumption takes one way. None takes no time. What is sent in
         one direction arrives in order.
     barrier_latency : callable or None
-        Draws the nanoseconds that a barrier takes beyond that, which come from the tasks: to take part in a checkpoint
-        is more work than to pass on a buffer. None takes no longer than a buffer.
+        Draws the nanoseconds that a barrier, its argument, takes beyond that, which come from the tasks: to take part
+        in a checkpoint is more work than to pass on a buffer. None takes no longer than a buffer.
     ns_per_byte : float
         Transfer time of the link.
     stops_behind_barriers : bool
@@ -122,7 +122,7 @@ class NetworkChannel:
         latency: Callable[[], int] | None = None,
         ns_per_byte: float = 0.0,
         stops_behind_barriers: bool = False,
-        barrier_latency: Callable[[], int] | None = None,
+        barrier_latency: Callable[[CheckpointBarrier], int] | None = None,
     ) -> None:
         self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
         self._gate, self._latency, self.ns_per_byte = gate, latency, ns_per_byte
@@ -363,7 +363,7 @@ class NetworkChannel:
         """How long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
         way_ns = 0 if self._latency is None else self._latency()
         if self._barrier_latency is not None and type(message) is CheckpointBarrier:
-            way_ns += self._barrier_latency()
+            way_ns += self._barrier_latency(message)
         return way_ns
 
     def _send(self) -> None:

@@ -52,7 +52,8 @@ class OperatorSettings:
 class ChannelSettings:
     """One exchange: how events are distributed, and what its channels are made of.
 
-    `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more.
+    `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more, an unaligned one
+    `unaligned_barrier_latency_s`, or as much where that is None.
     """
 
     exchange: str = "auto"
@@ -60,6 +61,7 @@ class ChannelSettings:
     capacity: int = 64
     latency_s: Law = ZERO
     barrier_latency_s: Law = ZERO
+    unaligned_barrier_latency_s: Law | None = None
     local: bool = False
     segment_bytes: int = 32_768
     exclusive_buffers: int = 2

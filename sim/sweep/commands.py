@@ -226,7 +226,7 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
 
 
 @click.command("measured")
-@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Seeds for each job.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Seeds for each job.")
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @_json
 def measured_command(seeds: int, master: str, as_json: bool) -> None:

@@ -20,12 +20,6 @@ QUICK = [
     "R_chain_sat_4ms_timeout",
     "R_chain_rho090_timeout",
 ]
-# What is known not to be predicted: an eighth too much is persisted. Below saturation that hangs on how the flush
-# timers of the one run that was measured stood to each other and to the coordinator's clock.
-MISSED = {
-    ("R_chain_rho050_unaligned", "persisted"),
-    ("R_union_slowmerge_rho080_unaligned", "persisted"),
-}
 
 
 def _compared(job: Job, seeds: range, until_s: float | None = None) -> list[Cell]:
@@ -61,6 +55,7 @@ def test_a_measured_job_is_predicted(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_every_measured_job_is_predicted_within_its_targets(name: str) -> None:
-    """The table of the README would not be true, or what it calls missed is not missed any more."""
-    missed = {(cell.job, cell.statistic) for cell in _compared(JOBS[name], range(1, 4)) if cell.good is False}
-    assert missed == {(job, statistic) for job, statistic in MISSED if job == name}
+    """The table of the README would not be true."""
+    cells = _compared(JOBS[name], range(1, 4))
+    assert [cell for cell in cells if cell.good is not None]
+    assert [cell for cell in cells if cell.good is False] == []

@@ -184,3 +184,42 @@ def test_a_barrier_in_an_outbox_turns_unaligned_in_time(tmp_path: Path) -> None:
     starts = [row["start_delay_ms"] for row in result.task_rows() if row["operator"] == "slow"]
     assert max(starts) <= 350.0 + 200.0  # the task that gets it ends its service first
     assert sum(row["persisted_bytes"] for row in rows) > 0
+
+
+ON_ITS_WAY = """
+topology = "a->map map->sink"
+until_s = 5.0
+protocol = "{protocol}"
+[source.a]
+rate_per_s = 20.0
+[operator.map]
+kind = "map"
+[operator.sink]
+kind = "sink"
+[channel.default]
+form = "network"
+latency_s = 0.001
+barrier_latency_s = 0.01
+{own}
+[checkpoint]
+interval_s = 1.0
+hold = "channel"
+aligned_timeout_s = 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "own", "hop_ms"),
+    [
+        ("aligned", "unaligned_barrier_latency_s = 0.03", 11.0),
+        ("unaligned", "unaligned_barrier_latency_s = 0.03", 31.0),
+        ("unaligned", "", 11.0),
+    ],
+)
+def test_a_barrier_that_overtakes_may_take_its_own_time(tmp_path: Path, protocol: str, own: str, hop_ms: float) -> None:
+    """Cuts would be as close together as those of aligned checkpoints, and less of what is under way be outside."""
+    path = tmp_path / "way.toml"
+    path.write_text(ON_ITS_WAY.format(protocol=protocol, own=own), encoding="utf-8")
+    rows = run(load(str(path)), 1).task_rows()
+    delays = {row["operator"]: row["start_delay_ms"] for row in rows if row["checkpoint_id"] == 2}
+    assert delays == {"a": 0.0, "map": pytest.approx(hop_ms), "sink": pytest.approx(2 * hop_ms)}
