@@ -29,7 +29,7 @@ from impl.gate import Gate
 from impl.injector import CheckpointBarrierInjector
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.reasons import Reason
-from impl.unaligned import InFlightChannelData, channel_data
+from impl.unaligned import InFlightChannelData, UnalignedCheckpointConfig, channel_data
 
 if TYPE_CHECKING:
     from impl.recovery import TaskRestore
@@ -199,6 +199,8 @@ class Task:
         Whether the end of input went to every output.
     watermark_ms : int or None
         The highest watermark that it has reached.
+    max_inflight_buffer_bytes : int
+        The most that a part may record as in flight, on the way in and out together (protocol rule 18).
     """
 
     __slots__ = (
@@ -209,6 +211,7 @@ class Task:
         "_overtaken",
         "exchanges",
         "finished",
+        "max_inflight_buffer_bytes",
         "name",
         "outbox",
         "reports",
@@ -224,6 +227,7 @@ class Task:
         self.tell = tell
         self.finished = False
         self.watermark_ms: int | None = None
+        self.max_inflight_buffer_bytes = UnalignedCheckpointConfig().max_inflight_buffer_bytes
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
         self._given_up = 0  # the highest id
@@ -282,7 +286,8 @@ class Task:
         """Record what the barrier passed inside an output channel, oldest first; it stays there (protocol rule 16).
 
         To be called when the barrier has left the outbox and before the reports are taken. What it passed is ahead of
-        the outbox in the channel, and what it passes later is ahead of that.
+        the outbox in the channel, and what it passes later is ahead of that. If that is more than may be in flight,
+        the checkpoint is declined after all, and cancelled behind its barrier (rule 18).
 
         Raises
         ------
@@ -296,14 +301,23 @@ class Task:
         events = [message for message in messages if type(message) is Event]
         if not events or checkpoint_id <= self._given_up:
             return
+        part = None
         if self._overtaken is None or checkpoint_id != self._ahead_id:
-            self._amend(output, events, checkpoint_id)
+            part = self._amend(output, events, checkpoint_id)
         else:
             self._overtaken[output] = events + self._overtaken.get(output, [])
         for event in events:
             self.tell("capture_output", output, (checkpoint_id, event))
-        if self._overtaken is not None and checkpoint_id == self._ahead_id:
+        if part is None:
             self._note_output(sum(map(size_of, events)))
+        elif sum(data.size_bytes for data in (*part.inflight, *part.inflight_output)) > self.max_inflight_buffer_bytes:
+            self.reports.remove(part)
+            self._give_up(checkpoint_id)
+
+    def _give_up(self, checkpoint_id: int) -> None:
+        """More is in flight than may be (protocol rule 18)."""
+        self.decline(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+        self.cancel(checkpoint_id)
 
     def turn_ahead(self, checkpoint_id: int) -> None:
         """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLIP-182).
@@ -342,14 +356,14 @@ class Task:
             passed.append(message)
         return False
 
-    def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> None:
-        """The part is complete already; its acknowledgement still waits to be taken."""
+    def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> Acknowledge:
+        """The part is complete already; its acknowledgement still waits to be taken, and is now this one."""
         for index, report in enumerate(self.reports):
             if type(report) is Acknowledge and report.checkpoint_id == checkpoint_id:
                 record = {data.input_id: list(data.events) for data in report.inflight_output}
                 record[output] = events + record.get(output, [])
-                self.reports[index] = replace(report, inflight_output=channel_data(record, size_of))
-                return
+                self.reports[index] = amended = replace(report, inflight_output=channel_data(record, size_of))
+                return amended
         raise NotRecordingError(checkpoint_id, output)
 
     def _note_output(self, size_bytes: int) -> None:
@@ -471,6 +485,8 @@ class OperatorTask(Task):
         self._image_watermark_ms: int | None = None
         self._image_ended: tuple[int, ...] = ()
         self.gate = Gate(aligner, self)
+        if self.gate.unaligned is not None:
+            self.max_inflight_buffer_bytes = self.gate.unaligned.unaligned.max_inflight_buffer_bytes
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         """`Gate.offer`."""
@@ -843,8 +859,9 @@ class SourceTask(Task):
         Returns
         -------
         CheckpointBarrier or None
-            The barrier that was sent. None if there is none, if its id was given up before, if the source has ended
-            (that end is a standing barrier), or if an output is closed (then the checkpoint is declined, rule 5).
+            The barrier that was sent; and behind it a cancel, if it passed more than may be in flight (rule 18). None
+            if there is none, if its id was given up before, if the source has ended (that end is a standing barrier),
+            or if an output is closed (then the checkpoint is declined, rule 5).
         """
         barrier = self.injector.poll_barrier(now_ns)
         if barrier is None or self.finished or barrier.checkpoint_id <= self.last_done:
@@ -863,6 +880,9 @@ class SourceTask(Task):
         if barrier.is_unaligned:
             self._forward_ahead(barrier)
             report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
+            if sum(data.size_bytes for data in report.inflight_output) > self.max_inflight_buffer_bytes:
+                self._give_up(checkpoint_id)
+                return barrier
         else:
             self.forward(barrier)
         self.tell("complete", -1, checkpoint_id)

@@ -102,6 +102,8 @@ class Cut(NamedTuple):
         Events by output, and by input, before the cut.
     recorded, recorded_out : tuple of int
         Events recorded as in flight by input, and by output.
+    recorded_bytes : int
+        What they count for.
     wrong : str
         What CUT has against it, if the checkpoint completes.
     past : Past or None
@@ -112,6 +114,7 @@ class Cut(NamedTuple):
     applied: tuple[int, ...]
     recorded: tuple[int, ...]
     recorded_out: tuple[int, ...]
+    recorded_bytes: int = 0
     wrong: str = ""
     past: Past | None = None
 
@@ -158,6 +161,7 @@ class TaskGhost:
         "_keeps_past",
         "_limits",
         "_must_repeat",
+        "_over_limit",
         "_passed",
         "_passed_out",
         "_passed_over",
@@ -222,6 +226,7 @@ class TaskGhost:
         self.rows: frozenset[Event] = frozenset()
         self.visible_rows: frozenset[Event] = frozenset()
         self._to_show: Event | None = None
+        self._over_limit: tuple[int, int] | None = None  # the checkpoint whose part is too large, and its bytes
         self._taken: tuple[int, StreamMessage] | None = None
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
@@ -244,7 +249,7 @@ class TaskGhost:
 
     def _forget_move(self) -> None:
         self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
-        self._to_show, self._passed_over = None, []
+        self._to_show, self._passed_over, self._over_limit = None, [], None
 
     # What the driver says.
 
@@ -281,6 +286,10 @@ class TaskGhost:
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
         if self._to_show is not None:
             self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
+        if self._over_limit is not None and self._over_limit[0] not in self.given_up:
+            checkpoint_id, recorded_bytes = self._over_limit
+            what = f"{recorded_bytes} bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
+            self._breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
         for output, (there, recorded) in self._passed_out.items():
             if recorded != there[-len(recorded) :]:
                 wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
@@ -607,7 +616,8 @@ class TaskGhost:
         if cut.past is not None:
             recorded = _put(cut.past.recorded, index, (*cut.past.recorded[index], event))
             cut = cut._replace(past=cut.past._replace(recorded=recorded))
-        self._amend(checkpoint_id, cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1)))
+        cut = cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1))
+        self._records(checkpoint_id, event, cut)
 
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
         """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
@@ -622,12 +632,20 @@ class TaskGhost:
             # What was passed in a channel is told after what was passed in the outbox, and comes before it.
             order = (*kept, event) if not self._passed else _in_front(kept, event, self._passed)
             cut = cut._replace(past=cut.past._replace(recorded_out=_put(cut.past.recorded_out, output, order)))
-        recorded_out = _put(cut.recorded_out, output, cut.recorded_out[output] + 1)
-        self._amend(checkpoint_id, cut._replace(recorded_out=recorded_out))
+        cut = cut._replace(recorded_out=_put(cut.recorded_out, output, cut.recorded_out[output] + 1))
+        self._records(checkpoint_id, event, cut)
         if output not in self._passed_out:
             there = self._passed or [each for where, each in task.outbox if where == output]
             self._passed_out[output] = [each for each in there if type(each) is Event], []
         self._passed_out[output][1].append(event)
+
+    def _records(self, checkpoint_id: int, event: Event, cut: Cut) -> None:
+        """`event` is in flight for a checkpoint whose `cut` has counted it."""
+        cut = cut._replace(recorded_bytes=cut.recorded_bytes + event.size_bytes)
+        self._amend(checkpoint_id, cut)
+        most = self._limits.max_inflight_buffer_bytes
+        if most is not None and cut.recorded_bytes > most:
+            self._over_limit = checkpoint_id, cut.recorded_bytes
 
     def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
         self._begin(barrier.checkpoint_id)

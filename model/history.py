@@ -226,6 +226,8 @@ class TaskHistory:
         The checkpoints that it declined, or cancelled at its outputs.
     held_bytes, most_held_bytes, most_held_bytes_ns : int
         Bytes held when the journal ends, the most at a time, and when first.
+    recorded_bytes : dict of int to int
+        By checkpoint, the bytes that it recorded as in flight, on the way in and on the way out.
     ended : set of str
         The channels whose end took effect.
     finished_ns : int or None
@@ -252,6 +254,7 @@ class TaskHistory:
         "most_held_bytes_ns",
         "notified",
         "outside",
+        "recorded_bytes",
         "restored",
         "steps",
         "unaligned",
@@ -266,6 +269,7 @@ class TaskHistory:
         self.unaligned: set[int] = set()
         self.ended: set[str] = set()
         self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
+        self.recorded_bytes: dict[int, int] = {}
         self.finished_ns: int | None = None
         self.restored: list[tuple[int, str]] = []
         self.outside: list[Outside] = []
@@ -657,6 +661,8 @@ def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
     by_sender = history.topology.ends(channel)[0] == entry[2]
     recorded = history.recorded_by_sender if by_sender else history.recorded
     recorded.setdefault((channel, checkpoint_id), []).append(message)
+    recorded_bytes = history.tasks[entry[2]].recorded_bytes
+    recorded_bytes[checkpoint_id] = recorded_bytes.get(checkpoint_id, 0) + size_of(message)
 
 
 def _decline(history: History, entry: Entry, previous: Entry | None) -> None:

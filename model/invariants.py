@@ -69,11 +69,15 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What was configured, inclusive (protocol rule 7). None, and a channel that is not named, is without limit."""
+    """What was configured, inclusive (protocol rules 7 and 18).
+
+    None, and a channel that is not named, is without limit.
+    """
 
     channel_capacity: Mapping[str, int] = field(default_factory=dict)
     max_buffer_per_input: int | None = None
     max_buffer_memory_bytes: int | None = None
+    max_inflight_buffer_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +387,12 @@ def bound(case: Case) -> Iterator[Violation]:
         if most is not None and task.most_held_bytes > most:
             reason = f"{task.most_held_bytes} bytes were held at {name} at a time; at most {most} may be"
             yield Violation("BOUND", reason, task.most_held_bytes_ns)
+        most = limits.max_inflight_buffer_bytes
+        for cut in task.cuts:
+            recorded = task.recorded_bytes.get(cut.checkpoint_id, 0)
+            if most is not None and recorded > most and cut.checkpoint_id not in task.given_up:
+                what = f"{recorded} bytes were recorded at {name} for checkpoint {cut.checkpoint_id}"
+                yield Violation("BOUND", f"{what}; at most {most} may be", cut.at_ns)
 
 
 INVARIANTS: dict[str, Invariant] = {

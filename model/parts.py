@@ -65,6 +65,20 @@ class Parts:
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
 
+    def make_source(
+        self,
+        name: str,
+        injector: CheckpointBarrierInjector,
+        unaligned: UnalignedCheckpointConfig | None,
+        exchanges: Iterable[OutputExchange],
+        tell: Tell,
+    ) -> SourceTask:
+        """A task that makes events."""
+        task = self.source(name, injector, exchanges, tell)
+        if unaligned is not None:
+            task.max_inflight_buffer_bytes = unaligned.max_inflight_buffer_bytes
+        return task
+
     def make_task(
         self,
         name: str,

@@ -109,7 +109,9 @@ class Setup:
     def limits(self, topology: Topology) -> Limits:
         """What BOUND asks for."""
         capacities = dict.fromkeys(topology.channels, self.capacity)
-        return Limits(capacities, self.max_buffer_per_input, self.max_buffer_memory_bytes)
+        return Limits(
+            capacities, self.max_buffer_per_input, self.max_buffer_memory_bytes, self.max_inflight_buffer_bytes
+        )
 
     def script(self, source: str) -> tuple[Event | int, ...]:
         """What a source makes: events, and the timestamps of watermarks."""
@@ -165,15 +167,14 @@ def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: i
 def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
     """The task `name` of a world."""
     exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
-    inputs = len(topology.inputs(name))
-    if not inputs:
-        injector = parts.injector(BarrierInjectorConfig(None, name))
-        return parts.source(name, injector, exchanges, tell)
-    config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
-    unaligned, is_sink = None, not topology.outputs(name)
+    unaligned = None
     if setup.mode != "aligned":
         threshold_ns = THRESHOLD_NS if setup.mode == "fallback" else TIMEOUT_NS
         unaligned = UnalignedCheckpointConfig(True, threshold_ns, setup.max_inflight_buffer_bytes)
+    inputs, is_sink = len(topology.inputs(name)), not topology.outputs(name)
+    if not inputs:
+        return parts.make_source(name, parts.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell)
+    config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
     if is_sink and setup.guarantee:
         writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
         return parts.make_sink(name, Tally(inputs), config, unaligned, True, writer, tell)

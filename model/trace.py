@@ -170,22 +170,24 @@ def topology_of(head: Mapping[str, str], name: str = "trace") -> Topology:
     return Topology.parse(head["topology"], parallelism, _pairs(head, "exchanges", name))
 
 
+_LIMITS = ("max_buffer_per_input", "max_buffer_memory_bytes", "max_inflight_buffer_bytes")
+
+
 def judged(text: str, name: str = "trace") -> Verdict:
     """What the invariants say about a trace.
 
     The head tells the topology, and where they apply ``channel_capacity: a->join=2``, ``max_buffer_per_input: 3``,
-    ``max_buffer_memory_bytes: 100``, ``guarantees: s=exactly_once``, and ``cut_off: yes`` if the run did not end by
-    itself. Of all channels, and of all sinks: ``capacity: 2`` and ``guarantee: exactly_once``.
+    ``max_buffer_memory_bytes: 100``, ``max_inflight_buffer_bytes: 100``, ``guarantees: s=exactly_once``, and
+    ``cut_off: yes`` if the run did not end by itself. Of all channels, and of all sinks: ``capacity: 2`` and
+    ``guarantee: exactly_once``.
     """
     head, entries = read(text, name)
     topology = topology_of(head, name)
     capacity, guarantee = head.get("capacity"), head.get("guarantee")
-    most, most_bytes = head.get("max_buffer_per_input"), head.get("max_buffer_memory_bytes")
     limits = Limits(
         ({} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name)))
         | {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()},
-        None if most is None else _whole(most, name),
-        None if most_bytes is None else _whole(most_bytes, name),
+        *(None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS),
     )
     guarantees = ({} if guarantee is None else dict.fromkeys(topology.sinks, guarantee)) | _pairs(
         head, "guarantees", name

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
+from impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange, UnalignedCheckpointConfig
 from model.operators import make as make_operator
 from model.parts import Parts
 from sim.channel import Channel, SpscChannel
@@ -214,9 +214,13 @@ class Builder:
             BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task),
             engine.now,
         )
-        node.task = self._parts.source(task, injector, self._exchanges(task), node.told)
+        exchanges = self._exchanges(task)
+        node.task = self._parts.make_source(task, injector, self._unaligned_config(), exchanges, node.told)
         node.handle = injector.coordinator_handle()
         return node
+
+    def _unaligned_config(self) -> UnalignedCheckpointConfig | None:
+        return None if self.scenario.protocol == "aligned" else unaligned_config(self.scenario)
 
     def _operator(
         self,
@@ -245,8 +249,7 @@ class Builder:
             checkpoint.hold == "channel",
         )
         aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
-        unaligned = None if self.scenario.protocol == "aligned" else unaligned_config(self.scenario)
-        its, parts = make_task_operator(self.scenario, task), self._parts
+        unaligned, its, parts = self._unaligned_config(), make_task_operator(self.scenario, task), self._parts
         if outputs:
             node.task = parts.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
         else:

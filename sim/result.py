@@ -74,6 +74,7 @@ class Result:
             channel_capacity=capacity,
             max_buffer_per_input=checkpoint.max_buffer_per_input,
             max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+            max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
         )
         fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
         return judge_attempts(self.attempts, self._limits, fold, engine.cut_off, self._guarantees())

@@ -11,38 +11,27 @@ Repair
     checkpoint is declined (protocol rule 18).
 """
 
+from dataclasses import replace
+
 from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier, Event
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.unaligned_as_documented import Documented
-from model.defects.witness import Witness
-
-BARRIER = CheckpointBarrier.new_unaligned(1, 1)
-EVENTS = tuple(Event("b", n, size_bytes=400) for n in (1, 2, 3))
-LIMIT = 1000
+from model.defects.barrier_kind import BarrierDefect
+from model.parts import with_aligner
+from model.setup import Setup
 
 
-def documented() -> tuple[str, ...]:
-    """Input 1 has 1200 bytes in flight, of which 1000 are allowed."""
-    machine = Documented()
-    answer = machine.handle_barrier(0, BARRIER, lambda _: EVENTS)
-    return str(answer), f"{machine.total_inflight_bytes} bytes counted"
+class RecordsWithoutLimit(UnalignedCheckpointer):
+    """The limit is in the configuration, and nowhere else."""
+
+    def __init__(self, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig, is_sink: bool) -> None:
+        super().__init__(config, replace(unaligned, max_inflight_buffer_bytes=2**62), is_sink=is_sink)
 
 
-def sound() -> tuple[str, ...]:
-    """The same: they come one by one, ahead of the barrier."""
-    machine = UnalignedCheckpointer(BarrierAlignerConfig(2), UnalignedCheckpointConfig(True, 30, LIMIT))
-    machine.process_message(0, BARRIER)
-    machine.begin_recording()
-    answers = [machine.process_message(1, event).name for event in EVENTS]
-    return " ".join(answers), f"{machine.total_inflight_bytes} bytes counted", *(str(why) for _, why in machine.aborts)
-
-
-DEFECT = Witness(
+DEFECT = BarrierDefect(
     entry="U-16",
     kind="bound",
-    broken=documented,
-    right=sound,
-    wrong_lines=("TakeSnapshot barrier 1 unaligned [1: b1 b2 b3]", "72 bytes counted"),
-    right_lines=("RECORDED RECORDED PASS_THROUGH", "800 bytes counted", "in-flight limit"),
+    breaks="BOUND",
+    setup=Setup("a->b b->s", mode="unaligned", events=2, max_inflight_buffer_bytes=1),
+    parts=with_aligner(RecordsWithoutLimit),
+    title="One byte may be in flight. The barrier passes a1 and a2, and b records both, a byte each.",
 )

@@ -169,6 +169,41 @@ def test_outputs_count_against_the_limit():
     assert sent(machine)[-2:] == ["0 cancel 1", "1 cancel 1"]
 
 
+def test_a_part_that_is_complete_counts_against_the_limit_until_it_is_reported():
+    """If it fails, what the barrier passes in a channel after the last input's barrier is recorded without bound."""
+    machine, _ = task(outputs=1, max_inflight_buffer_bytes=2)
+    machine.offer(0, event("a1"), 0)
+    machine.offer(0, flagged(1), 0)
+    machine.offer(1, flagged(1), 0)
+    (report,) = machine.reports
+    assert output(report) == {0: ["a1"]}
+    machine.capture_overtaken(0, [event("a0")], 1)
+    (report,) = machine.reports
+    assert output(report) == {0: ["a0", "a1"]}
+    machine.capture_overtaken(0, [event("a8"), event("a9")], 1)
+    assert machine.reports == [Decline("t", 1, Reason.IN_FLIGHT_LIMIT)]
+    assert sent(machine)[-1] == "0 cancel 1"  # behind the barrier
+    machine.capture_overtaken(0, [event("a7")], 1)  # given up: nothing to record
+
+
+def test_a_source_counts_its_outputs_against_the_limit():
+    """If it fails, what a source has in its outbox and channels is recorded without bound (rule 18)."""
+    for in_outbox, in_channel, declines in ((2, 0, False), (3, 0, True), (1, 1, False), (1, 2, True)):
+        source = SourceTask("a", exchanges=[OutputExchange("forward", [0])])
+        source.max_inflight_buffer_bytes = 2
+        for n in range(in_outbox):
+            source.emit(event(f"a{n + 1}"))
+        source.injector.coordinator_handle().inject(InjectBarrierCommand(1, 1, True))
+        assert source.poll(0) == flagged(1)
+        source.capture_overtaken(0, [event(f"a{9 + n}") for n in range(in_channel)], 1)
+        if declines:
+            assert source.reports == [Decline("a", 1, Reason.IN_FLIGHT_LIMIT)]
+            assert sent(source)[-1] == "0 cancel 1"
+        else:
+            (report,) = source.reports
+            assert len(output(report)[0]) == in_outbox + in_channel
+
+
 def test_what_is_given_up_leaves_no_record():
     """If it fails, the next part carries what a dead barrier overtook."""
     machine, _ = task(outputs=1)

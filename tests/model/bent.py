@@ -16,6 +16,7 @@ from impl.reasons import Reason
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, OperatorTask, SourceTask
 from impl.unaligned import UnalignedCheckpointer
+from model.defects.what_is_in_flight_has_no_limit import RecordsWithoutLimit
 from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
 from model.parts import Parts, with_aligner, with_gate
 
@@ -246,7 +247,7 @@ BENT: dict[str, Parts] = {
 """To be explored aligned."""
 
 BENT_UNALIGNED: dict[str, Parts] = {
-    **{kind.__name__: with_aligner(kind) for kind in (RecordsNothing, PassesUnrecorded)},
+    **{kind.__name__: with_aligner(kind) for kind in (RecordsNothing, PassesUnrecorded, RecordsWithoutLimit)},
     LeavesTheOutboxUnrecorded.__name__: Parts(task=LeavesTheOutboxUnrecorded),
 }
 """To be explored unaligned."""

@@ -48,6 +48,7 @@ SPOILT = [
     ("unaligned/a_barrier_overtakes_what_is_queued", "PassesUnrecorded"),
     ("unaligned/a_barrier_overtakes_the_outbox", "LeavesTheOutboxUnrecorded"),
     ("unaligned/recording_goes_on_until_the_last_barrier", "RecordsNothing"),
+    ("unaligned/more_is_in_flight_than_may_be", "RecordsWithoutLimit"),
     ("coordinator/a_checkpoint_is_complete_with_the_last_part", "CompletesEarly"),
     ("coordinator/two_checkpoints_are_under_way", "CompletesTwice"),
     ("recovery/a_sink_commits_once", "CommitsAtOnce"),

@@ -113,7 +113,7 @@ def setups(draw: st.DrawFn, modes: Sequence[str] = MODES, **given: object) -> Se
         "sender_records": draw(st.booleans()),
         "max_buffer_per_input": draw(st.sampled_from((1, 2, 100))),
         "max_buffer_memory_bytes": draw(st.sampled_from((60, 10_000))),
-        "max_inflight_buffer_bytes": draw(st.sampled_from((60, 10_000))),
+        "max_inflight_buffer_bytes": draw(st.sampled_from((1, 2, 10_000))),
     }
     return Setup(topology, parallelism=parallelism, **{**drawn, **given})  # type: ignore[arg-type]
 

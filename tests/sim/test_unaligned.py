@@ -223,3 +223,16 @@ def test_a_barrier_that_overtakes_may_take_its_own_time(tmp_path: Path, protocol
     rows = run(load(str(path)), 1).task_rows()
     delays = {row["operator"]: row["start_delay_ms"] for row in rows if row["checkpoint_id"] == 2}
     assert delays == {"a": 0.0, "map": pytest.approx(hop_ms), "sink": pytest.approx(2 * hop_ms)}
+
+
+@pytest.mark.parametrize("topology", ["R", "L"])
+def test_too_much_in_flight_fails_the_checkpoint(topology: str) -> None:
+    """A checkpoint would write whatever lies in the channels, sources' too; or never end (protocol rule 18)."""
+    settings = {"mode": "unaligned", "topology": topology, "until_s": 8.0, "warmup_s": 2.0}
+    most = max(row["persisted_bytes"] for row in run(load("flink_chain", settings), 1).task_rows())
+    for limit, status in ((most, "COMPLETED"), (most - 1, "FAILED"), (1000, "FAILED")):
+        result = run(load("flink_chain", settings | {"checkpoint.max_inflight_bytes": limit}), 1)
+        ended = [row for row in result.checkpoint_rows() if row["status"] != "IN_PROGRESS"]
+        assert result.verdict != "broken"
+        assert status in {row["status"] for row in ended}
+        assert {row["failure_reason"] for row in ended if row["status"] == "FAILED"} <= {"in-flight limit"}
