@@ -165,9 +165,15 @@ class CoordinatorTable:
         if key not in self._decisions:
             machine, ghost = self._cells.values[cell]
             self.coordinator.restore(machine)
-            actions = does() if self._stores else self._published(does())
-            refused = len(actions) == 1 and type(actions[0]) is Refused
-            self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
+            try:
+                actions = does() if self._stores else self._published(does())
+            except Exception as error:  # as in `TaskTable`
+                raised = "RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"
+                notes = () if note is None else (note,)
+                self._decisions[key] = Decision(cell, (), (), frozenset(), (raised,), notes, False, ())
+            else:
+                refused = len(actions) == 1 and type(actions[0]) is Refused
+                self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
         return self._decisions[key]
 
     def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:

@@ -596,7 +596,10 @@ class World:
             order = {"restored": 0, "put_back": 1}
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
         cell, again = state[self._coordinator_at], self.setup.checkpoints_again
-        new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
+        try:
+            new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
+        except Exception as error:
+            self._breaks(new, (("RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"),))
         return tuple(new)
 
     def _plan(self, number: int) -> Restore:

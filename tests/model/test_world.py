@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from impl.coordinator import CheckpointCoordinator
 from impl.recovery import Restore, Wiring
 from impl.snapshot import Checkpoint
 from model.explore import Always, AtRest, Property, SometimesMove, explore
@@ -389,3 +391,28 @@ def test_a_plan_that_raises_breaks_the_restore() -> None:
     assert result.why == "always: RAISED: coordinator: ValueError: no plan"
     assert str(result.violations[0].moves[-1]) == "restore 1"
     assert len(world.rest(result.violations[0].state or world.start())[0]) > 0  # and it ends
+
+
+def raises(*_: object) -> Any:
+    """What no machine should do."""
+    raise ValueError("not today")
+
+
+@pytest.mark.parametrize(
+    ("method", "setup"),
+    [
+        ("acknowledge", Setup(CHAIN, events=0)),
+        ("trigger", Setup(CHAIN, events=0)),
+        ("abort", Setup(CHAIN, events=0, cancels=1)),
+        ("finished", Setup(CHAIN, events=0, closes=True)),
+        ("published", Setup(CHAIN, events=0)),
+        ("resume", CRASH),
+    ],
+)
+def test_a_coordinator_that_raises_is_a_violation(method: str, setup: Setup) -> None:
+    """An exploration would end with a traceback, and the run that leads there would be lost."""
+    parts = Parts(coordinator=type("Raises", (CheckpointCoordinator,), {method: raises, "__slots__": ()}))
+    world = World(setup, parts)
+    result = explore(world, properties(world))
+    assert result.why == "always: RAISED: coordinator: ValueError: not today"
+    assert world.trace(result.violations[0].moves).endswith("! RAISED: coordinator: ValueError: not today\n")
