@@ -301,13 +301,16 @@ class TaskGhost:
     def _nothing_waits(self) -> None:
         """The outbox is empty: what is sent next is the effect of something that is yet to come.
 
-        Not so if the task keeps back what its operator gave.
+        Not so if the task keeps back what its operator gave, or the watermark that it has reached.
         """
-        if self.owed > 0:
+        if self.owed > 0 or (self.inputs and any(self.watermark_ms != mark for mark in self._open_marks())):
             return
         self.cause = None
         if self.unaligned:
             self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
+
+    def _open_marks(self) -> Iterable[int | None]:
+        return (mark for mark, side in zip(self.marks, self.outside, strict=True) if side != _ENDED)
 
     def emit(self) -> None:
         """A source makes an event."""

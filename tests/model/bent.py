@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from impl.actions import Action as CoordinatorAction
@@ -116,6 +116,28 @@ class WatermarkOvertakes(Gate):
             self.port.deliver(input_id, message)
             return True
         return super().offer(input_id, message, now_ns)
+
+
+class KeepsTheWatermark(OperatorTask):
+    """A watermark is passed on when the next barrier has been (P-11)."""
+
+    kept: Watermark | None = None
+
+    def _send_to_all(self, message: StreamMessage) -> None:
+        if type(message) is Watermark:
+            self.kept = message
+            return
+        super()._send_to_all(message)
+        if type(message) is CheckpointBarrier and self.kept is not None:
+            super()._send_to_all(self.kept)
+            self.kept = None
+
+    def capture(self) -> Hashable:
+        return super().capture(), self.kept
+
+    def restore(self, value: Hashable) -> None:
+        kept, self.kept = value  # type: ignore[misc]
+        super().restore(kept)  # type: ignore[has-type]
 
 
 class SnapshotsAtTheFirst(BarrierAligner):
@@ -232,7 +254,7 @@ class LosesWhatIsInFlight(OperatorTask):
         self.reports[-1] = replace(self.reports[-1], inflight=())
 
 
-TASKS = (DrainsFirst, SnapshotsLate, AppliesTwice, PromisesTheMost)
+TASKS = (DrainsFirst, SnapshotsLate, AppliesTwice, PromisesTheMost, KeepsTheWatermark)
 ALIGNERS = (NeverGivesUp, DropsWhatIsHeld, ForgetsTheFirst, SnapshotsAtTheFirst, HoldsWithoutLimit)
 GATES = (SwallowsTheSecondBarrier, WatermarkOvertakes)
 COORDINATORS = (CompletesEarly, CompletesTwice)

@@ -60,6 +60,7 @@ SPOILT = [
     ("recovery/what_was_in_flight_is_put_back", "LosesWhatIsInFlight"),
     ("dataflows/a_diamond_aligns_where_it_meets", "SnapshotsAtTheFirst"),
     ("dataflows/a_join_promises_the_least", "PromisesTheMost"),
+    ("dataflows/a_join_promises_the_least", "KeepsTheWatermark"),
 ]
 
 

@@ -85,6 +85,7 @@ FOUND: dict[str, tuple[Setup, set[str], int]] = {
     "SnapshotsLate": (Setup(CHAIN, events=1), {"ONCE"}, 5),  # it acknowledges what it has not taken yet
     "AppliesTwice": (Setup(CHAIN), {"CUT"}, 9),
     "PromisesTheMost": (Setup(JOIN, events=1, watermarks=1), {"WM"}, 4),
+    "KeepsTheWatermark": (Setup(LONG, events=1, watermarks=1), {"FWD"}, 12),
     "NeverGivesUp": (Setup(TWO_JOINS, events=0, expiries=1), {"LIVE"}, 15),
     "DropsWhatIsHeld": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 10),
     "ForgetsTheFirst": (Setup(SHORT_JOIN, events=0, checkpoints=2), {"LIVE"}, 15),
