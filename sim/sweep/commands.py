@@ -27,8 +27,9 @@ _spark_master = click.option("--master", default="local[*]", show_default=True, 
 @click.option("--out", "directory", type=click.Path(path_type=Path), required=True, help="Directory for the results.")
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
+@click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
 @_json
-def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_json: bool) -> None:
+def sweep_command(sweep: str, directory: Path, master: str, resume: bool, events: bool, as_json: bool) -> None:
     """Run the runs of SWEEP, a shipped sweep or a TOML file, and store their results as Parquet.
 
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
@@ -43,12 +44,11 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
         usable_java()  # before there is a directory that would have to be resumed
     if resume and directory.is_dir() and any(directory.iterdir()):
         store = Store.open(directory)
-        store.continue_with(plan)
+        store.continue_with(plan, events)
     else:
-        store = Store.create(directory, plan)
-    again = (
-        f"barrierlab sweep {sweep} --out {directory}{'' if master == 'local[*]' else f' --master {master}'} --resume"
-    )
+        store = Store.create(directory, plan, events)
+    options = ("" if master == "local[*]" else f" --master {master}") + (" --events" if events else "")
+    again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
     _execute(plan, store, master, again)
     if process_count(master) is None and not plan.is_of_joins:
         from sim.sweep.analyse import analysed
