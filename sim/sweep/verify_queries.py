@@ -11,73 +11,10 @@ from sim.sweep.verify_views import FIRST, NEVER
 
 # For each channel and complete checkpoint: sent before the sender's cut == applied before the receiver's + recorded.
 #
-# Both sides are counted. What a task had given off when it cut may enter the channel until the task takes anything new;
-# of a source counts what it had made, whenever it was sent. A task that had finished has no cut: all of it is before.
-# The counts balance, and so do the lists if as far as the receiver's cut no event was applied in another's place, and
-# what is recorded is what was sent there.
-CUT = f"""
-WITH complete AS (
-    SELECT run_id, attempt, checkpoint_id, min(at_ns) AS at_ns
-    FROM (
-        SELECT run_id, attempt, checkpoint_id, at_ns FROM completed
-        UNION ALL
-        SELECT run_id, parent, restored_id, start_ns FROM attempts WHERE parent IS NOT NULL
-    )
-    GROUP BY run_id, attempt, checkpoint_id
-), sources AS (
-    SELECT run_id, node FROM tasks WHERE inputs = 0
-), around AS (
-    SELECT run_id, attempt, node, number, verb,
-        last_value(CASE verb WHEN '>emit' THEN sequence END, true) OVER (
-            PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING
-        ) AS made,
-        min(CASE WHEN verb IN ('deliver', 'end') THEN number END) OVER (
-            PARTITION BY run_id, attempt, node ORDER BY number DESC ROWS UNBOUNDED PRECEDING
-        ) AS goes_on
-    FROM entries WHERE verb IN ('snapshot', 'deliver', 'end', '>emit')
-), cut_at AS (
-    -- How far each cut reaches: at the outputs as a sequence or a number, at the inputs as a number.
-    SELECT run_id, attempt, node, checkpoint_id, number AS reach_in,
-        CASE WHEN sources.node IS NULL THEN coalesce(goes_on, {NEVER}) ELSE coalesce(made, {FIRST}) END AS reach_out
-    FROM cuts
-    JOIN around USING (run_id, attempt, node, number)
-    LEFT JOIN sources USING (run_id, node)
-    WHERE verb = 'snapshot'
-), ends AS (
-    SELECT complete.run_id, attempt, complete.checkpoint_id, complete.at_ns, channel, side,
-        CASE WHEN cut_at.node IS NOT NULL THEN CASE side WHEN 'sent' THEN reach_out ELSE reach_in END
-            WHEN finished.node IS NOT NULL THEN {NEVER} END AS reach
-    FROM complete
-    JOIN (
-        SELECT run_id, channel, 'sent' AS side, sender AS node FROM channels
-        UNION ALL
-        SELECT run_id, channel, 'applied', receiver FROM channels
-    ) USING (run_id)
-    LEFT JOIN cut_at USING (run_id, attempt, node, checkpoint_id)
-    LEFT JOIN finished USING (run_id, attempt, node)
-), events_of AS (
-    -- What is put back is before every cut, of a source or not.
-    SELECT carried.run_id, attempt, channel, what AS side, message, event_place,
-        CASE WHEN verb = 'put_back' THEN {FIRST} WHEN what = 'sent' AND sources.node IS NOT NULL THEN sequence
-            ELSE number END AS reach
-    FROM carried LEFT JOIN sources ON sources.run_id = carried.run_id AND sources.node = carried.node
-    WHERE kind = 'Event' AND what IN ('sent', 'applied')
-), counted AS (
-    SELECT *, count(message) OVER (
-        PARTITION BY run_id, attempt, channel, side ORDER BY reach, message IS NULL ROWS UNBOUNDED PRECEDING
-    ) AS count
-    FROM (
-        SELECT run_id, attempt, channel, side, message, reach, NULL AS checkpoint_id, NULL AS at_ns FROM events_of
-        UNION ALL
-        SELECT run_id, attempt, channel, side, NULL, reach, checkpoint_id, at_ns FROM ends
-    )
-), sides AS (
-    SELECT run_id, attempt, channel, checkpoint_id, min(at_ns) AS at_ns,
-        max(CASE side WHEN 'sent' THEN count END) AS sent,
-        max(CASE side WHEN 'applied' THEN count END) AS applied
-    FROM counted WHERE message IS NULL
-    GROUP BY run_id, attempt, channel, checkpoint_id HAVING count(reach) = 2
-), out_of_place AS (
+# The counts must balance; and so do the lists if as far as the receiver's cut no event was applied in another's
+# place, and what is recorded is what was sent there.
+CUT = """
+WITH out_of_place AS (
     SELECT applied.run_id, applied.attempt, applied.channel, min(applied.event_place) AS event_place
     FROM events_of AS applied
     LEFT JOIN events_of AS sent ON sent.run_id = applied.run_id AND sent.attempt = applied.attempt
@@ -121,8 +58,9 @@ LEFT JOIN out_of_place USING (run_id, attempt, channel)
 WHERE sent <> applied + coalesce(recorded, 0) OR wrong > 0 OR event_place <= applied
 """
 
-# Messages are taken, and take effect, in the order in which they were sent, of which the end is the last; a source sends
-# in the order of its sequence. A barrier or cancel that was sent may have no effect: it was ignored, or given up.
+# Messages are taken, and take effect, in the order in which they were sent, of which the end is the last; a source
+# sends in the order of its sequence. A barrier or cancel that was sent may have no effect: it was ignored, or given
+# up.
 FIFO = """
 WITH sent AS (
     SELECT * FROM carried WHERE what = 'sent' AND NOT is_passing
@@ -192,8 +130,8 @@ SELECT run_id, attempt, at_ns, concat(message, ' was sent on ', channel, ' after
 FROM made WHERE sequence <= before
 """
 
-# At most one snapshot a task and checkpoint. A complete one has a snapshot and an acknowledgement of every task, but for
-# those that had finished; and a snapshot also of one that had, if the checkpoint had begun there.
+# At most one snapshot a task and checkpoint. A complete one has a snapshot and an acknowledgement of every task, but
+# for those that had finished; and a snapshot also of one that had, if the checkpoint had begun there.
 ONCE = """
 WITH twice AS (
     SELECT run_id, attempt, max(at_ns) AS at_ns,
@@ -228,8 +166,8 @@ SELECT run_id, attempt, at_ns,
 FROM asked WHERE NOT has_acknowledged AND NOT has_finished
 """
 
-# What a task sends is on the same side of every complete barrier as its cause, the message that took effect last. Of an
-# unaligned barrier only this is asked: what came behind it causes nothing ahead of it.
+# What a task sends is on the same side of every complete barrier as its cause, the message that took effect last. Of
+# an unaligned barrier only this is asked: what came behind it causes nothing ahead of it.
 FWD = """
 WITH sides AS (
     SELECT *,
@@ -261,55 +199,39 @@ LEFT ANTI JOIN unaligned ON unaligned.run_id = sent.run_id AND unaligned.attempt
 GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, cause
 """
 
-# What is taken has its effect once, or is held still; every event that a source makes is sent, in order, on each edge.
-# A barrier or cancel may come to nothing if its checkpoint is given up; and when an attempt is cut off, the last message
-# that was taken may be in hand still.
-NOLOSS = f"""
-WITH settled AS (
-    SELECT run_id, attempt, channel, message, kind, checkpoint_id, number, 0 AS waits
-    FROM carried WHERE what = 'applied' OR what = 'ignored' AND kind <> 'Event'
-    UNION ALL
-    SELECT run_id, attempt, channel, message, kind, NULL, number, 1 FROM held WHERE until = {NEVER}
-), balance AS (
-    SELECT run_id, attempt, channel, message, kind, sum(step) AS missing, max(checkpoint_id) AS checkpoint_id,
-        max(place) AS place, max(at_ns) AS at_ns
-    FROM (
-        SELECT run_id, attempt, channel, message, kind, 1 AS step, checkpoint_id, place, at_ns
-        FROM carried WHERE what = 'taken'
-        UNION ALL
-        SELECT run_id, attempt, channel, message, kind, -1, NULL, NULL, NULL FROM settled
-    )
-    GROUP BY run_id, attempt, channel, message, kind
-    HAVING missing > 0 OR missing < 0 AND kind = 'Event'
-), last_taken AS (
+# What is taken has its effect once, or is held still; every event that a source makes is sent, in order, on each
+# edge. A barrier or cancel may come to nothing if its checkpoint is given up; and when an attempt is cut off, the
+# last message that was taken may be in hand still.
+NOLOSS = """
+WITH last_taken AS (
     SELECT run_id, attempt, channel, max(place) AS last_place, max(event_place) AS last_event
-    FROM carried LEFT SEMI JOIN balance USING (run_id, attempt, channel)
+    FROM carried LEFT SEMI JOIN unsettled USING (run_id, attempt, channel)
     WHERE what = 'taken' GROUP BY run_id, attempt, channel
 ), in_order AS (
     -- Where what is settled is the first events that were taken: how many.
     SELECT settled.run_id, settled.attempt, settled.channel, count(*) AS settled
     FROM (
         SELECT *, row_number() OVER (PARTITION BY run_id, attempt, channel ORDER BY waits, number) AS event_place
-        FROM settled LEFT SEMI JOIN balance USING (run_id, attempt, channel) WHERE kind = 'Event'
+        FROM settled LEFT SEMI JOIN unsettled USING (run_id, attempt, channel) WHERE kind = 'Event'
     ) AS settled
     LEFT JOIN (SELECT * FROM carried WHERE what = 'taken' AND kind = 'Event') AS taken
         USING (run_id, attempt, channel, event_place)
     GROUP BY settled.run_id, settled.attempt, settled.channel
     HAVING count_if(NOT settled.message <=> taken.message) = 0
 ), lost AS (
-    SELECT balance.run_id, balance.attempt, coalesce(balance.at_ns, end_ns) AS at_ns, concat(
-        balance.message, CASE WHEN missing > 0 THEN ' was taken from ' ELSE ' took effect on ' END, balance.channel,
+    SELECT unsettled.run_id, unsettled.attempt, coalesce(unsettled.at_ns, end_ns) AS at_ns, concat(
+        unsettled.message, CASE WHEN missing > 0 THEN ' was taken from ' ELSE ' took effect on ' END, unsettled.channel,
         CASE WHEN missing > 0 THEN ' and had no effect' ELSE ' more often than it was taken' END
     ) AS reason
-    FROM balance
-    JOIN attempts ON attempts.run_id = balance.run_id AND attempts.attempt = balance.attempt
-    JOIN channels ON channels.run_id = balance.run_id AND channels.channel = balance.channel
-    LEFT JOIN last_taken ON last_taken.run_id = balance.run_id AND last_taken.attempt = balance.attempt
-        AND last_taken.channel = balance.channel
-    LEFT JOIN in_order ON in_order.run_id = balance.run_id AND in_order.attempt = balance.attempt
-        AND in_order.channel = balance.channel
-    LEFT JOIN given_up ON given_up.run_id = balance.run_id AND given_up.attempt = balance.attempt
-        AND given_up.node = receiver AND given_up.checkpoint_id = balance.checkpoint_id
+    FROM unsettled
+    JOIN attempts ON attempts.run_id = unsettled.run_id AND attempts.attempt = unsettled.attempt
+    JOIN channels ON channels.run_id = unsettled.run_id AND channels.channel = unsettled.channel
+    LEFT JOIN last_taken ON last_taken.run_id = unsettled.run_id AND last_taken.attempt = unsettled.attempt
+        AND last_taken.channel = unsettled.channel
+    LEFT JOIN in_order ON in_order.run_id = unsettled.run_id AND in_order.attempt = unsettled.attempt
+        AND in_order.channel = unsettled.channel
+    LEFT JOIN given_up ON given_up.run_id = unsettled.run_id AND given_up.attempt = unsettled.attempt
+        AND given_up.node = receiver AND given_up.checkpoint_id = unsettled.checkpoint_id
     WHERE CASE kind
         WHEN 'Event' THEN NOT (cut_off AND missing = 1 AND last_event = coalesce(settled, 0) + 1
             AND (settled IS NOT NULL OR last_event = 1))
@@ -373,8 +295,8 @@ WITH settled AS (
 SELECT * FROM lost UNION ALL SELECT * FROM not_sent UNION ALL SELECT * FROM sent_otherwise
 """
 
-# On a channel a watermark never goes back; none takes effect before an event that was sent ahead of it; and a task sends
-# none that promises more than each input does that has not ended.
+# On a channel a watermark never goes back; none takes effect before an event that was sent ahead of it; and a task
+# sends none that promises more than each input does that has not ended.
 WM = f"""
 WITH goes_back AS (
     SELECT run_id, attempt, at_ns, concat(message, ' was sent on ', channel, ' after watermark ', before) AS reason
@@ -428,8 +350,8 @@ SELECT run_id, attempt, at_ns, concat(
 ) FROM promises WHERE mark IS NOT NULL AND is_over = 0 AND (promised IS NULL OR promised < mark)
 """
 
-# Ids strictly increase: those triggered, over all attempts; those completed, which have been triggered; the snapshots of
-# a task. So do ids and epochs of the barriers that take effect at a task, where all inputs have each of them once.
+# Ids strictly increase: those triggered, over all attempts; those completed, which have been triggered; the snapshots
+# of a task. So do ids and epochs of the barriers that take effect at a task, where all inputs have each of them once.
 ID = f"""
 WITH triggered AS (
     SELECT run_id, attempt, checkpoint_id, at_ns, coalesce(max(checkpoint_id) OVER (
@@ -487,8 +409,8 @@ WHERE checkpoint_id < newest OR checkpoint_id <= newest_here
 """
 
 # Every checkpoint that is triggered ends, once; no input waits for one that has ended; and when every source has
-# finished, nothing is left in a channel or held, and every task ends. Of what was cut off only what can no longer end is
-# asked: what is pending there is undecided, not wrong.
+# finished, nothing is left in a channel or held, and every task ends. Of what was cut off only what can no longer end
+# is asked: what is pending there is undecided, not wrong.
 LIVE = f"""
 WITH ends AS (
     SELECT *, row_number() OVER (PARTITION BY run_id, attempt, checkpoint_id ORDER BY number) AS time
@@ -546,8 +468,8 @@ SELECT at_rest.run_id, attempt, end_ns, concat(node, ' never ends, though every 
 FROM at_rest JOIN tasks USING (run_id) LEFT ANTI JOIN finished USING (run_id, attempt, node)
 """
 
-# No channel holds more messages than its capacity when one is sent, but for those that were put back and barriers that
-# go ahead of all, which need no room; no input and no task holds back more than it may.
+# No channel holds more messages than its capacity when one is sent, but for those that were put back and barriers
+# that go ahead of all, which need no room; no input and no task holds back more than it may.
 BOUND = f"""
 WITH ahead AS (
     -- 1 where such a barrier enters its channel, -1 where it leaves.
@@ -558,8 +480,8 @@ WITH ahead AS (
     WHERE kind = 'CheckpointBarrier' AND (verb = 'take' OR verb = 'send' AND unaligned)
 ), steps AS (
     SELECT run_id, attempt, channel, number, 1 AS turn, at_ns, verb,
-        CASE verb WHEN 'take' THEN -1 ELSE 1 END AS step, CASE verb WHEN 'take' THEN -1 WHEN 'put_back' THEN 1 ELSE 0 END
-        AS put_back
+        CASE verb WHEN 'take' THEN -1 ELSE 1 END AS step,
+        CASE verb WHEN 'take' THEN -1 WHEN 'put_back' THEN 1 ELSE 0 END AS put_back
     FROM entries WHERE verb IN ('send', 'put_back', 'take')
     UNION ALL
     SELECT run_id, attempt, channel, number, 0, NULL, NULL, -step, 0 FROM ahead WHERE step <> 0

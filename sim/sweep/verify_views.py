@@ -106,8 +106,8 @@ SELECT run_id, attempt, node, channel, min(number) AS number
 FROM (SELECT * FROM ends UNION ALL SELECT * FROM before) GROUP BY run_id, attempt, node, channel
 """
 
-# When a task had nothing more to do: when it said so, or with the end of its last input. `FIRST` if it had finished in
-# an attempt that this one goes on from, and has no cut there or nearer by.
+# When a task had nothing more to do: when it said so, or with the end of its last input. `FIRST` if it had finished
+# in an attempt that this one goes on from, and has no cut there or nearer by.
 _FINISHED = f"""
 WITH full AS (
     SELECT run_id, attempt, node, max(number) AS number
@@ -134,10 +134,10 @@ SELECT run_id, attempt, node, min(number) AS number
 FROM (SELECT * FROM own UNION ALL SELECT * FROM before) GROUP BY run_id, attempt, node
 """
 
-# What is sent (or put back in its channel), taken, applied or ignored, in this order: `place` is that among all of these
-# on the channel, `event_place` that among the events, `turn` that among those that keep their place. A barrier does not,
-# in an attempt in which some go ahead, if it is flagged or its checkpoint went unaligned, or was given up, at the
-# receiver: CUT asks what it passed. What a `block` applies is the barrier that was taken, or else sent.
+# What is sent (or put back in its channel), taken, applied or ignored, in this order: `place` is that among all of
+# these on the channel, `event_place` that among the events, `turn` that among those that keep their place. A barrier
+# does not, in an attempt in which some go ahead, if it is flagged or its checkpoint went unaligned, or was given up,
+# at the receiver: CUT asks what it passed. What a `block` applies is the barrier that was taken, or else sent.
 _CARRIED = """
 WITH blocks AS (
     SELECT run_id, attempt, number, at_ns, verb, node, channel, checkpoint_id, straight, subject.message, subject.kind,
@@ -184,9 +184,9 @@ FROM placed
 WINDOW so_far AS (PARTITION BY run_id, attempt, channel, what ORDER BY number ROWS UNBOUNDED PRECEDING)
 """
 
-# What was held at a receiver from `number` to `until` (`NEVER`, if it waits when the attempt ends). It goes when it is
-# applied or ignored. A barrier or cancel of a checkpoint that was given up has no effect then, and goes in silence: with
-# the first message to leave from behind it, once all that was held ahead of it is gone.
+# What was held at a receiver from `number` to `until` (`NEVER`, if it waits when the attempt ends). It goes when it
+# is applied or ignored. A barrier or cancel of a checkpoint that was given up has no effect then, and goes in
+# silence: with the first message to leave from behind it, once all that was held ahead of it is gone.
 _HELD = f"""
 WITH holds AS (
     SELECT run_id, attempt, node, channel, message, kind, size_bytes, number,
@@ -231,6 +231,102 @@ SELECT run_id, attempt, node, channel, message, kind, size_bytes, number,
 FROM spans LEFT JOIN silent USING (run_id, attempt, channel, number)
 """
 
+# The events that were sent or applied, each with where it stands to cuts, of a source by its sequence: what is put
+# back is before all of them.
+_EVENTS_OF = f"""
+SELECT carried.run_id, attempt, channel, what AS side, message, event_place,
+    CASE WHEN verb = 'put_back' THEN {FIRST} WHEN what = 'sent' AND sources.node IS NOT NULL THEN sequence
+        ELSE number END AS reach
+FROM carried
+LEFT JOIN (SELECT run_id, node FROM tasks WHERE inputs = 0) AS sources
+    ON sources.run_id = carried.run_id AND sources.node = carried.node
+WHERE kind = 'Event' AND what IN ('sent', 'applied')
+"""
+
+# For each channel and complete checkpoint: how many events were sent before the sender's cut, and applied before the
+# receiver's. What a task had given off when it cut may enter the channel until the task takes anything new; of a
+# source counts what it had made, whenever it was sent. A task that had finished has no cut: all of it is before.
+# Where neither is so, ONCE says that.
+_SIDES = f"""
+WITH complete AS (
+    SELECT run_id, attempt, checkpoint_id, min(at_ns) AS at_ns
+    FROM (
+        SELECT run_id, attempt, checkpoint_id, at_ns FROM completed
+        UNION ALL
+        SELECT run_id, parent, restored_id, start_ns FROM attempts WHERE parent IS NOT NULL
+    )
+    GROUP BY run_id, attempt, checkpoint_id
+), sources AS (
+    SELECT run_id, node FROM tasks WHERE inputs = 0
+), around AS (
+    SELECT run_id, attempt, node, number, verb,
+        last_value(CASE verb WHEN '>emit' THEN sequence END, true) OVER (
+            PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING
+        ) AS made,
+        min(CASE WHEN verb IN ('deliver', 'end') THEN number END) OVER (
+            PARTITION BY run_id, attempt, node ORDER BY number DESC ROWS UNBOUNDED PRECEDING
+        ) AS goes_on
+    FROM entries WHERE verb IN ('snapshot', 'deliver', 'end', '>emit')
+), cut_at AS (
+    -- How far each cut reaches: at the outputs as a sequence or a number, at the inputs as a number.
+    SELECT run_id, attempt, node, checkpoint_id, number AS reach_in,
+        CASE WHEN sources.node IS NULL THEN coalesce(goes_on, {NEVER}) ELSE coalesce(made, {FIRST}) END AS reach_out
+    FROM cuts
+    JOIN around USING (run_id, attempt, node, number)
+    LEFT JOIN sources USING (run_id, node)
+    WHERE verb = 'snapshot'
+), ends AS (
+    SELECT complete.run_id, attempt, complete.checkpoint_id, complete.at_ns, channel, side,
+        CASE WHEN cut_at.node IS NOT NULL THEN CASE side WHEN 'sent' THEN reach_out ELSE reach_in END
+            WHEN finished.node IS NOT NULL THEN {NEVER} END AS reach
+    FROM complete
+    JOIN (
+        SELECT run_id, channel, 'sent' AS side, sender AS node FROM channels
+        UNION ALL
+        SELECT run_id, channel, 'applied', receiver FROM channels
+    ) USING (run_id)
+    LEFT JOIN cut_at USING (run_id, attempt, node, checkpoint_id)
+    LEFT JOIN finished USING (run_id, attempt, node)
+), counted AS (
+    SELECT *, count(message) OVER (
+        PARTITION BY run_id, attempt, channel, side ORDER BY reach, message IS NULL ROWS UNBOUNDED PRECEDING
+    ) AS count
+    FROM (
+        SELECT run_id, attempt, channel, side, message, reach, NULL AS checkpoint_id, NULL AS at_ns FROM events_of
+        UNION ALL
+        SELECT run_id, attempt, channel, side, NULL, reach, checkpoint_id, at_ns FROM ends
+    )
+)
+SELECT run_id, attempt, channel, checkpoint_id, min(at_ns) AS at_ns,
+    max(CASE side WHEN 'sent' THEN count END) AS sent,
+    max(CASE side WHEN 'applied' THEN count END) AS applied
+FROM counted WHERE message IS NULL
+GROUP BY run_id, attempt, channel, checkpoint_id HAVING count(reach) = 2
+"""
+
+# What had its effect or is held still, as far as it had been taken: of events also how often.
+_SETTLED = f"""
+SELECT run_id, attempt, channel, message, kind, checkpoint_id, number, 0 AS waits
+FROM carried WHERE what = 'applied' OR what = 'ignored' AND kind <> 'Event'
+UNION ALL
+SELECT run_id, attempt, channel, message, kind, NULL, number, 1 FROM held WHERE until = {NEVER}
+"""
+
+# The messages of a channel that were taken more often than settled, and the events for which it is the other way
+# round.
+_UNSETTLED = """
+SELECT run_id, attempt, channel, message, kind, sum(step) AS missing, max(checkpoint_id) AS checkpoint_id,
+    max(place) AS place, max(at_ns) AS at_ns
+FROM (
+    SELECT run_id, attempt, channel, message, kind, 1 AS step, checkpoint_id, place, at_ns
+    FROM carried WHERE what = 'taken'
+    UNION ALL
+    SELECT run_id, attempt, channel, message, kind, -1, NULL, NULL, NULL FROM settled
+)
+GROUP BY run_id, attempt, channel, message, kind
+HAVING missing > 0 OR missing < 0 AND kind = 'Event'
+"""
+
 VIEWS: dict[str, View] = {
     "entries": View(_ENTRIES, kept=True),
     "attempts": View(_ATTEMPTS, kept=True),
@@ -244,4 +340,8 @@ VIEWS: dict[str, View] = {
     "finished": View(_FINISHED, kept=True),
     "carried": View(_CARRIED, kept=True),
     "held": View(_HELD, kept=True),
+    "events_of": View(_EVENTS_OF),
+    "sides": View(_SIDES, kept=True),
+    "settled": View(_SETTLED),
+    "unsettled": View(_UNSETTLED, kept=True),
 }
