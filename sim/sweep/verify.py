@@ -120,10 +120,10 @@ def _judge(spark: SparkSession, store: Store, names: list[str]) -> dict[str, dic
         files = [str(store.directory / table / name) for name in names]
         rows = session.read.schema(declared.spark()).parquet(*files).dropDuplicates(list(declared.key))
         rows.coalesce(1).createOrReplaceTempView(table)
+    _are_whole(session, store)
     for name, view in VIEWS.items():
         frame = session.sql(view.sql)
         (frame.localCheckpoint() if view.kept else frame).createOrReplaceTempView(name)
-    _are_whole(session, store)
     with ThreadPoolExecutor(spark.sparkContext.defaultParallelism) as pool:
         return dict(zip(QUERIES, pool.map(lambda query: _broken(session, query), QUERIES.values()), strict=True))
 
@@ -132,7 +132,7 @@ def _are_whole(session: SparkSession, store: Store) -> None:
     """SweepError if a run has not as many events as its journal had entries."""
     lacking = session.sql("""
         SELECT run_id, journal_entries, coalesce(count, 0) AS count
-        FROM runs LEFT JOIN (SELECT run_id, count(*) AS count FROM entries GROUP BY run_id) USING (run_id)
+        FROM runs LEFT JOIN (SELECT run_id, count(*) AS count FROM events GROUP BY run_id) USING (run_id)
         WHERE status = 'OK' AND coalesce(count, 0) <> journal_entries
     """).first()
     if lacking is not None:
