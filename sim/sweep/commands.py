@@ -237,7 +237,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
 
     Exit status 1 if a run is broken, or the two judges do not agree.
 
-    Example: barrierlab verify out/demo
+    Example: barrierlab verify out/smoke
     """
     from sim.sweep.errors import SweepError
     from sim.sweep.progress import Watch
