@@ -38,6 +38,7 @@ _CONF = {
     "spark.sql.constraintPropagation.enabled": "false",  # checkpointed unions do not survive it
     "spark.sql.cteRecursionLevelLimit": "-1",  # a run may fail as often as it likes
     "spark.sql.cteRecursionRowLimit": "-1",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
 

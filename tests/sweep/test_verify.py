@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,7 @@ SOUND: dict[str, tuple[str, dict[str, object]]] = {
     "coordinator": ("survive_anything", {**SHORT, "shape": "fan_out", "trouble": "coordinator"}),
     "skewed": ("skewed_join", {"until_s": 1.5, "checkpoint.interval_s": 0.4}),
 }
+FEW = ("union", "hash", "join", "diamond")
 EDITS, MANY_EDITS = 2, 24  # of each sound run
 
 
@@ -221,11 +222,12 @@ def edited(journal: Journal, chance: random.Random) -> Journal:
     return journal.with_entries(entries)
 
 
-def random_journals(seed: int, edits: int) -> dict[str, Journal]:
-    """Sound runs, and so many of each with an edit at random; by run id."""
+def random_journals(names: Iterable[str], seed: int, edits: int) -> dict[str, Journal]:
+    """Sound runs of these names, and so many of each with an edit at random; by run id."""
     found: dict[str, Journal] = {}
     chance = random.Random(seed)
-    for name, (scenario, settings) in SOUND.items():
+    for name in names:
+        scenario, settings = SOUND[name]
         result = simulated(load(scenario, settings), seed)
         assert result.verdict != "broken", result.violations
         sound = Journal(result.entries, result.scenario.topology, result.limits, result._engine.cut_off)
@@ -238,7 +240,7 @@ def random_journals(seed: int, edits: int) -> dict[str, Journal]:
 @pytest.fixture(scope="module")
 def journals() -> dict[str, Journal]:
     """Those, and what is bent on purpose."""
-    return random_journals(3, EDITS) | {f"bent {name}": journal for name, (_, journal) in BENT.items()}
+    return random_journals(FEW, 3, EDITS) | {f"bent {name}": journal for name, (_, journal) in BENT.items()}
 
 
 def rows_of_journal(run_id: str, journal: Journal, told: Verdict | None = None) -> dict[str, list[dict[str, object]]]:
@@ -320,14 +322,14 @@ def test_the_two_judges_agree(by_run: dict[str, set[str]], journals: dict[str, J
     """One of them reads the words otherwise than the other, and a broken run passes with one of them."""
     told = {name: asked(journal.judged()) for name, journal in journals.items()}
     assert by_run == told
-    assert sum(bool(broken) for name, broken in told.items() if name.startswith("edited")) > len(SOUND)
+    assert sum(bool(broken) for name, broken in told.items() if name.startswith("edited")) >= len(FEW)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_two_judges_agree_on_many_runs(spark: object, tmp_path: Path) -> None:
     """The same, where an edit meets what is rare."""
-    journals = random_journals(5, MANY_EDITS)
+    journals = random_journals(SOUND, 5, MANY_EDITS)
     kept = (rows_of_journal(run_id, journal) for run_id, journal in journals.items())
     by_run = broken_by_run(verify(spark, stored(tmp_path / "out", kept)), journals)
     assert by_run == {name: asked(journal.judged()) for name, journal in journals.items()}
