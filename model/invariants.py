@@ -32,6 +32,9 @@ from model.topology import Topology
 MOST_TOLD = 20
 """How many violations of one invariant a verdict spells out; of the others it gives the number."""
 
+OF_A_STATE = "the state of "
+"""How a reason of CUT begins that is about what a task kept; the others are about messages."""
+
 Applied = tuple[str | None, object]
 """A channel, and a message of it that took effect; for a source no channel, and an event that it made.
 
@@ -623,7 +626,7 @@ def _folded(case: Case, task: str, states: States) -> Iterator[Violation]:
 
 def _other_state(task: str, kept: Cut, digest: str) -> str:
     return (
-        f"the state of {task} in checkpoint {kept.checkpoint_id} is {kept.digest}; "
+        f"{OF_A_STATE}{task} in checkpoint {kept.checkpoint_id} is {kept.digest}; "
         f"what took effect before the cut makes {digest}"
     )
 

@@ -79,7 +79,7 @@ def lines_of(entries: Iterable[Entry], timed: bool = False) -> list[str]:
             clock_ns, clock = at_ns, f" @ {at_ns // NS_PER_S}.{at_ns % NS_PER_S:09d}"
         name = names.get(id(subject))
         if name is None:
-            name = " " + _text(subject) if subject is not None else ""
+            name = " " + text_of(subject) if subject is not None else ""
             if subject.__class__ is Event:
                 names[id(subject)] = name
         if verb[0] != ">":
@@ -304,10 +304,10 @@ _EFFECT_SHAPES = _shapes(EFFECTS)
 _OF_THE_COORDINATOR = {verb for verb, text in MOVES.items() if text.startswith("coordinator, ")}
 
 
-def _text(subject: object) -> str:
-    """A subject in words."""
+def text_of(subject: object) -> str:
+    """The subject of an entry in words."""
     if isinstance(subject, tuple):
-        return " ".join(filter(None, map(_text, subject)))
+        return " ".join(filter(None, map(text_of, subject)))
     if type(subject) is CheckpointBarrier:
         epoch = "" if subject.epoch == subject.checkpoint_id else f" epoch {subject.epoch}"
         flags = "" if not subject.flags else " unaligned" if subject.flags == 1 else f" flags {subject.flags}"

@@ -40,6 +40,8 @@ class Result:
     verdict : str
         ``holds``, ``broken`` or ``undecided``.
     violations : list of Violation
+    limits : Limits
+        What BOUND asked.
     """
 
     def __init__(self, scenario: Scenario, seed: int, engine: Engine) -> None:
@@ -70,14 +72,14 @@ class Result:
             for channel in scenario.topology.channels
             if scenario.channels[scenario.topology.edge_of(channel)].form == "spsc"
         }
-        self._limits = Limits(
+        self.limits = Limits(
             channel_capacity=capacity,
             max_buffer_per_input=checkpoint.max_buffer_per_input,
             max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
             max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
         )
         fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
-        return judge_attempts(self.attempts, self._limits, fold, engine.cut_off, self._guarantees())
+        return judge_attempts(self.attempts, self.limits, fold, engine.cut_off, self._guarantees())
 
     def _guarantees(self) -> dict[str, str]:
         """What each sink task promises."""
@@ -108,6 +110,7 @@ class Result:
             "sim_duration_s": seconds,
             "journal_digest": self.digest,
             "journal_entries": len(self.entries),
+            "cut_off": self._engine.cut_off,
             "backpressure_max": backpressure,
             "bottleneck": busiest,
             "failures": len(recoveries),
@@ -229,7 +232,7 @@ class Result:
 
         An event is written by its name, so the limit on bytes and the states are judged here alone.
         """
-        limits = self._limits
+        limits = self.limits
         head = {
             **head_of(self.scenario.topology),
             "protocol": self.scenario.protocol,

@@ -11,8 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["read", "run_sweep"]
 
 
-def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes") -> dict[str, pd.DataFrame]:
+def run_sweep(
+    sweep: str | Path, directory: str | Path, master: str = "processes", events: bool = False
+) -> dict[str, pd.DataFrame]:
     """Run the runs of a shipped sweep or a TOML file into a new directory; its tables, as `read` gives them.
+
+    With `events` it keeps the journal of every run, too.
 
     SweepError in one line if the sweep is not a good one or there is something in the directory already.
     """
@@ -21,12 +25,14 @@ def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes
     from sim.sweep.store import Store
 
     plan = load_plan(sweep)
-    execute(plan, Store.create(directory, plan), master)
+    execute(plan, Store.create(directory, plan, events), master)
     return read(directory)
 
 
 def read(directory: str | Path) -> dict[str, pd.DataFrame]:
     """The tables of a sweep, whole or as far as it is, as pandas frames: runs, checkpoints, tasks, joins, violations.
+
+    And `channels` and `events`, if the sweep keeps its events.
 
     The others are joined to `runs` by `run_id`. In `runs` every parameter is a column too, behind `parameters`.
     SweepError if `directory` is not that of a sweep.
@@ -36,10 +42,9 @@ def read(directory: str | Path) -> dict[str, pd.DataFrame]:
     import pandas as pd
 
     from sim.sweep.store import Store
-    from sim.sweep.tables import TABLES
 
     store = Store.open(directory)
-    frames = {name: store.read(name).to_pandas() for name in reversed(TABLES)}
+    frames = {name: store.read(name).to_pandas() for name in reversed(store.tables)}
     set_of_run = pd.DataFrame([json.loads(text) for text in frames["runs"]["parameters"]])
     frames["runs"] = frames["runs"].join(set_of_run, rsuffix="_set")
     return frames

@@ -89,7 +89,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
 
 def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
     """One table of the sweep, each key once: equal runs have equal rows, so any of two will do."""
-    declared = TABLES[table]
+    declared = store.tables[table]
     files = store.files(table)
     if not files:
         return spark.createDataFrame([], declared.spark())

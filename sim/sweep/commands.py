@@ -1,4 +1,4 @@
-"""The commands `sweep`, `analyse`, `report` and `measured`."""
+"""The commands `sweep`, `analyse`, `verify`, `report` and `measured`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _spark_master = click.option("--master", default="local[*]", show_default=True, 
 @click.option("--out", "directory", type=click.Path(path_type=Path), required=True, help="Directory for the results.")
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
+@click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
 @_json
-def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_json: bool) -> None:
+def sweep_command(sweep: str, directory: Path, master: str, resume: bool, events: bool, as_json: bool) -> None:
     """Run the runs of SWEEP, a shipped sweep or a TOML file, and store their results as Parquet.
 
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
@@ -43,12 +44,11 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, as_jso
         usable_java()  # before there is a directory that would have to be resumed
     if resume and directory.is_dir() and any(directory.iterdir()):
         store = Store.open(directory)
-        store.continue_with(plan)
+        store.continue_with(plan, events)
     else:
-        store = Store.create(directory, plan)
-    again = (
-        f"barrierlab sweep {sweep} --out {directory}{'' if master == 'local[*]' else f' --master {master}'} --resume"
-    )
+        store = Store.create(directory, plan, events)
+    options = ("" if master == "local[*]" else f" --master {master}") + (" --events" if events else "")
+    again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
     _execute(plan, store, master, again)
     if process_count(master) is None and not plan.is_of_joins:
         from sim.sweep.analyse import analysed
@@ -225,6 +225,69 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
+@click.command("verify")
+@_directory
+@_spark_master
+@_json
+def verify_command(directory: Path, master: str, as_json: bool) -> None:
+    """Judge the sweep in DIRECTORY again: the invariants in Spark SQL, over the events that sweep --events stored.
+
+    A second judge, to be laid beside the one of each run. Judged where the runs ran, and not here: REC, and of CUT
+    whether each state is the fold of what took effect before the cut.
+
+    Exit status 1 if a run is broken, or the two judges do not agree.
+
+    Example: barrierlab verify out/smoke
+    """
+    from sim.sweep.errors import SweepError
+    from sim.sweep.progress import Watch
+    from sim.sweep.session import check_master, process_count, spark_session
+    from sim.sweep.store import Store
+    from sim.sweep.verify import verify
+
+    store = Store.open(directory)
+    if process_count(check_master(master)) is not None:
+        raise SweepError(f"--master is {master!r}: the queries run on Spark; give a Spark master such as local[*]")
+    if not store.keeps_events:
+        raise SweepError(f"{directory} has no events: sweep it with --events, into another directory")
+    with Watch(store.count()) as watch:
+        found = verify(spark_session(master), store, watch.tick)
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        _show_verified(found)
+    sys.exit(1 if found["violations"] or found["disagreements"] else 0)
+
+
+_SHOWN = 10
+"""So many violations and disagreements are printed; --json has them all."""
+
+
+def _show_verified(found: dict[str, Any]) -> None:
+    """The table of invariants; what broke them first, run by run; where the two judges differ."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("invariant", "runs", "violations")
+    for name, violations in found["invariants"].items():
+        table.add_row(name, str(found["runs"]), str(violations))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    for name, words in found["elsewhere"].items():
+        click.echo(f"Judged where the runs ran, not here: {words} ({name}).")
+    for row in found["violations"][:_SHOWN]:
+        click.echo(f"! {row['invariant']}: {row['reason']} (attempt {row['attempt']}, {row['at_ns'] / 1e9:.3f} s)")
+        click.echo(f"  run {row['run_id']}, {row['violations']} such: {row['reproduce']}")
+    for row in found["disagreements"][:_SHOWN]:
+        here, there = (", ".join(row[key]) or "holds" for key in ("here", "where_it_ran"))
+        click.echo(f"! the judges disagree on run {row['run_id']}: here {here}, where it ran {there}")
+        click.echo(f"  {row['reproduce']}")
+    more = [len(found[key]) - _SHOWN for key in ("violations", "disagreements")]
+    if any(number > 0 for number in more):
+        click.echo(f"and {sum(max(0, number) for number in more)} more lines like these: --json has all")
+    disagree = f"; the judges disagree on {len(found['disagreements'])}" if found["disagreements"] else ""
+    click.echo(f"{sum(found['invariants'].values())} violations in {found['runs']} runs{disagree}")
+
+
 @click.command("measured")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Seeds for each job.")
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
@@ -265,4 +328,4 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
     sys.exit(1 if found["violations"] else 0)
 
 
-COMMANDS = [sweep_command, analyse_command, report_command, measured_command]
+COMMANDS = [sweep_command, analyse_command, verify_command, report_command, measured_command]

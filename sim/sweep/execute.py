@@ -28,22 +28,27 @@ from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
 from sim.sweep.session import check_master, local_cores, process_count, spark_session
 from sim.sweep.store import Store
-from sim.sweep.tables import TABLES
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Rows = dict[str, list[dict[str, Any]]]
+"""By table; a row of a journal's table is a whole journal, as columns."""
 Chunk = Sequence[Run]
 C = TypeVar("C")
 SIMULATE = "sim.sweep.execute:simulate"
+SIMULATE_WITH_EVENTS = "sim.sweep.execute:simulate_with_events"
 MOST_IN_CHUNK = 8
 _TICK_S = 0.25
 
 
 def execute(
-    plan: Plan, store: Store, master: str, tick: Callable[[int], None] = lambda done: None, simulate: str = SIMULATE
+    plan: Plan,
+    store: Store,
+    master: str,
+    tick: Callable[[int], None] = lambda done: None,
+    simulate: str | None = None,
 ) -> None:
     """Compute the runs of `plan` that `store` lacks.
 
@@ -53,10 +58,12 @@ def execute(
         A Spark master, or `processes` or `processes[N]`.
     tick : callable
         Told, some times a second, how many runs are done.
-    simulate : str
-        `module:function` that turns a Run into rows, found by every worker.
+    simulate : str, optional
+        `module:function` that turns a Run into rows, found by every worker. By default it simulates, and gives the
+        events too if `store` keeps them.
     """
     processes = process_count(check_master(master))
+    simulate = simulate or (SIMULATE_WITH_EVENTS if store.keeps_events else SIMULATE)
     done = store.done()
     missing = [run for run in plan.runs if run.run_id not in done]
     if missing:
@@ -116,11 +123,12 @@ def work_chunk(chunk: Chunk, directory: str, simulate: str) -> None:
         _frozen = True
     module, _, name = simulate.partition(":")
     compute: Callable[[Run], Rows] = getattr(import_module(module), name)
-    rows: Rows = {table: [] for table in TABLES}
+    store = Store(directory)
+    rows: Rows = {table: [] for table in store.tables}
     for run in chunk:
         for table, found in rows_of(run, compute).items():
             rows[table] += found
-    Store(directory).write_chunk(rows)
+    store.write_chunk(rows)
 
 
 def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
@@ -145,10 +153,29 @@ def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
 
 def simulate(run: Run) -> Rows:
     """The rows of one simulated run."""
+    return _summed_up(_simulated(run))
+
+
+def simulate_with_events(run: Run) -> Rows:
+    """The rows of one simulated run of a job, and its journal."""
+    from sim.sweep.journal import channel_rows, journal_columns
+
+    result = _simulated(run)
+    return {
+        **_summed_up(result),
+        "events": [journal_columns(result.entries)],
+        "channels": channel_rows(result.scenario.topology, result.limits),
+    }
+
+
+def _simulated(run: Run) -> Any:
     from sim import load
     from sim import run as simulated
 
-    result = simulated(load(run.source, settings=run.parameters), seed=run.seed)
+    return simulated(load(run.source, settings=run.parameters), seed=run.seed)
+
+
+def _summed_up(result: Any) -> Rows:
     return {
         "runs": [result.run_row()],
         "checkpoints": result.checkpoint_rows(),

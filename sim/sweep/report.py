@@ -11,7 +11,6 @@ from sim.sweep.analyse import PIECES
 from sim.sweep.plan import shipped_sweeps
 from sim.sweep.store import Store
 from sim.sweep.summary import answer, mean_pieces, verdict_line
-from sim.sweep.tables import TABLES
 
 Row = Mapping[str, Any]
 
@@ -59,7 +58,7 @@ def page(
         verdict=verdict_line(analysis["runs"]),
         invariants=[(name, meaning.get(name, ""), count) for name, count in analysis["invariants"].items()],
         errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
-        tables=list(reversed(TABLES.values())),
+        tables=list(reversed(store.tables.values())),
         again=sweep["sweep"] if sweep["sweep"] in shipped_sweeps() else f"{sweep['sweep']}.toml",
         example=_example(analysis),
         text=store.directory.joinpath("sweep.toml").read_text(encoding="utf-8"),

@@ -1,9 +1,9 @@
 """A sweep's directory: what was asked, and Parquet files of results that are whole or not there at all.
 
 Each finished chunk of runs is one file in each of the folders `runs`, `checkpoints`, `tasks` and `violations`, of the
-same name. A file is written under another name and renamed when it is whole, and `runs` comes last: a run is done
-exactly when it is in `runs`. The name of a chunk is a digest of its runs, so a chunk computed twice is written twice
-under one name.
+same name; and in `events` and `channels` if the sweep keeps its events. A file is written under another name and
+renamed when it is whole, and `runs` comes last: a run is done exactly when it is in `runs`. The name of a chunk is a
+digest of its runs, so a chunk computed twice is written twice under one name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, short_hash
-from sim.sweep.tables import RUNS, TABLES
+from sim.sweep.tables import ON_REQUEST, RUNS, TABLES, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +35,12 @@ class Store:
         self.directory = Path(directory)
 
     @staticmethod
-    def create(directory: str | Path, plan: Plan) -> Store:
+    def create(directory: str | Path, plan: Plan, keeps_events: bool = False) -> Store:
         """A new directory for `plan`; SweepError if there is something in it already."""
+        if keeps_events and plan.is_of_joins:
+            raise SweepError(
+                f"--events: the runs of {plan.name} are joins, which keep no events of a job: leave it out"
+            )
         store = Store(directory)
         if store.directory.exists() and (not store.directory.is_dir() or any(store.directory.iterdir())):
             hint = (
@@ -44,10 +48,11 @@ class Store:
             )
             raise SweepError(f"{directory} is there already: {hint}name another directory")
         try:
-            for name in TABLES:
+            for name in (*ON_REQUEST, *TABLES) if keeps_events else TABLES:
                 store._path(name).mkdir(parents=True, exist_ok=True)
             store._write("sweep.toml", plan.text.encode())
-            store._write(MANIFEST, json.dumps(_manifest(plan), indent=2, ensure_ascii=False).encode())
+            manifest = _manifest(plan) | {"keeps_events": keeps_events}
+            store._write(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False).encode())
         except OSError as error:
             raise SweepError(f"{directory}: cannot be written: {error.strerror or error}") from None
         return store
@@ -60,8 +65,8 @@ class Store:
             raise SweepError(f"{directory} is not the directory of a sweep: give what `barrierlab sweep` got as --out")
         return store
 
-    def continue_with(self, plan: Plan) -> None:
-        """SweepError if this directory was not begun with `plan`, or with another version."""
+    def continue_with(self, plan: Plan, keeps_events: bool = False) -> None:
+        """SweepError if this directory was not begun with `plan`, with another version, or by who asked otherwise."""
         manifest = self.manifest()
         if manifest["digest"] != plan.digest:
             raise SweepError(
@@ -73,6 +78,9 @@ class Store:
                 f"{self.directory} was begun with barrierlab {begun}, this is {version('barrierlab')}: "
                 "name another directory"
             )
+        if keeps_events != self.keeps_events:
+            begun = "with" if self.keeps_events else "without"
+            raise SweepError(f"{self.directory} was begun {begun} --events: go on so, or name another directory")
 
     def manifest(self) -> dict[str, Any]:
         """What was asked, with which versions."""
@@ -84,6 +92,16 @@ class Store:
         """Whether the runs are runs of joins, also while none is done."""
         manifest = self.manifest()
         return bool(manifest["is_of_joins"]) if "is_of_joins" in manifest else self.read("joins").num_rows > 0
+
+    @property
+    def keeps_events(self) -> bool:
+        """Whether the events of every run are stored."""
+        return bool(self.manifest().get("keeps_events", False))
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The tables that are stored here, by name, in the order in which they are written: `runs` is the last."""
+        return ON_REQUEST | TABLES if self.keeps_events else TABLES
 
     def count(self) -> int:
         """How many runs are done, by the names of the files alone."""
@@ -111,7 +129,7 @@ class Store:
 
         runs = rows[RUNS.name]
         name = f"{short_hash([row['run_id'] for row in runs])}-{len(runs):05}.parquet"
-        for table in TABLES.values():
+        for table in self.tables.values():
             sink = pa.BufferOutputStream()
             pq.write_table(table.from_rows(rows[table.name]), sink, compression="zstd")
             self._write(f"{table.name}/{name}", sink.getvalue().to_pybytes())
@@ -133,7 +151,7 @@ class Store:
     def tidy(self) -> None:
         """Remove what a killed sweep left half written. Nothing reads it; this is for who looks into the folders."""
         whole = set(self._chunks())
-        for name in TABLES:
+        for name in self.tables:
             for file in self._path(name).iterdir():
                 if file.name not in whole:
                     file.unlink()
@@ -147,7 +165,7 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        declared = TABLES[table]
+        declared = self.tables[table]
         parts = [pq.read_table(file, schema=declared.arrow()) for file in self.files(table)]
         whole = pa.concat_tables([declared.arrow().empty_table(), *parts])
         keys = list(zip(*(whole.column(name).to_pylist() for name in declared.key), strict=True))

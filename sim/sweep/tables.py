@@ -89,6 +89,7 @@ RUNS = Table(
         Column("sim_duration_s", "real", "s", "simulated time that the run covers"),
         Column("journal_digest", "text", "", "digest of everything that happened, in order"),
         Column("journal_entries", "whole", "count", "entries of the run's history"),
+        Column("cut_off", "flag", "", "stopped before it had ended: what was pending then may yet have ended well"),
         Column("backpressure_max", "real", "share", "largest share of its time that a task spent back-pressured"),
         Column("bottleneck", "text", "", "the task that was busy longest"),
         Column("failures", "whole", "count", "times that the job failed and was restored"),
@@ -202,14 +203,77 @@ JOINS = Table(
     ),
 )
 
+
+class Journals(Table):
+    """A table of so many rows a run that a row is never alone: a run's are given as one mapping, of whole columns."""
+
+    def from_rows(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+        """The journals as one Arrow table; of each run the columns, and the id that its rows have in common."""
+        import pyarrow as pa
+
+        schema = self.arrow()
+        pieces = [
+            pa.Table.from_pydict({**row, _RUN.name: pa.repeat(row[_RUN.name], len(row["number"]))}, schema=schema)
+            for row in rows
+        ]
+        return pa.concat_tables([schema.empty_table(), *pieces])
+
+
+EVENTS = Journals(
+    "events",
+    "one row an entry of a run's journal, in the order in which things happened",
+    ("run_id", "number"),
+    (
+        _RUN,
+        Column("number", "whole", "", "place in the run's journal, from 0"),
+        Column("at_ns", "whole", "ns", "simulated time"),
+        Column("verb", "text", "", "what happened, as `model.history` says; what begins with > is a move"),
+        Column("node", "text", "", "the task that did it, or coordinator"),
+        Column("channel", "text", "", "the channel on which, if on one"),
+        Column("subject", "text", "", "what about, as a trace has it"),
+        Column("message", "text", "", "the message that it is about; two are equal if these are"),
+        Column("kind", "text", "", "of the message: Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput"),
+        Column("source", "text", "", "of an event: the task that made it"),
+        Column("sequence", "whole", "", "of an event: its place in its source, from 1"),
+        Column("size_bytes", "whole", "B", "what the message counts against a limit in bytes"),
+        Column("timestamp_ms", "whole", "ms", "event time of an event or a watermark"),
+        Column("checkpoint_id", "whole", "", "the checkpoint that it is about"),
+        Column("epoch", "whole", "", "of a barrier: its epoch"),
+        Column("unaligned", "flag", "", "of a barrier: whether it may go ahead of its place"),
+        Column("digest", "text", "", "of a state that was kept or restored"),
+        Column("reason", "text", "", "why a checkpoint was given up"),
+        Column("transaction", "text", "", "of a sink"),
+    ),
+)
+
+CHANNELS = Table(
+    "channels",
+    "one row a channel of a run's job",
+    ("run_id", "number"),
+    (
+        _RUN,
+        Column("number", "whole", "", "place among the job's channels, from 0"),
+        Column("channel", "text", "", "its name: sender->receiver"),
+        Column("sender", "text", "", "the task that sends"),
+        Column("receiver", "text", "", "the task that takes"),
+        Column("edge", "text", "", "the edge of the job that it belongs to"),
+        Column("exchange", "text", "", "how the events of the edge are spread: forward, rebalance, hash or broadcast"),
+        Column("capacity", "whole", "count", "the most messages that it may hold; none if it has no such limit"),
+        Column("receiver_most_held", "whole", "count", "the most messages of it that may wait behind its barrier"),
+        Column("receiver_most_held_bytes", "whole", "B", "the most that the receiver may hold of all its channels"),
+    ),
+)
+
 # A run counts as done once it is in `runs`, so that table is written last.
 TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, JOINS, VIOLATIONS, RUNS)}
+ON_REQUEST: dict[str, Table] = {EVENTS.name: EVENTS, CHANNELS.name: CHANNELS}
+"""What a sweep stores besides if it keeps its events."""
 
 
 def dictionary() -> str:
     """The data dictionary, in Markdown."""
     lines = []
-    for table in reversed(TABLES.values()):
+    for table in (*reversed(TABLES.values()), *ON_REQUEST.values()):
         lines += [
             f"### {table.name}",
             "",
