@@ -261,6 +261,7 @@ CHANNELS = Table(
         Column("capacity", "whole", "count", "the most messages that it may hold; none if it has no such limit"),
         Column("receiver_most_held", "whole", "count", "the most messages of it that may wait behind its barrier"),
         Column("receiver_most_held_bytes", "whole", "B", "the most that the receiver may hold of all its channels"),
+        Column("part_most_recorded_bytes", "whole", "B", "the most that a task may record as in flight; of all tasks"),
     ),
 )
 

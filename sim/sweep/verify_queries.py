@@ -517,6 +517,18 @@ SELECT run_id, attempt, min(end_ns), concat(
 )
 FROM backlogs JOIN channels USING (run_id, channel) JOIN attempts USING (run_id, attempt)
 WHERE bytes > receiver_most_held_bytes GROUP BY run_id, attempt, node, receiver_most_held_bytes
+UNION ALL
+SELECT run_id, attempt, at_ns, concat(
+    bytes, ' bytes were recorded at ', node, ' for checkpoint ', checkpoint_id, '; at most ', most, ' may be'
+)
+FROM (
+    SELECT run_id, attempt, node, checkpoint_id, sum(size_bytes) AS bytes, max(at_ns) AS at_ns
+    FROM entries WHERE verb = 'capture' GROUP BY run_id, attempt, node, checkpoint_id
+)
+JOIN (SELECT run_id, max(part_most_recorded_bytes) AS most FROM channels GROUP BY run_id) USING (run_id)
+LEFT SEMI JOIN cuts USING (run_id, attempt, node, checkpoint_id)
+LEFT ANTI JOIN given_up USING (run_id, attempt, node, checkpoint_id)
+WHERE bytes > most
 """
 
 QUERIES = {

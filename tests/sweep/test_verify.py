@@ -148,6 +148,32 @@ def restored(checkpoint_id: int) -> list[Entry]:
     return first + [(len(first) + at, *rest) for at, rest in enumerate(later)]
 
 
+def overtaken(given_up: bool = False) -> list[Entry]:
+    """The barrier passes the only event, which `s` records, a byte; or `s` gives the checkpoint up for it."""
+    event, barrier = Event("a", 1), CheckpointBarrier.new_unaligned(1, 1)
+    steps: list[tuple[str, str, str | None, object]] = [
+        (">emit", "a", None, event),
+        ("send", "a", "a->s", event),
+        (">trigger", COORDINATOR, None, 1),
+        ("snapshot", "a", None, (1, "d")),
+        ("forward", "a", None, barrier),
+        ("send", "a", "a->s", barrier),
+        (">overtake", "s", "a->s", None),
+        ("take", "s", "a->s", barrier),
+        ("block", "s", "a->s", 1),
+        ("snapshot", "s", None, (1, "d")),
+        ("capture", "s", "a->s", (1, event)),
+        ("resume", "s", None, 1),
+        ("take", "s", "a->s", event),
+        ("deliver", "s", "a->s", event),
+    ]
+    if given_up:
+        steps += [("decline", "s", None, (1, "in-flight limit")), ("aborted", COORDINATOR, None, (1, "declined"))]
+    else:
+        steps += [*((">ack", task, None, 1) for task in "as"), ("completed", COORDINATOR, None, 1)]
+    return [(at, *rest) for at, rest in enumerate(steps)]
+
+
 BENT: dict[str, tuple[set[str], Journal]] = {
     "sound": (set(), Journal(line(), LINE, Limits({"a->s": 1}))),
     "cut too early": ({"CUT"}, Journal(moved(line(), "snapshot", "a", "(1, 'd')", -6), LINE)),
@@ -179,6 +205,9 @@ BENT: dict[str, tuple[set[str], Journal]] = {
         {"BOUND"},
         Journal([*line(), *((90, "send", "a", "a->s", Watermark(9)) for _ in "12")], LINE, Limits({"a->s": 1})),
     ),
+    "as much as may be": (set(), Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=1))),
+    "recorded too much": ({"BOUND"}, Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=0))),
+    "given up for it": (set(), Journal(overtaken(given_up=True), LINE, Limits(max_inflight_buffer_bytes=0))),
     "held too many": (
         {"BOUND"},
         Journal(
