@@ -28,7 +28,8 @@ WITH out_of_place AS (
 ), recorded AS (
     -- By the receiver, as it came; behind that by the sender, as far as it was sent, in that order.
     SELECT run_id, attempt, channel, checkpoint_id, message, row_number() OVER (
-        PARTITION BY run_id, attempt, channel, checkpoint_id ORDER BY by_sender, coalesce(place, number), number
+        PARTITION BY run_id, attempt, channel, checkpoint_id
+        ORDER BY by_sender, CASE WHEN by_sender THEN place END, number
     ) AS place
     FROM captures
     LEFT JOIN (

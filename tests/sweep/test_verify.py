@@ -148,12 +148,13 @@ def restored(checkpoint_id: int) -> list[Entry]:
     return first + [(len(first) + at, *rest) for at, rest in enumerate(later)]
 
 
-def overtaken(given_up: bool = False) -> list[Entry]:
-    """The barrier passes the only event, which `s` records, a byte; or `s` gives the checkpoint up for it."""
-    event, barrier = Event("a", 1), CheckpointBarrier.new_unaligned(1, 1)
-    steps: list[tuple[str, str, str | None, object]] = [
-        (">emit", "a", None, event),
-        ("send", "a", "a->s", event),
+def overtaken(recorded: tuple[int, ...] = (1, 2), given_up: bool = False) -> list[Entry]:
+    """The barrier passes two events of a byte each, which `s` records so; or `s` gives the checkpoint up for it."""
+    events, barrier = [Event("a", n) for n in (1, 2)], CheckpointBarrier.new_unaligned(1, 1)
+    steps: list[tuple[str, str, str | None, object]] = []
+    for event in events:
+        steps += [(">emit", "a", None, event), ("send", "a", "a->s", event)]
+    steps += [
         (">trigger", COORDINATOR, None, 1),
         ("snapshot", "a", None, (1, "d")),
         ("forward", "a", None, barrier),
@@ -162,15 +163,15 @@ def overtaken(given_up: bool = False) -> list[Entry]:
         ("take", "s", "a->s", barrier),
         ("block", "s", "a->s", 1),
         ("snapshot", "s", None, (1, "d")),
-        ("capture", "s", "a->s", (1, event)),
+        *(("capture", "s", "a->s", (1, events[n - 1])) for n in recorded),
         ("resume", "s", None, 1),
-        ("take", "s", "a->s", event),
-        ("deliver", "s", "a->s", event),
     ]
     if given_up:
         steps += [("decline", "s", None, (1, "in-flight limit")), ("aborted", COORDINATOR, None, (1, "declined"))]
     else:
         steps += [*((">ack", task, None, 1) for task in "as"), ("completed", COORDINATOR, None, 1)]
+    for event in events:
+        steps += [("take", "s", "a->s", event), ("deliver", "s", "a->s", event)]
     return [(at, *rest) for at, rest in enumerate(steps)]
 
 
@@ -205,9 +206,11 @@ BENT: dict[str, tuple[set[str], Journal]] = {
         {"BOUND"},
         Journal([*line(), *((90, "send", "a", "a->s", Watermark(9)) for _ in "12")], LINE, Limits({"a->s": 1})),
     ),
-    "as much as may be": (set(), Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=1))),
-    "recorded too much": ({"BOUND"}, Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=0))),
-    "given up for it": (set(), Journal(overtaken(given_up=True), LINE, Limits(max_inflight_buffer_bytes=0))),
+    "as much as may be": (set(), Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=2))),
+    "recorded too much": ({"BOUND"}, Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=1))),
+    "given up for it": (set(), Journal(overtaken(given_up=True), LINE, Limits(max_inflight_buffer_bytes=1))),
+    "recorded in another order": ({"CUT"}, Journal(overtaken((2, 1)), LINE)),
+    "recorded in part": ({"CUT"}, Journal(overtaken((2,)), LINE)),
     "held too many": (
         {"BOUND"},
         Journal(
