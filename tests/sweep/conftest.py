@@ -38,6 +38,7 @@ def spark(path_without_java):
         patch.delenv("JAVA_HOME", raising=False)
         patch.setenv("PYTHONPATH", str(HERE))
         session = spark_session("local[2]")
-        patch.setenv("JAVA_HOME", os.environ["JAVA_HOME"])  # taken back with the rest
+        if "JAVA_HOME" in os.environ:  # not so if a command in another test has left its session running
+            patch.setenv("JAVA_HOME", os.environ["JAVA_HOME"])  # taken back with the rest
         yield session
         session.stop()
