@@ -310,14 +310,17 @@ class Task:
             self.tell("capture_output", output, (checkpoint_id, event))
         if part is None:
             self._note_output(sum(map(size_of, events)))
-        elif sum(data.size_bytes for data in (*part.inflight, *part.inflight_output)) > self.max_inflight_buffer_bytes:
+        elif self._gives_up(part):
             self.reports.remove(part)
-            self._give_up(checkpoint_id)
 
-    def _give_up(self, checkpoint_id: int) -> None:
-        """More is in flight than may be (protocol rule 18)."""
-        self.decline(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
-        self.cancel(checkpoint_id)
+    def _gives_up(self, part: Acknowledge) -> bool:
+        """Whether `part` has recorded more than may be in flight: then it is declined and cancelled (rule 18)."""
+        recorded_bytes = sum(data.size_bytes for data in (*part.inflight, *part.inflight_output))
+        if recorded_bytes <= self.max_inflight_buffer_bytes:
+            return False
+        self.decline(part.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+        self.cancel(part.checkpoint_id)
+        return True
 
     def turn_ahead(self, checkpoint_id: int) -> None:
         """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLIP-182).
@@ -880,8 +883,7 @@ class SourceTask(Task):
         if barrier.is_unaligned:
             self._forward_ahead(barrier)
             report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
-            if sum(data.size_bytes for data in report.inflight_output) > self.max_inflight_buffer_bytes:
-                self._give_up(checkpoint_id)
+            if self._gives_up(report):
                 return barrier
         else:
             self.forward(barrier)

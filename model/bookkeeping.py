@@ -13,7 +13,7 @@ from impl.coordinator import CheckpointCoordinator
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
 from model.cells import NOW_NS, Finished, Note, Order
-from model.ghost import Broken
+from model.ghost import Broken, raised
 from model.history import COORDINATOR
 from model.interning import Interner
 
@@ -168,9 +168,8 @@ class CoordinatorTable:
             try:
                 actions = does() if self._stores else self._published(does())
             except Exception as error:  # as in `TaskTable`
-                raised = "RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"
-                notes = () if note is None else (note,)
-                self._decisions[key] = Decision(cell, (), (), frozenset(), (raised,), notes, False, ())
+                broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
+                self._decisions[key] = Decision(cell, (), (), frozenset(), broken, notes, False, ())
             else:
                 refused = len(actions) == 1 and type(actions[0]) is Refused
                 self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)

@@ -15,7 +15,7 @@ from impl.commit import Ledger
 from impl.messages import CheckpointBarrier, Event, StreamMessage
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
-from model.ghost import Broken, Part, Past, TaskGhost
+from model.ghost import Broken, Part, Past, TaskGhost, raised
 from model.interning import Interner, exact
 from model.parts import reset_counters
 
@@ -309,8 +309,7 @@ class TaskTable:
             broken = tuple(self.ghost.broken)
             return Step(self._captured(), True, 0, broken, notes)
         except Exception as error:  # as in `_take`
-            raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
-            return Step(cell, True, 0, (raised,), tuple(self._notes))
+            return Step(cell, True, 0, (raised(self.ghost.name, error),), tuple(self._notes))
 
     def finished_part(self, cell: int) -> Acknowledge | None:
         """The final part of a task that has been restored as finished."""
@@ -356,10 +355,9 @@ class TaskTable:
             place = self._place
             after = self._captured()
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
-            raised = ("RAISED", f"{self.ghost.name}: {type(error).__name__}: {error}")
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
-            return Step(cell, True, self._place, (raised,), tuple(self._notes))
+            return Step(cell, True, self._place, (raised(self.ghost.name, error),), tuple(self._notes))
         if took is None or (not took and after == cell and not self._notes):
             return None
         return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))

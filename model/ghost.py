@@ -22,6 +22,13 @@ from model.invariants import Limits
 from model.topology import Topology
 
 Broken = tuple[str, str]
+
+
+def raised(name: str, error: Exception) -> Broken:
+    """What is broken when a machine raises that was told nothing but what may happen."""
+    return "RAISED", f"{name}: {type(error).__name__}: {error}"
+
+
 """An invariant, and why it does not hold."""
 
 

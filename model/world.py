@@ -22,7 +22,7 @@ from impl.snapshot import Checkpoint, Manifest
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision
 from model.cells import Info, Note, Order, Step, TaskTable
-from model.ghost import Broken, Part, Past, TaskGhost, completes
+from model.ghost import Broken, Part, Past, TaskGhost, completes, raised
 from model.head import head_of_setup
 from model.history import COORDINATOR, Entry
 from model.interning import Interner
@@ -574,7 +574,7 @@ class World:
         try:
             plan = self._plan(number)
         except Exception as error:  # as in `TaskTable`; the job begins anew
-            self._breaks(new, (("RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"),))
+            self._breaks(new, (raised(COORDINATOR, error),))
             return tuple(new)
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
@@ -599,7 +599,7 @@ class World:
         try:
             new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
         except Exception as error:
-            self._breaks(new, (("RAISED", f"{COORDINATOR}: {type(error).__name__}: {error}"),))
+            self._breaks(new, (raised(COORDINATOR, error),))
         return tuple(new)
 
     def _plan(self, number: int) -> Restore:

@@ -248,8 +248,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     store = Store.open(directory)
     if process_count(check_master(master)) is not None:
         raise SweepError(f"--master is {master!r}: the queries run on Spark; give a Spark master such as local[*]")
-    if not store.keeps_events:
-        raise SweepError(f"{directory} has no events: sweep it with --events, into another directory")
+    store.check_events()  # before there is a JVM
     with Watch(store.count()) as watch:
         found = verify(spark_session(master), store, watch.tick)
     if as_json:

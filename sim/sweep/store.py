@@ -98,6 +98,11 @@ class Store:
         """Whether the events of every run are stored."""
         return bool(self.manifest().get("keeps_events", False))
 
+    def check_events(self) -> None:
+        """SweepError if the events are not stored."""
+        if not self.keeps_events:
+            raise SweepError(f"{self.directory} has no events: sweep it with --events, into another directory")
+
     @property
     def tables(self) -> dict[str, Table]:
         """The tables that are stored here, by name, in the order in which they are written: `runs` is the last."""

@@ -53,8 +53,7 @@ def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lamb
     SweepError
         If no events are stored, or not all of a run's.
     """
-    if not store.keeps_events:
-        raise SweepError(f"{store.directory} has no events: sweep it with --events, into another directory")
+    store.check_events()
     runs = {row["run_id"]: row for row in store.read("runs").to_pylist() if row["status"] == "OK"}
     found: dict[str, dict[str, Row]] = {name: {} for name in QUERIES}
     judged = 0
