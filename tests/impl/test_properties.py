@@ -90,6 +90,21 @@ def play(schedule: Schedule):
 @settings(max_examples=400, deadline=None)
 def test_any_schedule_does_what_the_oracle_does(schedule):
     """If it fails, the fast machine and the plain reading of the rules part ways, at the first line that differs."""
+    assert_as_the_oracle(schedule)
+
+
+def test_two_barriers_of_a_new_checkpoint_in_one_move_begin_its_timeout():
+    """The oracle would expire checkpoint 2 a nanosecond early: its second barrier is released in the same move."""
+    moves = [(0, barrier(1)), (0, barrier(2)), ("time", 1), (1, barrier(2)), ("time", 9)]
+    lines = assert_as_the_oracle(Schedule(3, set(), moves))
+    assert lines[-2:] == ["block 1 2", "block 0 2"]
+    assert assert_as_the_oracle(Schedule(3, set(), [*moves, ("time", 1)]))[-3:] == [
+        *("decline 2 expired", "cancel 2", "resume 2"),
+    ]
+
+
+def assert_as_the_oracle(schedule: Schedule) -> list[str]:
+    """Play a schedule to gate and oracle, and return the lines on which they agree."""
     _, port = play(schedule)
     oracle = Oracle(schedule.num_inputs, schedule.fails)
     now_ns, begun_ns, seen = 0, 0, 0
@@ -103,12 +118,14 @@ def test_any_schedule_does_what_the_oracle_does(schedule):
         else:
             oracle.arrive(where, what)
         oracle.release()
-        for line in oracle.lines[seen:]:
-            verb, *_rest, last = line.split()
-            if verb == "block" and sum(other == f"block {o} {last}" for o in range(5) for other in oracle.lines) == 1:
+        for place, line in enumerate(oracle.lines[seen:], seen):
+            verb, *_, checkpoint_id = line.split()
+            barriers = {f"block {i} {checkpoint_id}" for i in range(schedule.num_inputs)}
+            if verb == "block" and barriers.isdisjoint(oracle.lines[:place]):
                 begun_ns = now_ns  # the first barrier of its id
         seen = len(oracle.lines)
     assert port.lines == oracle.lines
+    return oracle.lines
 
 
 @given(schedules())
