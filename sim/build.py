@@ -73,7 +73,9 @@ class Builder:
             for edge in topology.edges_out(topology.operator_of(task)):
                 settings = self.scenario.channels[edge]
                 names = [c for c in topology.outputs(task) if topology.edge_of(c) == edge]
-                pool = BufferPool(settings.exclusive_buffers * len(names) + settings.floating_buffers)
+                # Each channel fills one, and one more is free: Apache Flink, `NettyShuffleUtils`.
+                configured = settings.exclusive_buffers * len(names) + settings.floating_buffers
+                pool = BufferPool(max(configured, len(names) + 1))
                 for name in names:
                     receiver = topology.ends(name)[1]
                     gate = gates.setdefault((receiver, edge), ReceiverPool(settings.floating_buffers))

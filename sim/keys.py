@@ -159,7 +159,7 @@ CHANNEL: dict[str, Reader] = {
     "segment_bytes": whole(),
     "exclusive_buffers": whole(),
     "floating_buffers": whole(0),
-    "most_buffers": whole(),
+    "most_buffers": whole(2),  # one that is being filled, and one on its way: a full pool waits for the second
     "flush_timeout_s": number(TICK_S),
     "flush_late_s": law,
     "bytes_per_s": number(1.0),
