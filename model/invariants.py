@@ -97,12 +97,21 @@ class Verdict:
         How many violations beyond those there are, by invariant.
     undecided : tuple of str
         What a longer run would have to show.
+    premises : dict of str to int
+        How often there was something to judge, by the names in `PREMISES` and `SITUATIONS`; empty if not counted.
     """
 
     verdict: str
     violations: tuple[Violation, ...] = ()
     more: Mapping[str, int] = field(default_factory=dict)
     undecided: tuple[str, ...] = ()
+    premises: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """The invariants whose premise was never met, and that are not broken: of these the verdict says nothing."""
+        broken = {violation.invariant for violation in self.violations}
+        return tuple(name for name in PREMISES if self.premises.get(name) == 0 and name not in broken)
 
 
 class Case:
@@ -423,6 +432,29 @@ def rec(run: Run, guarantees: Mapping[str, str], states: States | None, cut_off:
 
 RUN_INVARIANTS = {"REC": rec}
 
+PREMISES = {
+    "CUT": "channels of completed checkpoints with something sent before the cut",
+    "FIFO": "channels that carried two messages or more",
+    "ONCE": "completed checkpoints, times the tasks",
+    "FWD": "events and watermarks sent by operators at which a barrier took effect",
+    "NOLOSS": "events that were taken from a channel",
+    "WM": "watermarks that took effect at a task",
+    "ID": "checkpoints that were triggered, and barriers that took effect",
+    "LIVE": "checkpoints that were triggered, and attempts in which every source ended",
+    "BOUND": "limits that something was counted against",
+    "REC": "restores of the job",
+}
+"""By invariant, what must occur in a run for it to be asked at all; `Verdict.premises` counts it.
+
+An invariant whose premise was never met holds of nothing: the verdict is vacuous there, and says so.
+"""
+
+SITUATIONS = {
+    "in flight": "channels of completed checkpoints with something sent, and not taken, before the cut",
+    "held": "channels of which messages waited behind a barrier",
+}
+"""What makes a run a harder test of CUT and FIFO, though they are asked without it; counted beside `PREMISES`."""
+
 
 def judge(
     history: History,
@@ -508,7 +540,43 @@ def judge_attempts(
                 more[name] = more.get(name, 0) + 1
     undecided = tuple(_unsettled(cases[-1], surely=False)) if cut_off and not run.attempts[-1].crashed else ()
     verdict = "broken" if violations else "undecided" if undecided else "holds"
-    return Verdict(verdict, tuple(violations), more, undecided)
+    return Verdict(verdict, tuple(violations), more, undecided, _premises(cases))
+
+
+def _premises(cases: Sequence[Case]) -> dict[str, int]:
+    """The counts of `PREMISES` and `SITUATIONS` over all attempts of a run."""
+    counts = dict.fromkeys((*PREMISES, *SITUATIONS), 0)
+    counts["REC"] = len(cases) - 1
+    for case in cases:
+        history, limits = case.history, case.limits
+        triggered = len(history.triggers)
+        ended = all(history.tasks[source].finished_ns is not None for source in case.topology.sources)
+        counts["LIVE"] += triggered + (ended and not case.cut_off)
+        counts["ID"] += triggered
+        counts["ONCE"] += len(history.completed) * len(history.tasks)
+        for channel, kept in history.channels.items():
+            sender, receiver = case.topology.ends(channel)
+            sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
+            for checkpoint_id in case.attempt.complete:
+                left = _before(history, sender, checkpoint_id, channel, len(sent))
+                right = _before(history, receiver, checkpoint_id, channel, len(applied))
+                counts["CUT"] += bool(left)
+                counts["in flight"] += left is not None and right is not None and left > right
+            counts["FIFO"] += len(kept.sent) > 1
+            counts["NOLOSS"] += len(case.events(channel, "taken"))
+            counts["held"] += kept.most_held > 0
+            counts["BOUND"] += channel in limits.channel_capacity and kept.deepest > 0
+            counts["BOUND"] += limits.max_buffer_per_input is not None and kept.most_held > 0
+        for name, task in history.tasks.items():
+            marks = Counter(step[1] for step in task.controls if kind_of(step[4]) == "Watermark")
+            blocks = sum(step[1] == "block" for step in task.controls)
+            counts["WM"] += marks["deliver"]
+            counts["ID"] += blocks
+            if blocks:
+                counts["FWD"] += marks["send"] + sum(len(case.events(c, "sent")) for c in case.topology.outputs(name))
+            counts["BOUND"] += limits.max_buffer_memory_bytes is not None and task.most_held_bytes > 0
+            counts["BOUND"] += limits.max_inflight_buffer_bytes is not None and any(task.recorded_bytes.values())
+    return counts
 
 
 class States:

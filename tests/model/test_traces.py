@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.invariants import INVARIANTS, RUN_INVARIANTS
+from model.invariants import INVARIANTS, PREMISES, RUN_INVARIANTS
 from model.trace import COMMENT, judged, read, write
 
 KEPT = Path(__file__).parents[1] / "traces"
@@ -56,3 +56,45 @@ def test_a_broken_trace_breaks_what_its_name_says(path: Path) -> None:
 def test_a_sound_trace_holds(path: Path) -> None:
     """The examples of how it is to be would be wrong."""
     assert judged(path.read_text(), path.name).verdict == "holds"
+
+
+def test_every_invariant_has_a_premise() -> None:
+    """An invariant would be left out of what a verdict says of the vacuous ones."""
+    assert list(PREMISES) == [*INVARIANTS, *RUN_INVARIANTS]
+
+
+@pytest.mark.parametrize("path", sorted(KEPT.glob("broken/*.trace")), ids=lambda path: path.stem)
+def test_what_is_broken_has_been_asked(path: Path) -> None:
+    """A verdict would name a broken invariant as vacuous, so its premise would be another than it says."""
+    name = path.stem.split("_")[0].upper()
+    verdict = judged(path.read_text())
+    assert name not in verdict.vacuous
+    if name != "REC":  # of a sink it is broken without a restore, too
+        assert verdict.premises[name] > 0
+
+
+def test_the_premises_of_a_run_are_counted() -> None:
+    """A run would be said to have asked what it has not: the counts are done by hand."""
+    text = (KEPT / "an_input_waits_behind_its_barrier.trace").read_text()
+    verdict = judged(text)
+    expected = {
+        "CUT": 2,
+        "FIFO": 2,
+        "ONCE": 4,
+        "FWD": 2,
+        "NOLOSS": 3,
+        "WM": 0,
+        "ID": 4,
+        "LIVE": 1,
+        "BOUND": 0,
+        "REC": 0,
+    }
+    assert verdict.premises == expected | {"in flight": 0, "held": 1}
+    assert verdict.vacuous == tuple(name for name in PREMISES if not expected[name])
+
+
+def test_a_run_of_next_to_nothing_is_vacuous_throughout() -> None:
+    """A journal in which nothing comes to anything holds; a reader must see that it holds of nothing."""
+    verdict = judged("topology: a->s\n\n> emit a a1\n")
+    assert verdict.verdict == "holds"
+    assert set(verdict.vacuous) == set(PREMISES)
