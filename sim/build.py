@@ -75,7 +75,7 @@ class Builder:
                 names = [c for c in topology.outputs(task) if topology.edge_of(c) == edge]
                 # Each channel fills one, and one more is free: Apache Flink, `NettyShuffleUtils`.
                 configured = settings.exclusive_buffers * len(names) + settings.floating_buffers
-                pool = BufferPool(max(configured, len(names) + 1))
+                pool = BufferPool(max(configured, len(names) + 1), settings.overdraft_buffers)
                 for name in names:
                     receiver = topology.ends(name)[1]
                     gate = gates.setdefault((receiver, edge), ReceiverPool(settings.floating_buffers))
@@ -249,6 +249,7 @@ class Builder:
             Inbox(groups, [channels[c] for c in inputs], by_message),
             self.draw(settings.service_s, task, "service"),
             checkpoint.hold == "channel",
+            checkpoint.interruptible_timers,
         )
         aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
         unaligned, its, parts = self._unaligned_config(), make_task_operator(self.scenario, task), self._parts

@@ -160,6 +160,7 @@ CHANNEL: dict[str, Reader] = {
     "exclusive_buffers": whole(),
     "floating_buffers": whole(0),
     "most_buffers": whole(2),  # one that is being filled, and one on its way: a full pool waits for the second
+    "overdraft_buffers": whole(0),
     "flush_timeout_s": number(TICK_S),
     "flush_late_s": law,
     "bytes_per_s": number(1.0),
@@ -177,6 +178,7 @@ CHECKPOINT: dict[str, Reader] = {
     "max_buffer_per_input": whole(),
     "max_buffer_memory_bytes": whole(),
     "hold": one_of("aligner", "channel"),
+    "interruptible_timers": flag,
     "command_s": law,
     "trigger_latency_s": law,
     "ack_latency_s": law,

@@ -1,6 +1,7 @@
 """The network form of a channel: buffers out of a pool, credit, flush timer, as in Apache Flink.
 
-A sender's channels of one exchange share a pool of buffers of a segment's size. On a remote link the receiver has
+A sender's channels of one exchange share a pool of buffers of a segment's size; to end a step that it has begun, a
+task may overdraw the pool (FLINK-26762). On a remote link the receiver has
 exclusive buffers for each channel and floating ones for its gate, and a buffer leaves the sender only against a credit
 for one of them. Barriers and ends need neither buffer nor credit; a barrier or a watermark ends the buffer before it. A
 full buffer is noticed when the next one is begun or the flush timer fires; partial ones leave when it fires. Where a
@@ -25,13 +26,17 @@ NO_BUFFER, EXCLUSIVE, FLOATING = range(3)
 class BufferPool:
     """The buffers that the channels of one task and exchange share.
 
-    Available while a buffer is free and no channel has as many as it may have.
+    Available while a buffer is free and no channel has as many as it may have. A step that has begun gets a buffer
+    whether or not its channel has many, and `overdraft` more than there are: `free` is below zero then.
+
+    Source: Apache Flink, `LocalBufferPool.requestMemorySegment`.
     """
 
-    __slots__ = ("at_most", "free", "on_room", "size")
+    __slots__ = ("at_most", "free", "on_room", "overdraft", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, overdraft: int = 0) -> None:
         self.size = self.free = size
+        self.overdraft = overdraft
         self.at_most = 0
         self.on_room: Callable[[], None] = nobody
 
@@ -62,7 +67,7 @@ class NetworkChannel:
     pool : BufferPool
         The sender's pool, shared with the exchange's other channels of this sender.
     segment_bytes, most_buffers : int
-        Size of a buffer; the most buffers of the pool that this channel may hold.
+        Size of a buffer; with how many buffers of the pool this channel makes it unavailable.
     gate : ReceiverPool or None
         The receiver's floating buffers; None on a local channel, which is read from the sender's buffers directly.
     exclusive : int
@@ -154,7 +159,7 @@ class NetworkChannel:
         tail = self._tail()
         if tail is not None and tail.size + size_of(message) <= self._segment_bytes:
             return True
-        return self._pool.free > 0 and self._used < self._most_buffers
+        return self._pool.free > -self._pool.overdraft
 
     def push(self, message: StreamMessage) -> None:
         """Write `message` behind all that was written before. The caller has asked `accepts`."""

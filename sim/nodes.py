@@ -2,6 +2,9 @@
 
 A node decides *when*; what happens is the task's. It takes a message only with an empty outbox, serves it for its
 service time, then lets the outbox go, channel by channel; an outbox that a full channel holds back is backpressure.
+Message, service and outbox are one step, and no barrier is taken within it, not even one that has overtaken: rule 16 of
+the protocol would allow that, but a task has one thread. With interruptible timers, a barrier is taken although results
+of a watermark are not out yet (Apache Flink, FLINK-20217, keeps the timers; here their results are recorded).
 The effects of a message take place when its service begins; nothing else can happen at the task until it ends.
 """
 
@@ -21,6 +24,7 @@ from impl import (
     Reason,
     SourceTask,
     StreamMessage,
+    Watermark,
 )
 
 if TYPE_CHECKING:
@@ -440,10 +444,12 @@ class OperatorNode(Node):
     """An operator or sink subtask."""
 
     __slots__ = (
+        "_fires_timers",
         "_holds_in_channel",
         "_in_hand",
         "_inbox",
         "_inputs",
+        "_interruptible_timers",
         "_overdue",
         "_overtakers",
         "_service",
@@ -467,12 +473,15 @@ class OperatorNode(Node):
         inbox: Inbox,
         service: Callable[[], int],
         holds_in_channel: bool,
+        interruptible_timers: bool,
     ) -> None:
         super().__init__(engine, name, outputs, output_names, spent_ns)
         self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[int] = deque()  # inputs, in the order in which barriers overtook there
         self._overdue = False
         self._holds_in_channel = holds_in_channel
+        self._interruptible_timers = interruptible_timers
+        self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
         self.bytes_taken = 0
         self.applied = 0  # events, since the start or a restored one's cut
@@ -484,21 +493,24 @@ class OperatorNode(Node):
         task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
         engine = self.engine
         continues = False
-        if self._overdue:
-            self.deadline()
         while True:
-            if self._overtakers:  # however full the outputs are
-                self._take_overtaking(self._overtakers.popleft())
-                continues = True
             if task.outbox and not self._push(continues):
                 if task.reports:
                     self._report()
+                if self._overtakers and self._is_interruptible():
+                    self._take_overtaking(self._overtakers.popleft())
+                    continues = True
+                    continue
                 self.enter(BACKPRESSURED)
                 return
             if task.reports:
                 self._report()
             self._end()
-            if self._overtakers:
+            if self._overdue:
+                self.deadline()
+            if self._overtakers:  # whether or not the outputs are available
+                self._take_overtaking(self._overtakers.popleft())
+                continues = True
                 continue
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
@@ -523,6 +535,10 @@ class OperatorNode(Node):
                 self._offer(index, message)
             if self.work_ns and self._serve():
                 return
+
+    def _is_interruptible(self) -> bool:
+        """Whether a barrier may be taken although the outbox holds results of the last message."""
+        return self._interruptible_timers and self._fires_timers
 
     def _offer(self, index: int, message: StreamMessage) -> None:
         """Give the gate a message; one that it does not take stays in hand."""
@@ -578,6 +594,7 @@ class OperatorNode(Node):
         now = self.engine.now
         self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
         if verb == "deliver":
+            self._fires_timers = type(subject) is Watermark
             if type(subject) is Event:
                 self.work_ns += self._service()
                 self.bytes_taken += subject.size_bytes
@@ -609,7 +626,7 @@ class OperatorNode(Node):
         """The alignment's deadline may have passed. A task that could switch does so between two messages."""
         if self.dead:
             return
-        self._overdue = self.serving and self.task.gate.unaligned is not None
+        self._overdue = (self.serving or bool(self.task.outbox)) and self.task.gate.unaligned is not None
         if self._overdue:
             return
         due_ns = self.task.gate.next_deadline_ns()

@@ -53,7 +53,9 @@ class ChannelSettings:
     """One exchange: how events are distributed, and what its channels are made of.
 
     `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more, an unaligned one
-    `unaligned_barrier_latency_s`, or as much where that is None.
+    `unaligned_barrier_latency_s`, or as much where that is None. Of the network form: the numbers of buffers are Flink
+    2.x's, constants there (`NettyShuffleEnvironmentConfiguration.fromConfiguration`); of overdraft, 1.16 to 1.20 have 5
+    (`taskmanager.network.memory.max-overdraft-buffers-per-gate`, FLINK-26762), older ones 0.
     """
 
     exchange: str = "auto"
@@ -67,6 +69,7 @@ class ChannelSettings:
     exclusive_buffers: int = 2
     floating_buffers: int = 8
     most_buffers: int = 10
+    overdraft_buffers: int = 20
     flush_timeout_s: float = 0.1
     flush_late_s: Law = ZERO
     bytes_per_s: float | None = None
@@ -77,7 +80,8 @@ class CheckpointSettings:
     """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them.
 
     `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
-    `trigger_latency_s` is the way of a command, of each source on its own.
+    `trigger_latency_s` is the way of a command, of each source on its own. `interruptible_timers` lets an unaligned
+    barrier in between the timers of one watermark (FLINK-20217).
     """
 
     interval_s: float | None = 10.0
@@ -92,6 +96,7 @@ class CheckpointSettings:
     max_buffer_per_input: int = 100_000
     max_buffer_memory_bytes: int = 256 * 1024 * 1024
     hold: str = "aligner"
+    interruptible_timers: bool = False
     command_s: Law = ZERO
     trigger_latency_s: Law = ZERO
     ack_latency_s: Law = ZERO

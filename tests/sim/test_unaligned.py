@@ -182,7 +182,7 @@ def test_a_barrier_in_an_outbox_turns_unaligned_in_time(tmp_path: Path) -> None:
     assert len(rows) >= 6
     assert {row["checkpoint_type"] for row in rows} == {"UNALIGNED_CHECKPOINT"}
     starts = [row["start_delay_ms"] for row in result.task_rows() if row["operator"] == "slow"]
-    assert max(starts) <= 350.0 + 200.0  # the task that gets it ends its service first
+    assert max(starts) <= 350.0 + 3 * 200.0  # the map ends its step first: three events, each waits for its place
     assert sum(row["persisted_bytes"] for row in rows) > 0
 
 
@@ -236,3 +236,63 @@ def test_too_much_in_flight_fails_the_checkpoint(topology: str) -> None:
         assert result.verdict != "broken"
         assert status in {row["status"] for row in ended}
         assert {row["failure_reason"] for row in ended if row["status"] == "FAILED"} <= {"in-flight limit"}
+
+
+# At 2 s a watermark ends a window of as many keys as there were events. A buffer takes ten results, and the sink 50 ms
+# for one: ten buffers of the sender and ten of the receiver are full at once, and the barrier comes at 2.1 s.
+BURST = """
+topology = "src->win win->sink"
+until_s = 2.5
+protocol = "unaligned"
+[source.src]
+rate_per_s = {rate}
+keys = 1_000_000
+watermark_interval_s = 2.0
+[operator.win]
+kind = "window"
+window_ms = 1990
+[operator.sink]
+kind = "sink"
+service_s = 0.005
+aligns = {aligns}
+[channel.default]
+form = "network"
+exchange = "rebalance"
+segment_bytes = 1000
+overdraft_buffers = {overdraft}
+[channel."src->win"]
+segment_bytes = 32768
+[checkpoint]
+interval_s = 2.1
+interruptible_timers = {interruptible}
+"""
+
+
+def start_of_the_burst(
+    folder: Path, rate: float, overdraft: int, aligns: bool = True, interruptible: bool = False
+) -> float:
+    """The start delay of the operator that fires its windows, in ms."""
+    path = folder / "burst.toml"
+    values = {"aligns": str(aligns).lower(), "interruptible": str(interruptible).lower()}
+    path.write_text(BURST.format(rate=rate, overdraft=overdraft, **values), encoding="utf-8")
+    result = run(load(path), 1)
+    assert result.verdict == "holds", result.violations[:3]
+    (delay,) = [row["start_delay_ms"] for row in result.task_rows() if row["operator"] == "win"]
+    return float(delay)
+
+
+@pytest.mark.parametrize("aligns", [True, False])
+def test_no_barrier_is_taken_in_the_middle_of_a_step(tmp_path: Path, aligns: bool) -> None:
+    """A task that fires very many windows would take the barrier with its results half out (FLINK-26762)."""
+    # 240 results are 24 buffers: 20 are there, two more are free by 2.1 s, the other two at 2.15 and 2.2 s
+    assert start_of_the_burst(tmp_path, 120.0, 0, aligns) == pytest.approx(100.0, abs=10.0)
+    assert start_of_the_burst(tmp_path, 120.0, 1, aligns) == pytest.approx(50.0, abs=10.0)
+    assert start_of_the_burst(tmp_path, 120.0, 5, aligns) == 0.0
+    # ten times as many: 215 buffers more, of which five are overdraft
+    assert start_of_the_burst(tmp_path, 1200.0, 5, aligns) == pytest.approx(10_645.0, abs=60.0)
+
+
+def test_timers_may_be_interruptible(tmp_path: Path) -> None:
+    """The option by which a barrier need not wait for all timers of a watermark would do nothing (FLINK-20217)."""
+    assert start_of_the_burst(tmp_path, 1200.0, 0, interruptible=True) == 0.0
+    assert start_of_the_burst(tmp_path, 1200.0, 0, interruptible=False) > 10_000.0
