@@ -7,9 +7,10 @@ STAMP  := $(VENV)/.current
 OUT    ?= out/demo
 JOBS   ?= 2
 FUZZ_RUNS ?= 500000
+SAMPLE ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-full fuzz bench check lint types clean
+.PHONY: help venv demo test test-full mutants fuzz bench check lint types clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +44,9 @@ fuzz: $(STAMP)  ## the readers of stored data under coverage guidance, where Ath
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt atheris || { \
 	  echo "make: no wheel of Atheris for this machine; the same inputs run under Hypothesis in make test" >&2; exit 0; } \
 	  && $(BIN)/python -m tests.fuzz.readers -runs=$(FUZZ_RUNS) -verbosity=0
+
+mutants: $(STAMP)  ## plant mistakes in impl, and count those that `barrierlab check` notices (about an hour)
+	@$(BIN)/python -m tests.mutants.run --jobs $(JOBS) --sample $(SAMPLE)
 
 bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 	@for each in $(basename $(notdir $(wildcard tests/bench/bench_*.py))); do $(BIN)/python -m tests.bench.$$each || exit; done
