@@ -22,6 +22,7 @@ from model.foreign import ForeignError, goes_unaligned, load, parts_of
 from model.parts import SOUND, Parts
 from model.scopes import SCOPES
 from model.topology import suggestion
+from sim.sources import Key, external_modules, key_of
 
 PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join")
 BUDGETS_S = {"full": 3600.0}
@@ -104,6 +105,7 @@ def run(
     directory: Path | None = None,
     resume: bool = False,
     tick: Callable[[int], None] = lambda done: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> list[Outcome]:
     """Check what is planned, and give the outcomes in the plan's order.
 
@@ -118,18 +120,31 @@ def run(
     directory : Path, optional
         Where verdicts are kept, a file each.
     resume : bool
-        Whether those that are decided there already count.
+        Whether those that are decided there already count, if nothing has changed on which they depend.
     tick : callable
         Told, some times a second, how many are done.
+    say : callable
+        Told, in a line, which kept verdicts do not count, and why.
+
+    Raises
+    ------
+    CheckError
+        If the folder cannot be made, or a verdict in it cannot be read.
     """
     if directory is not None:
-        return _run(chosen, master, budget_s, directory, resume, tick)
+        return _run(chosen, master, budget_s, directory, resume, tick, say)
     with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
-        return _run(chosen, master, budget_s, Path(temporary), False, tick)
+        return _run(chosen, master, budget_s, Path(temporary), False, tick, say)
 
 
 def _run(
-    chosen: Plan, master: str, budget_s: float | None, directory: Path, resume: bool, tick: Callable[[int], None]
+    chosen: Plan,
+    master: str,
+    budget_s: float | None,
+    directory: Path,
+    resume: bool,
+    tick: Callable[[int], None],
+    say: Callable[[str], None],
 ) -> list[Outcome]:
     from sim.sweep.execute import interrupts, on_processes, on_spark
     from sim.sweep.session import check_master, process_count, spark_session
@@ -140,9 +155,7 @@ def _run(
     except OSError as error:
         raise CheckError(f"--save {directory}: cannot be made: {error.strerror}; give another folder") from error
     files = {name: directory / f"{_digest(chosen, name)}.json" for name in chosen.names}
-    for path in files.values():
-        if path.exists() and not (resume and _kept(path).verdict != UNDECIDED):
-            path.unlink()
+    _drop_outdated([path for path in files.values() if path.exists()], chosen, resume, say)
     missing = [name for name, path in files.items() if not path.exists()]
     deadline_s = share_s = None
     if budget_s is not None:
@@ -162,16 +175,43 @@ def _run(
         elif missing:
             on_processes(processes or 1, missing, work, watch)
         watch()
-    return [_kept(path) for path in files.values()]
+    return [_kept(path)[1] for path in files.values()]
 
 
 def _digest(chosen: Plan, name: str) -> str:
     return hashlib.sha256(f"{name}\n{chosen.implementation}".encode()).hexdigest()[:16]
 
 
-def _kept(path: Path) -> Outcome:
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    return Outcome(**{**kept, "violations": tuple(Violation(**each) for each in kept["violations"])})
+def _drop_outdated(paths: Sequence[Path], chosen: Plan, resume: bool, say: Callable[[str], None]) -> None:
+    """Remove the kept verdicts that do not count: all but those to be resumed that are decided and of the same key."""
+    key = key_of(chosen.implementation, chosen.folder) if resume else Key("")
+    decided = changed = 0
+    for path in paths:
+        if resume:
+            kept_key, outcome = _kept(path)
+            if outcome.verdict != UNDECIDED:
+                decided += 1
+                if key.digest and kept_key == key.digest:
+                    continue
+                changed += 1
+        path.unlink()
+    if changed:
+        why = key.reason or "what they depend on has changed, or was not known"
+        say(f"--resume: {changed} of {decided} kept verdicts do not count: {why}; their scopes are checked again")
+
+
+def _kept(path: Path) -> tuple[str, Outcome]:
+    """Return the key of a kept verdict, and the verdict."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return kept.pop("key"), Outcome(
+            **{**kept, "violations": tuple(Violation(**each) for each in kept["violations"])}
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CheckError(
+            f"{path} is no verdict that can be read ({type(error).__name__}); allowed: files that check --save wrote; "
+            "remove it, and its scope is checked again"
+        ) from error
 
 
 # In the worker.
@@ -180,10 +220,12 @@ def _kept(path: Path) -> Outcome:
 def _check_into(chosen: Plan, directory: str, deadline_s: float | None, share_s: float | None, name: str) -> None:
     """Check one scope, and write down what it came to: whole or not at all."""
     seconds = None if deadline_s is None or share_s is None else min(deadline_s - time.time(), share_s)
+    key = _key(chosen)  # of what this process loads, whatever the plan was made of
     outcome = check_one(chosen, name, seconds)
+    late = external_modules() - _imported if chosen.implementation else set()
     path = Path(directory) / f"{_digest(chosen, name)}.json"
     beside = path.with_suffix(f".{os.getpid()}")
-    beside.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+    beside.write_text(json.dumps({"key": "" if late else key.digest, **asdict(outcome)}), encoding="utf-8")
     beside.replace(path)
 
 
@@ -203,6 +245,9 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
 
 _known_scopes: dict[str, dict[str, Scope]] = {}
 _known_parts: dict[tuple[str, str], Parts] = {}
+_known_keys: dict[str, Key] = {}
+_imported: set[str] = set()
+"""External modules that were loaded before anything was explored, and which the key therefore covers."""
 
 
 def _scopes(group: str) -> dict[str, Scope]:
@@ -212,10 +257,19 @@ def _scopes(group: str) -> dict[str, Scope]:
     return _known_scopes[group]
 
 
+def _key(chosen: Plan) -> Key:
+    """Return the key of the code as this process has loaded it: once, since it loads it once."""
+    if chosen.implementation not in _known_keys:
+        _known_keys[chosen.implementation] = key_of(chosen.implementation, chosen.folder)
+    return _known_keys[chosen.implementation]
+
+
 def _parts(chosen: Plan, protocol: str) -> Parts:
     if not chosen.implementation:
         return SOUND
     key = chosen.implementation, protocol
     if key not in _known_parts:
-        _known_parts[key] = parts_of(load(chosen.implementation, chosen.folder), protocol)
+        kind = load(chosen.implementation, chosen.folder)
+        _imported.update(external_modules())
+        _known_parts[key] = parts_of(kind, protocol)
     return _known_parts[key]

@@ -68,7 +68,7 @@ def check_command(
     budget_s = budget_s or BUDGETS_S.get(chosen.group)
     try:
         with Watch(len(chosen.names), what="scopes") as watch:
-            outcomes = run(chosen, master, budget_s, directory, resume, watch.tick)
+            outcomes = run(chosen, master, budget_s, directory, resume, watch.tick, _say)
     except KeyboardInterrupt:
         kept = f"go on with --save {directory} --resume" if directory else "with --save DIR it could go on from here"
         click.echo(f"barrierlab: interrupted: {kept}", err=True)
@@ -82,6 +82,10 @@ def check_command(
             click.echo(f"written: {path}", err=True)
     _write(outcomes, junit_file, markdown_file, json_wanted)
     sys.exit(EXIT[verdict_of(outcomes)])
+
+
+def _say(line: str) -> None:
+    click.echo(f"barrierlab: {line}", err=True)
 
 
 def _write(outcomes: list[Outcome], junit_file: Path | None, markdown_file: Path | None, json_wanted: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -137,13 +139,22 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
+KEPT = "counterexamples.json"
+"""The names of the files that `save` has written into its folder."""
+
+
 def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
-    """Each counterexample as a trace and, where it can be drawn, as a picture; what was written."""
+    """Write each counterexample as a trace and, where it can be drawn, as a picture; return what was written.
+
+    Those that an earlier check left in the folder are removed: after a repair none stays beside a verdict that holds.
+    """
     from model.pictures import TooLongError
     from model.trace import TraceError
     from sim.show import Shown
 
-    written = []
+    for name in _names(directory / KEPT):
+        (directory / name).unlink(missing_ok=True)
+    written: list[Path] = []
     for number, violation in enumerate(violations_of(outcomes), 1):
         if not violation.trace:
             continue
@@ -156,4 +167,14 @@ def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
             continue  # what happens at one gate has no channels to draw
         written.append(path.with_suffix(".svg"))
         written[-1].write_text(picture, encoding="utf-8")
+    (directory / KEPT).write_text(json.dumps([path.name for path in written]), encoding="utf-8")
     return written
+
+
+def _names(path: Path) -> list[str]:
+    """The file names listed in `path`; none if it cannot be read, or names anything but a file beside it."""
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if isinstance(name, str) and re.fullmatch(r"\d+_\w+\.(trace|svg)", name)]

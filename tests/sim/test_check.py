@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,6 +14,7 @@ import sim.check
 import sim.check_command
 from model.explore import NotRepeatableError
 from sim.check import CheckError, Plan, check_one, plan, run
+from sim.checked import KEPT
 from tests.sim.support import barrierlab
 
 Command = Callable[..., tuple[int, str, str]]
@@ -167,6 +169,98 @@ def test_a_check_goes_on_where_it_was(mine: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (mine / "kept").iterdir()} == kept
     run(chosen, "processes[1]", None, mine / "kept")
     assert {path.stat().st_mtime_ns for path in (mine / "kept").iterdir()}.isdisjoint(kept.values())
+
+
+SOUND_ALIGNER = """
+from impl.alignment import BarrierAligner
+{imports}
+
+class Mine(BarrierAligner):
+    def process_message(self, input_id, message, now_ns=0):
+        {first}
+        action = super().process_message(input_id, message, now_ns)
+        if {loses} and len(self._queues[input_id]) > 1:
+            self._queues[input_id].popleft()
+        return action
+"""
+THREE_FILES = {
+    "mine.py": SOUND_ALIGNER.format(
+        imports="from pathlib import Path\nimport part\nDATA = Path(__file__).with_name('data.txt').read_text()",
+        first="",
+        loses="(part.LOSES or DATA == 'loses')",
+    ),
+    "part.py": "LOSES = False\n",
+    "data.txt": "sound",
+}
+CHANGES = {
+    "the class itself": ("mine.py", THREE_FILES["mine.py"].replace("part.LOSES", "True")),
+    "a module that it imports": ("part.py", "LOSES = True\n"),
+    "a file that it reads": ("data.txt", "loses"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_kept_verdict_counts_only_for_what_it_is_of(change: str, mine: Path, check: Command) -> None:
+    """A broken class would inherit the verdict of a sound one that had its name; after a repair its run would stay."""
+    for name, text in THREE_FILES.items():
+        (mine / name).write_text(text, encoding="utf-8")
+    forget("mine", "part")
+    arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
+    assert check(*arguments)[0] == 0
+    (verdict,) = [each for each in (mine / "kept").glob("*.json") if each.name != KEPT]
+    written_ns = verdict.stat().st_mtime_ns
+    assert check(*arguments)[0] == 0
+    assert verdict.stat().st_mtime_ns == written_ns  # nothing has changed, so it is taken over
+    name, text = CHANGES[change]
+    (mine / name).write_text(text, encoding="utf-8")
+    forget("mine", "part")
+    status, _, err = check(*arguments)
+    assert status == 1
+    assert "--resume: 1 of 1 kept verdicts do not count: what they depend on has changed" in err
+    assert list((mine / "kept").glob("*.trace"))
+    (mine / name).write_text(THREE_FILES[name], encoding="utf-8")
+    forget("mine", "part")
+    assert check(*arguments)[0] == 0
+    assert not [*(mine / "kept").glob("*.trace"), *(mine / "kept").glob("*.svg")]
+
+
+def forget(*modules: str) -> None:
+    """Let this process import them anew, as a command in a process of its own does."""
+    for name in modules:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("imports", "first"),
+    [
+        ("import sys, types\nsys.modules['made'] = types.ModuleType('made')", ""),
+        ("", "import part"),
+    ],
+    ids=["a module made of nothing", "a module imported while it runs"],
+)
+def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, check: Command) -> None:
+    """It would be reused for whatever the class has become since."""
+    (mine / "part.py").write_text("", encoding="utf-8")
+    (mine / "mine.py").write_text(SOUND_ALIGNER.format(imports=imports, first=first, loses="False"), encoding="utf-8")
+    forget("mine", "part")
+    arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
+    assert check(*arguments)[0] == 0
+    status, _, err = check(*arguments)
+    forget("mine", "part", "made")
+    assert status == 0
+    assert "--resume: 1 of 1 kept verdicts do not count: " in err
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"key": "a"}', '{"key": "a", "violations": 1}', "\x00"])
+def test_a_damaged_verdict_is_one_line(content: str, mine: Path, check: Command) -> None:
+    """A traceback, or status 1 for what is no violation."""
+    arguments = ("--scope", "tiny", "--protocol", "join", "--save", "kept", "--resume")
+    assert check(*arguments)[0] == 0
+    verdict = min(each for each in (mine / "kept").glob("*.json") if each.name != KEPT)
+    verdict.write_text(content, encoding="utf-8")
+    status, out, err = check(*arguments)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert f"{verdict.name} is no verdict that can be read" in err
 
 
 def test_an_interruption_says_how_to_go_on(mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
