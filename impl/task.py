@@ -360,12 +360,16 @@ class Task:
         return False
 
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> Acknowledge:
-        """The part is complete already; its acknowledgement still waits to be taken, and is now this one."""
+        """The part is complete already; its acknowledgement still waits to be taken, and is now this one.
+
+        It is unaligned by that, although its inputs may have been aligned (protocol rule 19).
+        """
         for index, report in enumerate(self.reports):
             if type(report) is Acknowledge and report.checkpoint_id == checkpoint_id:
                 record = {data.input_id: list(data.events) for data in report.inflight_output}
                 record[output] = events + record.get(output, [])
-                self.reports[index] = amended = replace(report, inflight_output=channel_data(record, size_of))
+                record_of = channel_data(record, size_of)
+                self.reports[index] = amended = replace(report, is_unaligned=True, inflight_output=record_of)
                 return amended
         raise NotRecordingError(checkpoint_id, output)
 

@@ -255,7 +255,8 @@ class Node:
 
     def _report(self) -> None:
         """Tell the coordinator, except of parts whose barrier may yet pass something in an output channel."""
-        reports, unsettled = self.task.reports, self._unsettled
+        reports = self.task.reports
+        unsettled = {*self._unsettled, *(m.checkpoint_id for _, m in self.task.outbox if type(m) is CheckpointBarrier)}
         waiting = [r for r in reports if type(r) is Acknowledge and r.checkpoint_id in unsettled]
         for report in [r for r in reports if r not in waiting]:
             if type(report) is Acknowledge and report.is_unaligned:

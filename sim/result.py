@@ -54,6 +54,11 @@ class Result:
         self.verdict: str = judged.verdict
         self.violations: list[Violation] = list(judged.violations)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the numbers of this run are not, a line each."""
+        return self.scenario.warnings
+
     @cached_property
     def attempts(self) -> Run:
         """The journal, taken apart at the restores."""
@@ -273,6 +278,7 @@ class Result:
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": self.violation_rows(),
+            "warnings": list(self.warnings),
             "checkpoints": [
                 {
                     "id": c["checkpoint_id"],

@@ -13,6 +13,11 @@ from sim.workload import NS_PER_S, Law, constant
 ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
 
 
+# On these, and on rescale, Flink's barriers keep their place, and on the receiver's other inputs, too: one gate does
+# not mix both (FLINK-21945, FLINK-22815).
+ALIGNED_EXCHANGES = ("forward", "broadcast")
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source operator. Rates and counts are of each subtask; no `sync_s` of its own is the checkpoint's."""
@@ -167,8 +172,44 @@ class Scenario:
     text: str = ""
 
     def aligns(self, task: str) -> bool:
-        """Whether no barrier may overtake on the way into `task`: it is a sink, unless that says otherwise."""
-        return task in self.topology.sinks and self.operators[self.topology.operator_of(task)].aligns
+        """Whether no barrier may overtake on the way into `task`.
+
+        It is a sink, unless that says otherwise; or it has an input that no barrier may overtake on.
+        """
+        operator = self.topology.operator_of(task)
+        return self._is_aligning_sink(operator) or bool(self._inputs_by(operator, *ALIGNED_EXCHANGES))
+
+    def _is_aligning_sink(self, operator: str) -> bool:
+        return not self.topology.edges_out(operator) and self.operators[operator].aligns
+
+    def _inputs_by(self, operator: str, *exchanges: str) -> list[str]:
+        return [edge for edge in self.topology.edges_in(operator) if self.channels[edge].exchange in exchanges]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the run is not what its settings seem to ask for, a line each."""
+        if self.protocol != "unaligned":
+            return ()
+        lines = []
+        for operator in self.operators:
+            if self._is_aligning_sink(operator):
+                continue
+            pointwise = self._inputs_by(operator, *ALIGNED_EXCHANGES)
+            if pointwise:
+                named = ", ".join(f"{edge} is {self.channels[edge].exchange}" for edge in pointwise)
+                lines.append(
+                    f"{operator!r} aligns on all its inputs, though unaligned checkpoints are asked for: {named}, and "
+                    "no barrier overtakes there (FLINK-21945)"
+                )
+                continue
+            left_open = [e for e in self._inputs_by(operator, "auto") if self.topology.exchange(e) == "forward"]
+            if left_open and self.topology.parallelism(operator) > 1:
+                lines.append(
+                    f"{operator!r} goes unaligned, though the exchange of {', '.join(left_open)} is left to auto: at "
+                    'equal parallelism Flink takes forward, and aligns (FLINK-21945); write exchange = "forward", or '
+                    "what the job has"
+                )
+        return tuple(lines)
 
 
 def ns(seconds: float) -> int:

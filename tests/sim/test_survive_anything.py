@@ -40,6 +40,18 @@ def test_the_sweep_is_large_and_draws_everything() -> None:
     assert {name for name, _ in drawn} == {"shape", "mode", "channels", "trouble", "guarantee", "load"}
 
 
+def test_unaligned_checkpoints_are_drawn_and_taken() -> None:
+    """Exchanges on which no barrier overtakes would leave the mode a name: half of its runs would align everywhere."""
+    asked = [load(each.source, each.parameters) for each in QUICK if each.parameters["mode"] != "aligned"]
+    overtakes = [
+        scenario
+        for scenario in asked
+        if any(not scenario.aligns(task) for task in scenario.topology.tasks if scenario.topology.inputs(task))
+    ]
+    assert len(asked) >= len(QUICK) / 2
+    assert len(overtakes) >= len(asked) / 2
+
+
 @pytest.mark.parametrize("first", range(0, len(QUICK), BATCH))
 def test_every_event_counts_as_promised(first: int) -> None:
     """Some failure at some moment would lose an event, count one twice, or leave a checkpoint that never ends."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from impl import Task, UnalignedCheckpointer
+from impl import CheckpointBarrier, Task, UnalignedCheckpointer
 from sim import ScenarioError, load, run
 from sim.network import NetworkChannel
 
@@ -296,3 +297,143 @@ def test_timers_may_be_interruptible(tmp_path: Path) -> None:
     """The option by which a barrier need not wait for all timers of a watermark would do nothing (FLINK-20217)."""
     assert start_of_the_burst(tmp_path, 1200.0, 0, interruptible=True) == 0.0
     assert start_of_the_burst(tmp_path, 1200.0, 0, interruptible=False) > 10_000.0
+
+
+# Two subtasks each; `heavy` and `after` are slow, and there are always records for them.
+POINTWISE = """
+topology = "a->heavy b->heavy heavy->after after->sink"
+until_s = 9.0
+protocol = "unaligned"
+[source.a]
+rate_per_s = 60.0
+parallelism = 2
+catch_up_s = 1.0
+[source.b]
+rate_per_s = 30.0
+parallelism = 2
+catch_up_s = 1.0
+[operator.heavy]
+kind = "union"
+parallelism = 2
+service_s = 0.02
+[operator.after]
+kind = "map"
+parallelism = 2
+service_s = 0.021
+[operator.sink]
+kind = "sink"
+[channel.default]
+form = "network"
+exchange = "rebalance"
+segment_bytes = 1000
+[checkpoint]
+interval_s = 4.0
+hold = "channel"
+"""
+
+
+def pointwise(folder: Path, **exchanges: str) -> Any:
+    """The job, with other exchanges where they are given: `a="forward"` is that of ``a->heavy``."""
+    path = folder / "pointwise.toml"
+    path.write_text(POINTWISE, encoding="utf-8")
+    edges = {"a": "a->heavy", "b": "b->heavy", "heavy": "heavy->after", "after": "after->sink"}
+    return load(path, {f'channel."{edges[name]}".exchange': kind for name, kind in exchanges.items()})
+
+
+def kinds_of(result: Any) -> dict[str, bool]:
+    """By operator, whether any of its parts recorded what was in flight into it."""
+    tasks = {e[2] for e in result.entries if e[1] == "capture" and e[3] in result.scenario.topology.inputs(e[2])}
+    return {name: any(result.scenario.topology.operator_of(t) == name for t in tasks) for name in ("heavy", "after")}
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "records"),
+    [
+        ({}, {"heavy": True, "after": True}),
+        ({"a": "forward"}, {"heavy": False, "after": True}),  # and not b->heavy either
+        ({"b": "broadcast"}, {"heavy": False, "after": True}),
+        ({"heavy": "forward"}, {"heavy": True, "after": False}),
+        ({"a": "forward", "heavy": "forward"}, {"heavy": False, "after": False}),
+        ({"a": "hash", "b": "hash", "heavy": "auto"}, {"heavy": True, "after": True}),
+    ],
+)
+def test_an_operator_with_a_pointwise_input_aligns(
+    tmp_path: Path, exchanges: dict[str, str], records: dict[str, bool]
+) -> None:
+    """Checkpoints would pass what no barrier of Flink overtakes (FLINK-21945), or differ at one operator's inputs."""
+    scenario = pointwise(tmp_path, **exchanges)
+    result = run(scenario, 1)
+    assert result.verdict == "holds", result.violations[:3]
+    assert kinds_of(result) == records
+    aligned = [name for name, does in records.items() if not does]
+    warned = [text for text in result.warnings if "aligns on all" in text]
+    assert [name for name in records if any(repr(name) in text for text in warned)] == aligned
+    for edge, channel in scenario.channels.items():
+        named = any(f"{edge} is {channel.exchange}" in text for text in warned)
+        assert named == (channel.exchange in ("forward", "broadcast"))
+    for row in result.checkpoint_rows():
+        assert row["status"] == "COMPLETED"
+        assert (row["persisted_bytes"] > 0) == any(records.values())
+    flags = {e[4].is_unaligned for e in result.entries if e[1] == "take" and type(e[4]) is CheckpointBarrier}
+    assert flags == {True}  # also at those that align: a gate whose flags differ would abort (protocol rule 6)
+
+
+def test_all_pointwise_is_as_aligned(tmp_path: Path) -> None:
+    """A job of forward edges would be told that unaligned checkpoints make it fast."""
+    forward = dict.fromkeys(("a", "b", "heavy"), "forward")
+    unaligned = run(pointwise(tmp_path, **forward), 1)
+    aligned = run(load(tmp_path / "pointwise.toml", {**unaligned.scenario.settings, "protocol": "aligned"}), 1)
+    durations = [[row["end_to_end_duration_ms"] for row in each.checkpoint_rows()] for each in (unaligned, aligned)]
+    assert durations[0] == durations[1]
+    assert min(durations[0]) > 1000.0
+    assert aligned.warnings == ()
+
+
+def test_an_exchange_left_to_auto_is_pointed_out(tmp_path: Path) -> None:
+    """Who leaves the exchange of equal parallelism open would not hear that Flink takes forward, and aligns."""
+    (text,) = run(pointwise(tmp_path, heavy="auto"), 1).warnings
+    assert "heavy->after is left to auto" in text
+    one = {f"{table}.parallelism": 1 for table in ("source.a", "source.b", "operator.heavy", "operator.after")}
+    assert load(tmp_path / "pointwise.toml", {"channel.default.exchange": "auto", **one}).warnings == ()
+
+
+def test_a_part_waits_for_all_its_barriers_to_leave(tmp_path: Path) -> None:
+    """A barrier that waits for a sink's full queue would come too late to record what it passes elsewhere."""
+    path = tmp_path / "two.toml"
+    path.write_text(TWO_WAYS, encoding="utf-8")
+    result = run(load(path), 1)
+    assert result.verdict == "holds", result.violations[:3]
+    left = {
+        (e[2], e[4].checkpoint_id): e[0] for e in result.entries if e[1] == "send" and type(e[4]) is CheckpointBarrier
+    }
+    acknowledged = {(e[2], e[4]): e[0] for e in result.entries if e[1] == ">ack"}
+    assert len([key for key in left if key[0] == "work"]) >= 5
+    assert all(acknowledged[key] >= at_ns for key, at_ns in left.items())
+    assert any(e[1] == "capture" and e[3] == "work->next" for e in result.entries)
+
+
+TWO_WAYS = """
+topology = "a->work work->sink work->next next->out"
+until_s = 8.0
+protocol = "unaligned"
+[source.a]
+rate_per_s = 60.0
+catch_up_s = 1.0
+[operator.work]
+kind = "map"
+[operator.next]
+kind = "map"
+service_s = { law = "exponential", mean = 0.019 }
+[operator.sink]
+kind = "sink"
+service_s = { law = "exponential", mean = 0.02 }
+[operator.out]
+kind = "sink"
+[channel.default]
+capacity = 4
+[channel."work->next"]
+form = "network"
+segment_bytes = 400
+[checkpoint]
+interval_s = 1.0
+"""
