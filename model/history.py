@@ -47,6 +47,7 @@ MOVES = {
     ">finished": "task, -, -: that the task has nothing more to do is with the coordinator",
     ">stall": "task, -, -: the task stands still",
     ">resume": "task, -, -: the task goes on",
+    ">stuck": "source, -, -: it has had events to give off for long, and nothing in the job can move",
     ">publish": "coordinator, -, id: the writing of a checkpoint's manifest has ended",
     ">notify": "task, -, id: the announcement that a checkpoint is complete reaches the task",
     ">crash": "task or coordinator, -, late or -: gone with all that is not stored; late, if a manifest still is",
@@ -341,6 +342,8 @@ class History:
         Which tasks saw a barrier of the checkpoint take effect, or forwarded one.
     crashes : list of (who, time, how much of it was noted by then)
         See `noted`.
+    stuck : list of (source, time)
+        When nothing could move any more though the source had events to give off.
     out_of_place : list of Entry
         Every ``restored`` and ``put_back`` outside of a restore, or after something had run.
     end_ns : int
@@ -364,6 +367,7 @@ class History:
         "recorded",
         "recorded_by_sender",
         "start",
+        "stuck",
         "tasks",
         "topology",
         "triggers",
@@ -387,6 +391,7 @@ class History:
         self.overtaking = False
         self.begun: set[tuple[str, int]] = set()
         self.crashes: list[tuple[str, int, int]] = []
+        self.stuck: list[tuple[str, int]] = []
         self.out_of_place: list[Entry] = []
         self.newest_complete = 0
         self.end_ns = 0
@@ -723,6 +728,10 @@ def _crash(history: History, entry: Entry, previous: Entry | None) -> None:
     history.crashes.append((entry[2], entry[0], history.noted(entry[2])))
 
 
+def _stuck(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.stuck.append((entry[2], entry[0]))
+
+
 def _notify(history: History, entry: Entry, previous: Entry | None) -> None:
     history.tasks[entry[2]].notified.append((cast(int, entry[4]), entry[0], history.newest_complete))
 
@@ -765,6 +774,7 @@ _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     "complete": _nothing,
     **dict.fromkeys(("write", "upsert", "prepare", "commit", "rollback"), _outside),
     ">crash": _crash,
+    ">stuck": _stuck,
     ">notify": _notify,
     "restored": _restored,
     "put_back": _put_back,

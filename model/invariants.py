@@ -360,6 +360,8 @@ def ids(case: Case) -> Iterator[Violation]:
 def live(case: Case) -> Iterator[Violation]:
     """Every checkpoint that was triggered ends, once; nothing waits for one that has ended; nothing is stuck."""
     history = case.history
+    for name, at_ns in history.stuck:
+        yield Violation("LIVE", f"nothing can move any more, though {name} has events to give off", at_ns)
     ended: dict[int, str] = {}
     for checkpoint_id, verb, at_ns in history.ends:
         if checkpoint_id in ended:

@@ -168,6 +168,7 @@ _MARKS = {
     ">finish": "finished",
     ">crash": "crash",
     ">stall": "stalls",
+    ">stuck": "is stuck",
     ">expire": "time is up",
     ">notify": "told {} is complete",
     "snapshot": "snapshot {}",

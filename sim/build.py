@@ -154,7 +154,11 @@ class Builder:
         settings = self.scenario.channels[edge]
         link = self._links.get(edge)
         usual = 0.0 if settings.bytes_per_s is None else 1e9 / settings.bytes_per_s
-        return usual if link is None else usual * link.factor
+        if link is None:
+            return usual
+        if usual and link.factor != 1.0:
+            link.note()
+        return usual * link.factor
 
     def _start_flushing(self, engine: Engine, node: Node, task: str) -> None:
         """One flush timer a task, as in Flink; each starts somewhere in its first period."""

@@ -51,6 +51,9 @@ class Channel(Protocol):
     def readable(self) -> bool:
         """Whether the receiver may open a buffer."""
 
+    def in_transit(self) -> bool:
+        """Return whether something is on the link, either way."""
+
     def open(self) -> Chunk:
         """The next buffer's messages, in order."""
 
@@ -172,6 +175,10 @@ class SpscChannel:
         self._held -= 1
         self.queue.append(self._in_transit.popleft())
         self.on_arrival()
+
+    def in_transit(self) -> bool:
+        """Return whether a message is on its way."""
+        return bool(self._in_transit)
 
     def readable(self) -> bool:
         """Whether a message is there."""

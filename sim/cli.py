@@ -19,7 +19,7 @@ from model.tables import TABLES
 from sim.check import CheckError
 from sim.check_command import check_command
 from sim.defects import DefectsError, defects_command
-from sim.printed import EXIT, show
+from sim.printed import exit_status, show
 from sim.result import run
 from sim.scenario import ScenarioError, all_shipped, load
 from sim.show import ShowError, show_command
@@ -72,8 +72,11 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
 )
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
+@click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, as_json: bool) -> None:
+def run_command(
+    scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, strict: bool, as_json: bool
+) -> None:
     """Simulate SCENARIO once: its checkpoints, control signals or joined outputs, and the verdict of the invariants.
 
     SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
@@ -93,7 +96,7 @@ def run_command(scenario: str, seed: int | None, pairs: tuple[str, ...], trace: 
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
     else:
         show(Console(width=None if sys.stdout.isatty() else 120), result)
-    sys.exit(EXIT[result.verdict])
+    sys.exit(exit_status(result, strict))
 
 
 def _with_status(text: str, work: Any) -> Any:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from sim.storage import Storage
 
 NAME = "coordinator"
+CRASHED = "coordinator crashed"
+"""Why a checkpoint failed that was pending when its coordinator stopped dead: nobody was left to say so."""
 Draw = Mapping[str, Callable[[], int]]
 
 
@@ -82,15 +84,23 @@ class CoordinatorNode:
         self.machine.stop_scheduler()
 
     def crash(self) -> None:
-        """Stop dead. A manifest that is being written is there now, or never will be."""
-        self._engine.entries.append((self._engine.now, ">crash", NAME, None, None))
+        """Stop dead. A manifest that is being written is there now, or never will be; what was pending is lost."""
+        engine = self._engine
+        engine.entries.append((engine.now, ">crash", NAME, None, None))
         self.dead = True
+        for checkpoint_id in dict.fromkeys((*self.machine.pending, *self._publishing)):
+            engine.metrics.aborted(checkpoint_id, engine.now, CRASHED)
         for checkpoint_id, parts in self._publishing.items():
             self._storage.cut_short(checkpoint_id, parts)
 
     def at_rest(self) -> bool:
         """Nothing is pending, nothing is being published, and all has been announced."""
         return not self.machine.pending and self.machine.settled and not self.on_the_way
+
+    def has_on_its_way(self) -> bool:
+        """Return whether a command, an announcement or an answer travels, or a manifest is being written."""
+        last_ns = max(self._commands_ns, *self._arrives_ns.values(), *self._heard_ns.values(), 0)
+        return bool(self._publishing) or last_ns > self._engine.now
 
     def _arm(self) -> None:
         due_ns = self.machine.next_deadline_ns()
@@ -162,11 +172,12 @@ class CoordinatorNode:
         if not self.dead:
             self._carry_out(self.machine.abort(checkpoint_id, reason, self._engine.now))
 
-    def cancel(self) -> None:
-        """Somebody gives up what is pending."""
-        if not self.dead:
-            for checkpoint_id in list(self.machine.pending)[-1:]:
-                self._carry_out(self.machine.abort(checkpoint_id, Reason.CANCELLED, self._engine.now))
+    def cancel(self) -> bool:
+        """Give up what is pending; return whether anything was."""
+        newest = [] if self.dead else list(self.machine.pending)[-1:]
+        for checkpoint_id in newest:
+            self._carry_out(self.machine.abort(checkpoint_id, Reason.CANCELLED, self._engine.now))
+        return bool(newest)
 
     def finished(self, part: Acknowledge) -> None:
         """A task has ended, and has nothing more to report but its final part."""

@@ -27,6 +27,7 @@ from sim.network import NetworkChannel
 from sim.nodes import Node, OperatorNode, SourceNode
 from sim.recovery import Recovery
 from sim.settings import Scenario, coordinator_config, ns
+from sim.standstill import Standstill
 from sim.storage import Storage
 from sim.workload import Law, Randoms
 
@@ -229,6 +230,7 @@ class Engine:
             node.wake()
         self.schedule(0, lambda: None)
         self.faults.start(self)
+        Standstill(self).start()
         self.schedule(until_ns, self._stop_triggers)
         while self._running or not self._done():
             env.step()
@@ -276,6 +278,8 @@ class Engine:
         """Put everything back everywhere; then, and only then, it runs (rule 22)."""
         entries, now, checkpoint_id = self.entries, self.now, restore.checkpoint_id
         entries.append((now, ">restore", NAME, None, checkpoint_id))
+        if checkpoint_id:
+            self.metrics.restored(checkpoint_id)
         if self.coordinator.dead:
             self.coordinator = self._new_coordinator(self.storage.highest_id() + 1)
             if now >= ns(self.scenario.until_s):

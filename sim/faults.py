@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -36,30 +37,47 @@ def times_ns(fault: Fault, random: Random) -> Iterator[int]:
             yield ns(at_s)
 
 
+@dataclass(slots=True)
+class Effect:
+    """What a fault came to: how often it struck, and how often that, or something while it lasted, met anything."""
+
+    struck: int = 0
+    met: int = 0
+    last_ns: int = 0  # when it struck last
+
+
 class Slowness:
     """How much longer something takes than usual, by all that slows it just now."""
 
     __slots__ = ("_causes",)
 
     def __init__(self) -> None:
-        self._causes: list[tuple[float, Callable[[], int]]] = []
+        self._causes: list[tuple[float, Callable[[], int], Effect]] = []
 
-    def add(self, factor: float, added: Callable[[], int]) -> Callable[[], None]:
+    def add(self, factor: float, added: Callable[[], int], effect: Effect) -> Callable[[], None]:
         """From now on it takes `factor` as long, and what `added` draws besides; what is returned ends that."""
-        cause = factor, added
+        cause = factor, added, effect
         self._causes.append(cause)
         return lambda: self._causes.remove(cause)
 
     @property
     def factor(self) -> float:
         """By what the usual time is multiplied."""
-        return math.prod(factor for factor, _ in self._causes)
+        return math.prod(factor for factor, _, _ in self._causes)
 
     def slowed(self, usual_ns: int) -> int:
         """How long it takes now, in nanoseconds."""
         if not self._causes:
             return usual_ns
-        return round(usual_ns * self.factor) + sum(added() for _, added in self._causes)
+        slow_ns = round(usual_ns * self.factor) + sum(added() for _, added, _ in self._causes)
+        if slow_ns != usual_ns:
+            self.note()
+        return slow_ns
+
+    def note(self) -> None:
+        """Something was slow for what slows it just now."""
+        for _, _, effect in self._causes:
+            effect.met += 1
 
 
 class Faults:
@@ -74,6 +92,8 @@ class Faults:
         The way of a task's acknowledgements to the coordinator; those that some fault slows.
     refusing : list of Fault
         Why the store refuses just now: failing_store and full_store.
+    effects : dict of str to Effect
+        By name of the fault.
     """
 
     def __init__(self, scenario: Scenario, randoms: Randoms) -> None:
@@ -83,6 +103,7 @@ class Faults:
         self.acks = {task: Slowness() for f in scenario.faults if f.kind == "late_ack" for task in self.tasks_of(f)}
         self.refusing: list[Fault] = []
         self._losing: list[Fault] = []
+        self.effects = {fault.name: Effect() for fault in scenario.faults}
 
     def tasks_of(self, fault: Fault) -> list[str]:
         """The subtasks that the fault is about."""
@@ -90,8 +111,11 @@ class Faults:
         return [task for task in topology.tasks if fault.task in (task, topology.operator_of(task), ALL)]
 
     def loses_ack(self, task: str) -> bool:
-        """Whether what the task acknowledges now is lost on its way."""
-        return any(task in self.tasks_of(fault) for fault in self._losing)
+        """Return whether what the task acknowledges now is lost on its way."""
+        losing = [fault for fault in self._losing if task in self.tasks_of(fault)]
+        for fault in losing:
+            self.effects[fault.name].met += 1
+        return bool(losing)
 
     def start(self, engine: Engine) -> None:
         """Begin to count: each fault strikes when its time comes."""
@@ -105,15 +129,18 @@ class Faults:
 
     def _strike(self, engine: Engine, fault: Fault, times: Iterator[int]) -> None:
         self._await(engine, fault, times)
-        kind = fault.kind
+        kind, effect = fault.kind, self.effects[fault.name]
+        effect.struck += 1
+        effect.last_ns = engine.now
         if kind == "crash":
-            engine.recovery.crash(self.tasks_of(fault), fault.name)
+            effect.met += engine.recovery.crash(self.tasks_of(fault), fault.name)
         elif kind == "coordinator_crash":
-            engine.recovery.crash_coordinator(fault.name)
+            effect.met += engine.recovery.crash_coordinator(fault.name)
         elif kind == "cancel_checkpoint":
-            engine.coordinator.cancel()
+            effect.met += engine.coordinator.cancel()
         elif kind == "stall":
             nodes = [engine.nodes[task] for task in self.tasks_of(fault)]
+            effect.met += any(not node.dead and not node.ended for node in nodes)
             for_ns = self._draw(fault, "duration")
             for node in nodes:
                 node.stall(True)
@@ -129,14 +156,15 @@ class Faults:
             under_way = self._losing if kind == "lost_ack" else self.refusing
             under_way.append(fault)
             return lambda: under_way.remove(fault)
+        effect = self.effects[fault.name]
         added = self._randoms.sampler(fault.added_s, fault.name, "added")
         if kind == "late_ack":
-            return _all([self.acks[task].add(fault.factor, added) for task in self.tasks_of(fault)])
+            return _all([self.acks[task].add(fault.factor, added, effect) for task in self.tasks_of(fault)])
         if kind != "slow_link":
-            return (self.store if kind == "slow_store" else self.recovery).add(fault.factor, added)
+            return (self.store if kind == "slow_store" else self.recovery).add(fault.factor, added, effect)
         edge = fault.channel
         assert edge is not None
-        end = self.links[edge].add(fault.factor, added)
+        end = self.links[edge].add(fault.factor, added, effect)
         engine.link_changed(edge)
         return _all([end, lambda: engine.link_changed(edge)])
 

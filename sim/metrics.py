@@ -119,6 +119,11 @@ class Metrics:
     def aborted(self, checkpoint_id: int, now_ns: int, reason: str) -> None:
         self._end(checkpoint_id, now_ns, "FAILED", reason)
 
+    def restored(self, checkpoint_id: int) -> None:
+        """The job goes on from this checkpoint: its manifest had been written, though nobody was there to say so."""
+        record = self.checkpoints[checkpoint_id]
+        record.status, record.failure = "COMPLETED", None
+
     def _end(self, checkpoint_id: int, now_ns: int, status: str, failure: str | None) -> None:
         record = self.checkpoints[checkpoint_id]
         record.status, record.ended_ns, record.failure = status, now_ns, failure

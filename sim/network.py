@@ -455,6 +455,10 @@ class NetworkChannel:
         self.credit += 1
         self._offer()
 
+    def in_transit(self) -> bool:
+        """Return whether a buffer, a barrier, a credit or a resumption is on the link."""
+        return max(self._arrives_ns, self._returns_ns) > self._clock.now
+
     def readable(self) -> bool:
         """Whether the receiver may open a buffer."""
         return self._sendable() if self._gate is None else bool(self._received)

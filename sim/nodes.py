@@ -375,6 +375,16 @@ class SourceNode(Node):
             if self._serve():
                 return
 
+    def arrivals(self) -> int:
+        """Return how many events have fallen due so far, given off or not."""
+        return max(self._log.due_by(self.engine.now), self.task.position - 1)
+
+    def overdue_ns(self) -> int:
+        """Return since how many nanoseconds the next event waits to be given off; 0 if none does."""
+        if self.task.finished or (self._log.last is not None and self.task.position > self._log.last):
+            return 0
+        return max(self.engine.now - self._due_ns, 0)
+
     def _next_due_ns(self) -> int:
         """When there is something to do again: an event, a watermark or a request."""
         request_ns = self.task.injector.next_deadline_ns()

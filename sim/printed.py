@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sim.control_signals import ControlResult
+from sim.coverage import Coverage
 from sim.joins import JoinResult
 from sim.result import Result
 
@@ -52,8 +53,8 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         _show_recoveries(console, result)
     row = result.run_row()
     console.print(
-        f"{row['sim_duration_s']:.1f} s simulated; {row['events_in']} events emitted, {row['events_out']} at sinks "
-        f"({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
+        f"{row['sim_duration_s']:.1f} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "
+        f"{row['events_out']} at sinks ({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
     )
@@ -64,8 +65,31 @@ def _show_checkpoints(console: Console, result: Result) -> None:
 
 def _show_verdict(console: Console, result: Result | JoinResult | ControlResult) -> None:
     for violation in result.violations:
-        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False)
-    console.print(f"verdict: {result.verdict} ({len(result.violations)} violations)", highlight=False)
+        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False, markup=False)
+    if isinstance(result, Result):
+        for reason in result.undecided:
+            console.print(f"? {reason}", highlight=False, markup=False)
+        for note in result.coverage.notes:
+            console.print(f"note: {note}", highlight=False, markup=False)
+    console.print(verdict_line(result), highlight=False, markup=False, soft_wrap=True)
+
+
+def verdict_line(result: Result | JoinResult | ControlResult) -> str:
+    """Return the verdict with what a reader must know at once: ``verdict: holds (0 violations; vacuous: WM, REC)``."""
+    coverage = result.coverage if isinstance(result, Result) else Coverage()
+    counts = [f"{len(result.violations)} violations"]
+    if coverage.vacuous:
+        counts.append(f"vacuous: {', '.join(coverage.vacuous)}")
+    if number := len(coverage.idle_faults):
+        counts.append(f"{number} fault{'' if number == 1 else 's'} without effect")
+    but = f", but {coverage.headline}" if coverage.headline else ""
+    return f"verdict: {result.verdict}{but} ({'; '.join(counts)})"
+
+
+def exit_status(result: Result | JoinResult | ControlResult, strict: bool = False) -> int:
+    """Return the exit status of a run: of its verdict, and 3 where a `strict` one judged less than was asked for."""
+    short = isinstance(result, Result) and result.verdict == "holds" and result.coverage.falls_short
+    return EXIT["undecided"] if strict and short else EXIT[result.verdict]
 
 
 def _show_recoveries(console: Console, result: Result) -> None:

@@ -54,8 +54,8 @@ class Recovery:
 
     # Failures.
 
-    def crash(self, tasks: Iterable[str], cause: str) -> None:
-        """These tasks stop dead. One that has ended is not there any more."""
+    def crash(self, tasks: Iterable[str], cause: str) -> bool:
+        """Let these tasks stop dead; return whether any did. One that has ended, or is down, is not there any more."""
         engine = self._engine
         gone = engine.coordinator.machine.finished_tasks
         hit = [engine.nodes[task] for task in tasks if task not in gone]
@@ -65,12 +65,15 @@ class Recovery:
             node.crash()
         if hit:
             self._failed(cause, self._detection())
+        return bool(hit)
 
-    def crash_coordinator(self, cause: str) -> None:
-        """The coordinator stops dead, and with it what it was about to do."""
-        if not self._engine.coordinator.dead:
-            self._engine.coordinator.crash()
-            self._failed(cause, self._detection())
+    def crash_coordinator(self, cause: str) -> bool:
+        """Let the coordinator stop dead, and with it what it was about to do; return whether it was there."""
+        if self._engine.coordinator.dead:
+            return False
+        self._engine.coordinator.crash()
+        self._failed(cause, self._detection())
+        return True
 
     def fail(self, cause: str) -> None:
         """The coordinator itself fails the job: nothing need be noticed."""

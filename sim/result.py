@@ -16,6 +16,7 @@ from model.invariants import Limits, Verdict, Violation, judge_attempts
 from model.operators import refolding
 from model.trace import head_of, write
 from sim.build import make_task_operator
+from sim.coverage import Coverage, coverage_of
 from sim.engine import Engine
 from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
@@ -40,6 +41,8 @@ class Result:
     verdict : str
         ``holds``, ``broken`` or ``undecided``.
     violations : list of Violation
+    undecided : tuple of str
+        What a longer run would have to show.
     limits : Limits
         What BOUND asked.
     """
@@ -50,9 +53,10 @@ class Result:
         self._metrics = engine.metrics
         self._engine = engine
         self.duration_ns = engine.now
-        judged = self._judge(engine)
-        self.verdict: str = judged.verdict
-        self.violations: list[Violation] = list(judged.violations)
+        self.judged = self._judge(engine)
+        self.verdict: str = self.judged.verdict
+        self.violations: list[Violation] = list(self.judged.violations)
+        self.undecided = self.judged.undecided
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -63,6 +67,11 @@ class Result:
     def attempts(self) -> Run:
         """The journal, taken apart at the restores."""
         return Run.of(self.entries, self.scenario.topology)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How far the verdict reaches: what was not judged, which faults did nothing, whether the job got on."""
+        return coverage_of(self.scenario, self._engine, self.judged)
 
     @property
     def history(self) -> History:
@@ -100,6 +109,9 @@ class Result:
         events_in = sum(n.task.position - 1 for n in self._engine.source_nodes)
         events_out = sum(n.applied for n in self._sinks())
         recoveries = self._engine.recovery.records
+        completed = sum(r.status == "COMPLETED" for r in records)
+        arrivals = sum(node.arrivals() for node in self._engine.source_nodes)
+        coverage = self.coverage
         ended = [r.restored_ns - r.failed_ns for r in recoveries if r.restored_ns is not None]
         seconds = self.duration_ns / 1e9
         return {
@@ -107,11 +119,21 @@ class Result:
             "seed": self.seed,
             "verdict": self.verdict,
             "violations": len(self.violations),
-            "checkpoints_completed": sum(r.status == "COMPLETED" for r in records),
+            "vacuous": " ".join(coverage.vacuous),
+            "vacuous_asked_for": " ".join(coverage.asked_for),
+            "faults_without_effect": len(coverage.idle_faults),
+            "progress": coverage.progress,
+            "falls_short": coverage.falls_short,
+            "checkpoints_completed": completed,
             "checkpoints_failed": sum(r.status == "FAILED" for r in records),
+            "completed_share": completed / len(records) if records else None,
             "events_in": events_in,
             "events_out": events_out,
             "throughput_per_s": events_out / seconds if seconds else 0.0,
+            "arrivals": arrivals,
+            "arrivals_per_s": arrivals / seconds if seconds else 0.0,
+            "emitted_per_s": events_in / seconds if seconds else 0.0,
+            "behind": arrivals - events_in,
             "sim_duration_s": seconds,
             "journal_digest": self.digest,
             "journal_entries": len(self.entries),
@@ -120,6 +142,8 @@ class Result:
             "bottleneck": busiest,
             "failures": len(recoveries),
             "recovery_time_max_ms": _most(duration_ns / NS_PER_MS for duration_ns in ended),
+            "restarts_in_a_row": coverage.restarts_in_a_row,
+            "catch_up_max_ms": _most(ms for row in self.recovery_rows() if (ms := row["catch_up_ms"]) is not None),
             "events_replayed": sum(r.replayed for r in recoveries),
             "duplicates": self._duplicates(),
         }
@@ -279,6 +303,8 @@ class Result:
             "verdict": self.verdict,
             "violations": self.violation_rows(),
             "warnings": list(self.warnings),
+            "undecided": list(self.undecided),
+            "coverage": self.coverage.as_json(),
             "checkpoints": [
                 {
                     "id": c["checkpoint_id"],
@@ -301,6 +327,7 @@ class Result:
                 "events_out": row["events_out"],
                 "duration_s": seconds,
                 "records_out_per_s": row["throughput_per_s"],
+                **{key: row[key] for key in ("arrivals", "arrivals_per_s", "emitted_per_s", "behind")},
             },
             "backpressure": {
                 name: {

@@ -45,9 +45,11 @@ class RefusingStore(MemoryStore):
             self._ask(len(manifest))
         except OSError as error:
             raise StoreFailedError(call, error) from error
-        if not any(fault.in_doubt for fault in self._faults.refusing):
+        in_doubt = [fault for fault in self._faults.refusing if fault.in_doubt]
+        if not in_doubt:
             super()._publish(checkpoint_id, manifest)
             return
+        self._faults.effects[in_doubt[0].name].met += 1
         if self._lands():
             super()._publish(checkpoint_id, manifest)
         raise StoreFailedError(call, OSError(errno.ETIMEDOUT, "no answer"), definite=False)
@@ -55,9 +57,12 @@ class RefusingStore(MemoryStore):
     def _ask(self, size_bytes: int) -> None:
         """Raise OSError if so many bytes more are refused."""
         for fault in self._faults.refusing:
+            effect = self._faults.effects[fault.name]
             if fault.kind == "failing_store" and not fault.in_doubt:
+                effect.met += 1
                 raise OSError(errno.EIO, "the store fails")
             if fault.kind == "full_store" and self.used_bytes + size_bytes > fault.capacity_bytes:
+                effect.met += 1
                 raise OSError(errno.ENOSPC, "no space left")
 
     @property

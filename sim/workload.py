@@ -6,9 +6,10 @@ no other node's numbers, so two configurations can be compared under the same ar
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -207,6 +208,15 @@ class EventLog:
         self._events: list[Event] = []
         self._read = 0
         self.shift_ns = 0
+
+    def due_by(self, now_ns: int) -> int:
+        """Return how many events have fallen due by then, read or not. What is drawn for that is not remembered."""
+        arrivals, due_ns = copy.deepcopy(self._arrivals), self.due_ns[-1]
+        count = bisect_right(self.due_ns, now_ns - self.shift_ns)
+        while count >= len(self.due_ns) and due_ns <= now_ns - self.shift_ns and (not self.last or count < self.last):
+            due_ns = arrivals.next()
+            count += due_ns <= now_ns - self.shift_ns
+        return count if self.last is None else min(count, self.last)
 
     def read(self, sequence: int, due_ns: int) -> Event:
         """The event; the first who reads it says when it was due. Sequences begin with 1, without a gap."""

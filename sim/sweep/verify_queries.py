@@ -446,6 +446,9 @@ WITH ends AS (
 SELECT run_id, attempt, at_ns, concat('checkpoint ', checkpoint_id, ' was ', verb, ' after it had ended') AS reason
 FROM ends WHERE time > 1
 UNION ALL
+SELECT run_id, attempt, at_ns, concat('nothing can move any more, though ', node, ' has events to give off')
+FROM entries WHERE verb = '>stuck'
+UNION ALL
 SELECT run_id, attempt, end_ns, concat(
     node, ' still waits on ', channel, ' for checkpoint ', checkpoint_id, ', which was ',
     CASE WHEN is_complete THEN 'completed' ELSE 'given up' END

@@ -26,8 +26,8 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert set(found) == {
-        *("scenario", "seed", "settings", "verdict", "violations", "checkpoints", "recoveries", "throughput"),
-        *("backpressure", "warnings"),
+        *("scenario", "seed", "settings", "verdict", "violations", "undecided", "coverage", "checkpoints"),
+        *("recoveries", "throughput", "backpressure", "warnings"),
     }
     assert (found["scenario"], found["seed"], found["verdict"], found["violations"]) == ("diamond", 3, "holds", [])
     assert [checkpoint["id"] for checkpoint in found["checkpoints"]] == [1, 2]
@@ -75,7 +75,7 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, err) == (0, "")
     assert "A barrier through a diamond (seed 3)" in out
     assert out.count("COMPLETED") == 2
-    assert out.rstrip().endswith("verdict: holds (0 violations)")
+    assert out.rstrip().endswith("verdict: holds (0 violations; vacuous: WM, REC)")
 
 
 def test_a_trace_is_written_and_reads_back(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -198,6 +198,7 @@ BENT: dict[str, tuple[set[str], Journal]] = {
     "promised too much": ({"WM"}, Journal([(0, "send", "m", "m->s", Watermark(4))], Topology.parse("a->m m->s"))),
     "id again": ({"ID"}, Journal(restored(1), LINE)),
     "next id": (set(), Journal(restored(2), LINE)),
+    "stuck": ({"LIVE"}, Journal([*line(), (90, ">stuck", "a", None, None)], LINE)),
     "never ends": ({"LIVE"}, Journal([*line(), (90, ">trigger", COORDINATOR, None, 2)], LINE)),
     "undecided": (set(), Journal([*line(), (90, ">trigger", COORDINATOR, None, 2)], LINE, cut_off=True)),
     "still blocked": ({"LIVE"}, Journal(without(line(), "resume", "s", "1"), LINE, cut_off=True)),
