@@ -1,6 +1,7 @@
 """A test suite for an aligner of one's own: a case for each small scope, to be run by whatever runs tests.
 
-It needs no test framework. With pytest one file is enough::
+It needs no test framework; a case that is not asked raises `unittest.SkipTest`, which the frameworks know. With pytest
+one file is enough::
 
     import pytest
 
@@ -17,10 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from unittest import SkipTest
 
+from model.asked import JUDGES, divided
 from model.check import Outcome, Scope, Violation
 from model.explore import HOLDS
-from model.foreign import PROTOCOLS, ForeignError, goes_unaligned, parts_of
+from model.foreign import PROTOCOLS, ForeignError, capabilities_of, parts_of
 from model.gate_scopes import SCOPES as GATES
 from model.parts import Parts
 from model.scopes import SCOPES
@@ -36,10 +39,13 @@ class Case:
     kind : type
         The aligner.
     scope : Scope
+    not_asked : str
+        Why the scope is not asked of this aligner; empty if it is.
     """
 
     kind: type
     scope: Scope
+    not_asked: str = ""
 
     def __str__(self) -> str:
         """What is checked, in words."""
@@ -53,11 +59,15 @@ class Case:
 
         Raises
         ------
+        unittest.SkipTest
+            If the scope is not asked.
         AssertionError
             If something is broken: what, why, and a shortest run that comes to it. If the exploration did not end.
             If the class cannot stand in at all: in one line, what it lacks.
         """
         __tracebackhide__ = True  # pytest shows the test that failed, and not this
+        if self.not_asked:
+            raise SkipTest(self.not_asked)
         try:
             outcome = self.scope.check(_parts(self.kind, self.scope.protocol), seconds)
         except ForeignError as error:
@@ -66,8 +76,10 @@ class Case:
             raise AssertionError(report(outcome))
 
 
-def cases(kind: type, scope: str = "tiny") -> list[Case]:
+def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Case]:
     """Every case for an aligner: aligned, and if it goes unaligned, in every other mode.
+
+    A case that needs what the class does not declare (`model.capabilities`) is among them, to be skipped.
 
     Parameters
     ----------
@@ -75,22 +87,26 @@ def cases(kind: type, scope: str = "tiny") -> list[Case]:
         As `model.foreign.Aligner` and `model.foreign.UnalignedAligner` say.
     scope : str, optional
         ``tiny`` takes seconds, ``small`` minutes, ``full`` hours.
+    judge : str, optional
+        ``dataflows`` asks the invariants of whole dataflows; ``table`` also whether each gate does what the table of
+        its protocol says (`model.asked`).
 
     Raises
     ------
     ValueError
-        If there is no such scope.
+        If there is no such scope or judge.
     """
     if scope not in SCOPES:
         raise ValueError(f"there is no scope {scope!r}; {suggestion(scope, list(SCOPES))}")
-    protocols = PROTOCOLS if goes_unaligned(kind) else PROTOCOLS[:1]
-    return [
-        Case(kind, each)
-        for source in SOURCES
-        for protocol in protocols
-        for each in source(scope)
-        if each.protocol == protocol
+    capabilities = capabilities_of(kind)
+    protocols = PROTOCOLS if capabilities.unaligned else PROTOCOLS[:1]
+    scopes: list[Scope] = [
+        each for source in SOURCES for protocol in protocols for each in source(scope) if each.protocol == protocol
     ]
+    asked, others = divided(scopes, capabilities, judge)
+    why = {each.name: each.why for each in others}
+    judged = {each.name for each in asked} | set(why)
+    return [Case(kind, each, why.get(each.name, "")) for each in scopes if each.name in judged]
 
 
 def report(outcome: Outcome) -> str:

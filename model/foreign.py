@@ -1,8 +1,9 @@
 """An aligner of one's own in the place of `impl.gate.Gate`: what it must have, and what it must not do.
 
 It is any class with the methods of `Aligner`, or of `UnalignedAligner` if it goes unaligned: messages come in by
-``offer``, effects go out by the calls of `impl.gate.GatePort`. It inherits nothing. A subclass of
-`impl.alignment.BarrierAligner` will do as well: the gate of `impl` is put around it.
+``offer``, effects go out by the calls of `impl.gate.GatePort`. It inherits nothing. What it does not take part in, it
+declares (`model.capabilities`). A subclass of `impl.alignment.BarrierAligner` will do as well: the gate of `impl` is
+put around it.
 
 `parts_of` looks at a class before anything is explored, so that one that cannot stand in is told so in a line, and not
 by a counterexample that leads nowhere.
@@ -14,6 +15,7 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from textwrap import shorten
@@ -21,9 +23,10 @@ from typing import Any, Protocol, cast
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
 from impl.gate import GatePort
-from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from impl.reasons import Reason
 from impl.unaligned import InFlightChannelData, UnalignedCheckpointConfig, UnalignedCheckpointer, channel_data
+from model.capabilities import ALL, Capabilities
 from model.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
 from model.parts import MakeGate, Parts, with_aligner
 from model.refine import Machine, Move, listed
@@ -201,11 +204,29 @@ def load(spec: str, folder: str = "") -> type:
     return found
 
 
+def capabilities_of(kind: type) -> Capabilities:
+    """The declaration of a class, as far as it has the methods for it.
+
+    Raises
+    ------
+    ForeignError
+        If its attribute `capabilities` is no `Capabilities`.
+    """
+    declared = getattr(kind, "capabilities", ALL)
+    if not isinstance(declared, Capabilities):
+        raise ForeignError(
+            f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a model.capabilities.Capabilities"
+        )
+    if issubclass(kind, BarrierAligner):
+        able = issubclass(kind, UnalignedCheckpointer)
+    else:
+        able = not _missing(kind, UnalignedAligner, declared)
+    return replace(declared, unaligned=declared.unaligned and able)
+
+
 def goes_unaligned(kind: type) -> bool:
     """Whether a class can be asked for unaligned checkpoints."""
-    if issubclass(kind, BarrierAligner):
-        return issubclass(kind, UnalignedCheckpointer)
-    return all(_has(kind, name) for name in _methods(UnalignedAligner))
+    return capabilities_of(kind).unaligned
 
 
 def parts_of(kind: type, protocol: str) -> Parts:
@@ -217,19 +238,46 @@ def parts_of(kind: type, protocol: str) -> Parts:
         If it lacks something, answers with something else than asked for, raises an exception at once, or does not
         restore what it captured.
     """
+    capabilities = capabilities_of(kind)
     if protocol != "aligned" and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
         raise ForeignError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
     if issubclass(kind, BarrierAligner):
         parts = with_aligner(kind)
     else:
         asked = Aligner if protocol == "aligned" else UnalignedAligner
-        missing = [name for name in _methods(asked) if not _has(kind, name)]
+        missing = _missing(kind, asked, capabilities)
         if missing:
             needed = ", ".join(_methods(asked))
-            raise ForeignError(f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}")
+            undeclared = next((name for name, methods in _OPTIONAL.items() if missing[0] in methods), "")
+            or_declare = undeclared and f"; or declare capabilities = Capabilities({undeclared})"
+            raise ForeignError(
+                f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
+            )
         parts = Parts(gate=cast(MakeGate, partial(ForeignGate, kind)))
+    parts = replace(parts, capabilities=capabilities)
     _examine(kind, parts, protocol)
     return parts
+
+
+_OPTIONAL = {
+    "aborts=False": ("abort",),
+    "timeout=False": ("note_trigger", "next_deadline_ns", "on_time", "was_threshold_triggered"),
+    "leaves_in_channel=True": ("has_released", "release_next"),
+    "limits=False": ("note_output",),
+}
+"""The methods and attributes that a class may lack, by what it declares."""
+
+
+def _optional(capabilities: Capabilities) -> tuple[str, ...]:
+    declared = (text.partition("=") for text in _OPTIONAL)
+    found = [f"{name}={value}" for name, _, value in declared if str(getattr(capabilities, name)) == value]
+    return tuple(name for text in found for name in _OPTIONAL[text])
+
+
+def _missing(kind: type, asked: type, capabilities: Capabilities) -> list[str]:
+    """The methods that a class lacks and needs."""
+    optional = _optional(capabilities)
+    return [name for name in _methods(asked) if name not in optional and not _has(kind, name)]
 
 
 def _methods(asked: type) -> list[str]:
@@ -264,7 +312,10 @@ class ForeignGate:
     is_sink : bool
     """
 
-    __slots__ = ("_name", "_put_back", "_twin", "config", "inner", "last_done", "port", "recorded", "unaligned")
+    __slots__ = (
+        *("_lacks", "_name", "_put_back", "_twin"),
+        *("capabilities", "config", "inner", "last_done", "port", "recorded", "unaligned"),
+    )
 
     def __init__(
         self,
@@ -274,7 +325,7 @@ class ForeignGate:
         unaligned: UnalignedCheckpointConfig | None,
         is_sink: bool,
     ) -> None:
-        self._name, self.config = kind.__name__, config
+        self._name, self.capabilities, self.config = kind.__name__, capabilities_of(kind), config
         self.last_done = 0  # the last checkpoint that was completed or given up here
         self.recorded: tuple[tuple[Event, ...], ...] = ((),) * config.num_inputs  # of the part in hand
         self.port: GatePort | _Silence = port
@@ -282,8 +333,9 @@ class ForeignGate:
         make = _maker(kind, config, unaligned, is_sink)
         self.inner, self._twin = make(cast(GatePort, _Listening(self))), make(cast(GatePort, _Silence()))
         self._put_back: set[Hashable] = set()
+        self._lacks = {name for name in _optional(self.capabilities) if not hasattr(self.inner, name)}
         for name, value in vars(Aligner if unaligned is None else UnalignedAligner).items():
-            if isinstance(value, property) and not hasattr(self.inner, name):
+            if isinstance(value, property) and name not in self._lacks and not hasattr(self.inner, name):
                 raise ForeignError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
 
     @property
@@ -306,32 +358,40 @@ class ForeignGate:
     @property
     def has_released(self) -> bool:
         """`Aligner.has_released`."""
+        if "has_released" in self._lacks:
+            return False
         return cast(bool, self._looked_at("has_released", self.inner.has_released, bool))
 
     def release_next(self, now_ns: int) -> bool:
         """`Aligner.release_next`, and whether there was something to release."""
         released = self.has_released
-        self.inner.release_next(now_ns)
+        if "release_next" not in self._lacks:
+            self.inner.release_next(now_ns)
         return released
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """`Aligner.abort`, and whether it was news."""
         done = self.last_done
-        self.inner.abort(checkpoint_id, reason, now_ns)
+        if self.capabilities.aborts:
+            self.inner.abort(checkpoint_id, reason, now_ns)
         return self.last_done > done
 
     def on_time(self, now_ns: int) -> bool:
         """`Aligner.on_time`, and whether there was something to do."""
         deadline_ns = self.next_deadline_ns()
-        self.inner.on_time(now_ns)
+        if self.capabilities.timeout:
+            self.inner.on_time(now_ns)
         return deadline_ns is not None and deadline_ns <= now_ns
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
         """`Aligner.note_trigger`."""
-        self.inner.note_trigger(checkpoint_id, triggered_ns)
+        if self.capabilities.timeout:
+            self.inner.note_trigger(checkpoint_id, triggered_ns)
 
     def next_deadline_ns(self) -> int | None:
         """`Aligner.next_deadline_ns`."""
+        if not self.capabilities.timeout:
+            return None
         return cast("int | None", self._looked_at("next_deadline_ns", self.inner.next_deadline_ns(), int, type(None)))
 
     def can_take(self, input_id: int) -> bool:
@@ -348,6 +408,8 @@ class ForeignGate:
     @property
     def was_threshold_triggered(self) -> bool:
         """`UnalignedAligner.was_threshold_triggered`."""
+        if "was_threshold_triggered" in self._lacks:
+            return False
         return cast(bool, self._looked_at("was_threshold_triggered", self.inner.was_threshold_triggered, bool))
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
@@ -372,7 +434,7 @@ class ForeignGate:
 
     def note_output(self, size_bytes: int) -> None:
         """`UnalignedAligner.note_output`."""
-        if self.unaligned is not None:
+        if self.unaligned is not None and self.capabilities.limits:
             self.inner.note_output(size_bytes)
 
     # Capture, restore, and a new beginning.
@@ -407,7 +469,7 @@ class ForeignGate:
         """Go on, as a new gate, from a cut: what the aligner is told then tells nobody anything."""
         port, self.port = self.port, _Silence()
         if last_done:
-            self.inner.abort(last_done, Reason.JOB_FAILED, 0)
+            self.abort(last_done, Reason.JOB_FAILED, 0)
         for input_id in ended:
             self.offer(input_id, _END, 0)
         self.port, self.last_done = port, last_done
@@ -473,6 +535,8 @@ def _maker(
 def _examine(kind: type, parts: Parts, protocol: str) -> None:
     """What it answers to a few messages, whether it raises, and whether it restores what it captured."""
     rules = next(scope.rules for scope in SCOPES if scope.protocol == protocol)
+    if not parts.capabilities.several_inputs:
+        rules = replace(rules, num_inputs=1)
 
     def make() -> Machine:
         return Machine(rules, partial(gate_of, parts))
@@ -487,10 +551,12 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
             f"{kind.__name__} cannot be made: {_said(error)}; allowed: {kind.__name__}({takes})"
         ) from error
     done: list[str] = []
-    for happening in _SCRIPT if protocol == "aligned" else (*_SCRIPT, *_UNALIGNED_SCRIPT):
+    script = _SCRIPT if protocol == "aligned" else (*_SCRIPT, *_UNALIGNED_SCRIPT)
+    for happening in _within(script, parts.capabilities):
         done.append(str(happening))
         try:
-            machine.made(Move(happening))
+            if _may_happen(machine, happening):
+                machine.made(Move(happening))
             _questions(machine)
             machine.gate.capture()
         except ForeignError:
@@ -500,7 +566,8 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
                 f"{kind.__name__} raised {_said(error)} at the end of '{'; '.join(done)}'; "
                 "allowed: no exception for what a peer may send"
             ) from error
-    forgotten = _forgotten(make, protocol)
+    happenings = [each for scope in SCOPES if scope.protocol == protocol for each in scope.happenings]
+    forgotten = _forgotten(make, list(_within(happenings, parts.capabilities)), protocol)
     if forgotten is not None:
         raise ForeignError(f"{kind.__name__} does not restore what it captured: {forgotten}")
 
@@ -514,6 +581,26 @@ _SCRIPT: tuple[Happening, ...] = (
 _UNALIGNED_SCRIPT: tuple[Happening, ...] = (Overtaking(1, CheckpointBarrier(3, 3, 1), (Event("b", 2),)),)
 
 
+def _within(happenings: Iterable[Happening], capabilities: Capabilities) -> Iterator[Happening]:
+    """What can happen at two inputs, or at one, within the part of the protocol that is declared."""
+    inputs = 2 if capabilities.several_inputs else 1
+    for each in happenings:
+        message = getattr(each, "message", None)
+        beyond = (
+            getattr(each, "input_id", 0) >= inputs
+            or (not capabilities.aborts and (isinstance(each, Abort) or type(message) is CancelBarrier))
+            or (not capabilities.ends and type(message) is EndOfInput)
+            or (not capabilities.timeout and isinstance(each, Clock | Triggered))
+        )
+        if not beyond:
+            yield each
+
+
+def _may_happen(machine: Machine, happening: Happening) -> bool:
+    """Whether a driver would do that: it offers nothing on an input that may not be read."""
+    return not isinstance(happening, Arrival) or machine.gate.can_take(happening.input_id)
+
+
 def _questions(machine: Machine) -> tuple[object, ...]:
     """All that a driver may ask at any time."""
     gate = machine.gate
@@ -524,7 +611,7 @@ def _questions(machine: Machine) -> tuple[object, ...]:
 _WALKS, _MOST_MOVES = 60, 9
 
 
-def _forgotten(make: Callable[[], Machine], protocol: str) -> str | None:
+def _forgotten(make: Callable[[], Machine], happenings: Sequence[Happening], protocol: str) -> str | None:
     """How one that is put back goes on otherwise than the one that was captured; None if it does not.
 
     A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
@@ -532,7 +619,6 @@ def _forgotten(make: Callable[[], Machine], protocol: str) -> str | None:
     and always the same ones.
     """
     chance = random.Random(protocol)
-    happenings = [each for scope in SCOPES if scope.protocol == protocol for each in _of_two_inputs(scope.happenings)]
     other = make()
     for length in (each for each in range(2, _MOST_MOVES + 1) for _ in range(_WALKS)):
         there, closed, gone = make(), set[int](), list[Move]()
@@ -540,7 +626,7 @@ def _forgotten(make: Callable[[], Machine], protocol: str) -> str | None:
             for at in range(length):
                 if at == length // 2:
                     captured, before = there.gate.capture(), list(gone)
-                gone.append(_any_move(chance, happenings, closed))
+                gone.append(_any_move(chance, happenings, closed, there))
                 told = _made(there, gone[-1], closed)
                 if at == length // 2:
                     other.gate.restore(captured)
@@ -559,14 +645,11 @@ def _forgotten(make: Callable[[], Machine], protocol: str) -> str | None:
     return None
 
 
-def _of_two_inputs(happenings: Iterable[Happening]) -> Iterator[Happening]:
-    return (each for each in happenings if getattr(each, "input_id", 0) < 2)
-
-
-def _any_move(chance: random.Random, happenings: Sequence[Happening], closed: set[int]) -> Move:
+def _any_move(chance: random.Random, happenings: Sequence[Happening], closed: set[int], at: Machine) -> Move:
     while True:
         happening = chance.choice(happenings)
-        if not isinstance(happening, Arrival | Overtaking) or happening.input_id not in closed:
+        is_closed = isinstance(happening, Arrival | Overtaking) and happening.input_id in closed
+        if not is_closed and _may_happen(at, happening):
             return Move(happening, chance.choice((TAKEN, TAKEN, FAILED)))
 
 

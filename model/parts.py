@@ -18,6 +18,7 @@ from impl.recovery import Restore, Wiring, plan
 from impl.snapshot import Checkpoint
 from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Tell
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from model.capabilities import ALL, Capabilities
 
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
 MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
@@ -52,6 +53,8 @@ class Parts:
         Given its port, a task, and all that, makes a gate, such as a table. None: the one that a task comes with.
     plan : callable
         Makes of a complete checkpoint what goes back where.
+    capabilities : Capabilities
+        The declaration of an external aligner.
     """
 
     source: type[SourceTask] = SourceTask
@@ -64,6 +67,7 @@ class Parts:
     aligner: MakeAligner = sound_aligner
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
+    capabilities: Capabilities = ALL
 
     def make_source(
         self,

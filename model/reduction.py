@@ -152,7 +152,8 @@ class Ample:
             waits = world.has_messages(state, at, index)
             if self._goes_ahead[at] and index not in overtaken and not self._is_over(state, sender):
                 return False
-            if not waits and not info.has_released and index in info.takes and not self._is_over(state, sender):
+            is_read = index in info.takes and (world.reads_on or not info.has_released)
+            if is_read and not waits and not self._is_over(state, sender):
                 return False
         return True
 

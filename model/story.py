@@ -50,7 +50,12 @@ def cases(mode: str | None = None) -> dict[str, str]:
 
 def mode_of(text: str, name: str = "story") -> str:
     """The protocol that a story is about."""
-    return _Story(text, name).setup().mode
+    return setup_of_story(text, name).mode
+
+
+def setup_of_story(text: str, name: str = "story") -> Setup:
+    """The setup that the head of a story tells."""
+    return _Story(text, name).setup()
 
 
 def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:

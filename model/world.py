@@ -117,6 +117,8 @@ class World:
     limits : Limits
     gave_up : bool
         Whether, in any move so far, a task's refusal has cost a checkpoint.
+    reads_on : bool
+        Whether a task may take new messages while it has something to release.
 
     Examples
     --------
@@ -162,6 +164,7 @@ class World:
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
         # Whether a message that may be read may still be refused: over the limit in bytes, or by another's aligner.
         self._may_refuse = setup.max_buffer_memory_bytes < _MANY_BYTES or parts != SOUND
+        self.reads_on = parts.capabilities.reads_on
         self._make_moves()
 
     def planned(self, setup: Setup) -> World:
@@ -207,10 +210,11 @@ class World:
                     moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
                 if self.setup.closes and info.may_close:
                     moves.append(self._closes[at])
-            elif info.has_released:
-                self._add_release(moves, state, at)
             else:
-                self._add_deliveries(moves, state, at, info.takes)
+                if info.has_released:
+                    self._add_release(moves, state, at)
+                if not info.has_released or self.reads_on:
+                    self._add_deliveries(moves, state, at, info.takes)
             if not is_source:
                 if self._overtakes:
                     self._add_overtaking(moves, state, at)
@@ -255,7 +259,7 @@ class World:
             if self._tables[at].holds(state[at]):
                 left.append(f"{name} holds something for ever")
             missing = self._tables[at].missing(state[at])
-            if missing is not None:
+            if missing is not None and self.parts.capabilities.ends:
                 return f"REC: {missing}"
         left += [
             f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
@@ -278,7 +282,12 @@ class World:
         return taken, state
 
     def endings(self, state: State) -> list[Move]:
-        """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not."""
+        """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
+
+        No source ever ends before an external aligner that does not take part in that.
+        """
+        if not self.parts.capabilities.ends:
+            return []
         infos = [self._infos[at][state[at]] if is_source else None for at, (_, is_source) in enumerate(self._shapes)]
         return [self._closes[at] for at, info in enumerate(infos) if info and not info.finished and not info.outbox]
 

@@ -16,9 +16,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from model.asked import JUDGES, NotAsked, divided
+from model.capabilities import RULES
 from model.check import Outcome, Scope, Violation
 from model.explore import UNDECIDED, NotRepeatableError
-from model.foreign import ForeignError, goes_unaligned, load, parts_of
+from model.foreign import ForeignError, capabilities_of, load, parts_of
 from model.parts import SOUND, Parts
 from model.scopes import SCOPES
 from model.topology import suggestion
@@ -49,16 +51,30 @@ class Plan:
         ``module:Class`` of whose aligner it is; empty: that of `impl`.
     folder : str
         Where its module is looked for, beside the path.
+    judge : str
+        One of `model.asked.JUDGES`; empty where no external aligner is judged.
+    not_asked : tuple of NotAsked
+        The scopes that need what the class does not declare.
     """
 
     group: str
     names: tuple[str, ...]
     implementation: str = ""
     folder: str = ""
+    judge: str = ""
+    not_asked: tuple[NotAsked, ...] = ()
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The capabilities for want of which a scope is not asked, in the order of the protocol's rules."""
+        lacking = {each.capability for each in self.not_asked}
+        return tuple(name for name in RULES if name in lacking)
 
 
-def plan(scope: str, protocols: Sequence[str], implementation: str) -> Plan:
+def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> Plan:
     """The scopes of a group, or one scope by its name, for some protocols: by default all that apply.
+
+    Of an external aligner, those that `judge` asks, and that need no more than it declares.
 
     Raises
     ------
@@ -68,23 +84,40 @@ def plan(scope: str, protocols: Sequence[str], implementation: str) -> Plan:
     group, names = _named(scope)
     asked = tuple(protocols) or PROTOCOLS
     folder = str(Path.cwd())
+    scopes = [each for each in SCOPES[group]() if not names or each.name in names]
+    not_asked: tuple[NotAsked, ...] = ()
+    if judge and not implementation:
+        raise CheckError(f"--judge {judge} needs --impl MODULE:CLASS: the machines of this package are judged by both")
     if implementation:
         kind = load(implementation, folder)
-        able = OF_GATES if goes_unaligned(kind) else ("aligned",)
+        capabilities = capabilities_of(kind)
+        able = OF_GATES if capabilities.unaligned else ("aligned",)
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
             raise CheckError(
                 f"--protocol {beyond[0]} with --impl {implementation}: allowed for this class: {', '.join(able)}"
             )
-        asked = tuple(protocol for protocol in asked if protocol in able)
-        for protocol in asked:
-            parts_of(kind, protocol)
-    found = tuple(each.name for each in SCOPES[group]() if each.protocol in asked and (not names or each.name in names))
+        asked = tuple(protocol for protocol in asked if protocol in OF_GATES)
+        for protocol in able:
+            if protocol in asked:
+                parts_of(kind, protocol)
+        judge = judge or JUDGES[0]
+        its = [each for each in scopes if each.protocol in asked]
+        scopes, others = divided(its, capabilities, judge)
+        not_asked = tuple(others)
+        if its and not scopes:
+            needs = ", ".join(dict.fromkeys(each.capability for each in others))
+            reason = f"all of it needs what {kind.__name__} does not declare: {needs}" if others else _ONLY_THE_TABLE
+            raise CheckError(f"--scope {scope!r}: nothing is left to ask of --impl {implementation}: {reason}")
+    found = tuple(each.name for each in scopes if each.protocol in asked)
     if not found:
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return Plan(group, found, implementation, folder)
+    return Plan(group, found, implementation, folder, judge, not_asked)
+
+
+_ONLY_THE_TABLE = "it compares with a table; add --judge table"
 
 
 def _named(scope: str) -> tuple[str, tuple[str, ...]]:

@@ -10,9 +10,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from model.asked import JUDGES
+from model.capabilities import STRICT
 from model.check import Outcome, verdict_of
+from model.explore import HOLDS, UNDECIDED
 from model.scopes import SCOPES
-from sim.check import BUDGETS_S, PROTOCOLS, CheckError, plan, run
+from sim.check import BUDGETS_S, PROTOCOLS, CheckError, Plan, plan, run
 from sim.checked import annotations, as_json, junit, markdown, save, show
 from sim.printed import EXIT
 from sim.sweep.progress import Watch
@@ -24,6 +27,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--scope", default="small", show_default=True, help=f"{', '.join(SCOPES)}, or the name of one scope.")
 @click.option("--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS), help="Only this one; repeatable.")
 @click.option("--impl", "implementation", metavar="MODULE:CLASS", default="", help="Check this aligner of your own.")
+@click.option(
+    "--judge",
+    type=click.Choice(JUDGES),
+    help="Of --impl: the invariants of whole dataflows (the default), or the table of its protocol as well.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 3 if --impl does not declare several inputs, aborts or ends.")
 @click.option(
     "--budget", "budget_s", type=click.FloatRange(min=0, min_open=True), help="Seconds, then undecided; of full, 3600."
 )
@@ -42,6 +51,8 @@ def check_command(
     scope: str,
     protocols: tuple[str, ...],
     implementation: str,
+    judge: str | None,
+    strict: bool,
     budget_s: float | None,
     master: str,
     directory: Path | None,
@@ -55,13 +66,16 @@ def check_command(
     Scopes: tiny takes seconds, small about a minute on two cores, full an hour; what is not decided by then is said.
     In GitHub Actions each violation is an annotation, and the summary page gets the Markdown.
 
+    An aligner of your own declares what it does not take part in (model.capabilities): scopes that need that are not
+    asked, and the verdict names them.
+
     The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided (2: the input is wrong).
 
     Example: barrierlab check --impl my_engine.aligner:Aligner --protocol aligned --scope tiny
     """
     if resume and directory is None:
         raise CheckError("--resume needs --save DIR: the folder that was given when it was begun")
-    chosen = plan(scope, protocols, implementation)
+    chosen = plan(scope, protocols, implementation, judge or "")
     for option, path in (("--junit", junit_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
@@ -74,28 +88,32 @@ def check_command(
         click.echo(f"barrierlab: interrupted: {kept}", err=True)
         sys.exit(130)
     if json_wanted:
-        click.echo(json.dumps(as_json(outcomes), indent=2))
+        click.echo(json.dumps(as_json(outcomes, chosen), indent=2))
     else:
-        show(Console(width=None if sys.stdout.isatty() else 120), outcomes)
+        show(Console(width=None if sys.stdout.isatty() else 120), outcomes, chosen)
     if directory is not None:
         for path in save(outcomes, directory):
             click.echo(f"written: {path}", err=True)
-    _write(outcomes, junit_file, markdown_file, json_wanted)
-    sys.exit(EXIT[verdict_of(outcomes)])
+    _write(outcomes, chosen, junit_file, markdown_file, json_wanted)
+    verdict = verdict_of(outcomes)
+    lacks = strict and verdict == HOLDS and not STRICT.isdisjoint(chosen.undeclared)
+    sys.exit(EXIT[UNDECIDED if lacks else verdict])
 
 
 def _say(line: str) -> None:
     click.echo(f"barrierlab: {line}", err=True)
 
 
-def _write(outcomes: list[Outcome], junit_file: Path | None, markdown_file: Path | None, json_wanted: bool) -> None:
+def _write(
+    outcomes: list[Outcome], chosen: Plan, junit_file: Path | None, markdown_file: Path | None, json_wanted: bool
+) -> None:
     if junit_file is not None:
-        junit_file.write_text(junit(outcomes), encoding="utf-8")
+        junit_file.write_text(junit(outcomes, chosen), encoding="utf-8")
     if markdown_file is not None:
-        markdown_file.write_text(markdown(outcomes), encoding="utf-8")
+        markdown_file.write_text(markdown(outcomes, chosen), encoding="utf-8")
     if os.environ.get("GITHUB_ACTIONS"):
-        for line in annotations(outcomes):
+        for line in annotations(outcomes, chosen):
             click.echo(line, err=json_wanted)
         if page := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(page).open("a", encoding="utf-8") as summary:
-                summary.write(markdown(outcomes))
+                summary.write(markdown(outcomes, chosen))

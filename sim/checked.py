@@ -12,14 +12,27 @@ from xml.etree import ElementTree as ET
 from rich.console import Console
 from rich.table import Table
 
+from model.asked import BEYOND_DATAFLOWS
+from model.capabilities import RULES
 from model.check import REFINES, Outcome, Violation, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
 from model.story_scopes import TELLS
+from sim.check import Plan
 
 
-def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """One object: the verdict, the scopes, the violations."""
+def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
+    """One object: the verdict, the scopes, the violations; of an external aligner, the judge and what is not asked."""
     keys = ("name", "protocol", "verdict", "states", "transitions", "seconds")
+    judged: dict[str, Any] = {}
+    if chosen.judge:
+        judged = {
+            "judge": chosen.judge,
+            "not_asked": [
+                {"name": each.name, "protocol": each.protocol, "capability": each.capability}
+                for each in chosen.not_asked
+            ],
+            "rules_not_asked": {} if chosen.judge == "table" else BEYOND_DATAFLOWS,
+        }
     return {
         "verdict": verdict_of(outcomes),
         "scopes": [{key: getattr(outcome, key) for key in keys} for outcome in outcomes],
@@ -27,6 +40,7 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             {key: getattr(each, key) for key in ("invariant", "scope", "steps", "reason")}
             for each in violations_of(outcomes)
         ],
+        **judged,
     }
 
 
@@ -36,7 +50,7 @@ def violations_of(outcomes: Sequence[Outcome]) -> list[Violation]:
     return sorted(found, key=lambda each: (each.invariant in (REFINES, TELLS), each.steps, each.scope))
 
 
-def show(console: Console, outcomes: Sequence[Outcome]) -> None:
+def show(console: Console, outcomes: Sequence[Outcome], chosen: Plan) -> None:
     """A line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
     table = Table(title_justify="left")
     for name in ("protocol", "scopes", "states", "transitions", "seconds", "verdict"):
@@ -54,7 +68,7 @@ def show(console: Console, outcomes: Sequence[Outcome]) -> None:
     for violation in others:
         if violation is not None:
             console.print(line_of(violation), highlight=False, markup=False)
-    console.print(summary(outcomes), highlight=False)
+    console.print(summary(outcomes, chosen), highlight=False, markup=False, soft_wrap=True)
 
 
 def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
@@ -70,23 +84,39 @@ def line_of(violation: Violation) -> str:
     return f"! {violation.invariant}: {violation.reason} ({violation.scope}; {violation.steps} steps)"
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
-    """``verdict: holds (104 scopes, 312,345 states)``."""
-    counts = [f"{len(outcomes)} scopes", f"{sum(outcome.states for outcome in outcomes):,} states"]
+def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
+    """``verdict: holds (104 scopes, 312,345 states)``.
+
+    Of an external aligner: ``verdict: holds for 7 of 16 scopes (2,178 states); not asked: aborts (rule 10), ...``.
+    """
+    scopes, total = len(outcomes), len(outcomes) + len(chosen.not_asked)
+    counts = [f"{sum(outcome.states for outcome in outcomes):,} states"]
     for verdict in (BROKEN, UNDECIDED):
         if number := sum(outcome.verdict == verdict for outcome in outcomes):
             counts.append(f"{number} {verdict}")
-    return f"verdict: {verdict_of(outcomes)} ({', '.join(counts)})"
+    verdict, text = verdict_of(outcomes), ", ".join(counts)
+    if not chosen.not_asked:
+        text = f"verdict: {verdict} ({scopes} scopes, {text})"
+    elif verdict == HOLDS:
+        text = f"verdict: {verdict} for {scopes} of {total} scopes ({text})"
+    else:
+        text = f"verdict: {verdict} ({scopes} of {total} scopes, {text})"
+    if chosen.not_asked:
+        text += f"; not asked: {', '.join(f'{name} ({RULES[name]})' for name in chosen.undeclared)}"
+    if chosen.judge == "dataflows":
+        text += f"; no invariant of dataflows asks rules {', '.join(BEYOND_DATAFLOWS)}"
+    return text
 
 
-def junit(outcomes: Sequence[Outcome]) -> str:
-    """A test suite, a case a scope: broken is a failure, undecided is an error."""
+def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
+    """A test suite, a case a scope: broken is a failure, undecided is an error, what is not asked is skipped."""
     suite = ET.Element(
         "testsuite",
         name="barrierlab check",
-        tests=str(len(outcomes)),
+        tests=str(len(outcomes) + len(chosen.not_asked)),
         failures=str(sum(outcome.verdict == BROKEN for outcome in outcomes)),
         errors=str(sum(outcome.verdict == UNDECIDED for outcome in outcomes)),
+        skipped=str(len(chosen.not_asked)),
         time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
     )
     for outcome in outcomes:
@@ -98,13 +128,16 @@ def junit(outcomes: Sequence[Outcome]) -> str:
             failure.text = violation.trace
         if outcome.verdict == UNDECIDED:
             ET.SubElement(case, "error", type=UNDECIDED, message=outcome.why)
+    for each in chosen.not_asked:
+        case = ET.SubElement(suite, "testcase", classname=each.protocol, name=each.name, time="0.000")
+        ET.SubElement(case, "skipped", message=each.why)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def markdown(outcomes: Sequence[Outcome]) -> str:
+def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     """For the summary page of a job."""
-    lines = [f"### barrierlab: {summary(outcomes)}", "", "| protocol | scopes | states | seconds | verdict |"]
+    lines = [f"### barrierlab: {summary(outcomes, chosen)}", "", "| protocol | scopes | states | seconds | verdict |"]
     lines.append("| --- | ---: | ---: | ---: | --- |")
     for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):
         its = [outcome for outcome in outcomes if outcome.protocol == protocol]
@@ -113,6 +146,9 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     for outcome in outcomes:
         if outcome.verdict == UNDECIDED:
             lines += ["", f"Undecided: {outcome.name}: {outcome.why}"]
+    for name in chosen.undeclared:
+        names = [each.name for each in chosen.not_asked if each.capability == name]
+        lines += ["", f"Not asked, for want of {name}: {'; '.join(names)}"]
     for place, violation in enumerate(violations_of(outcomes)):
         lines += ["", f"**{violation.invariant}**: {violation.reason} ({violation.scope}; {violation.steps} steps)"]
         if violation.trace and not place:
@@ -120,7 +156,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def annotations(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def annotations(outcomes: Sequence[Outcome], chosen: Plan) -> Iterator[str]:
     """Workflow commands: an error a violation, a warning for what is undecided."""
     for violation in violations_of(outcomes):
         yield f"::error title={_property(violation.invariant)}::{_data(line_of(violation).removeprefix('! '))}"
@@ -128,7 +164,7 @@ def annotations(outcomes: Sequence[Outcome]) -> Iterator[str]:
         if outcome.verdict == UNDECIDED:
             yield f"::warning title={UNDECIDED}::{_data(f'{outcome.name}: {outcome.why}')}"
     if verdict_of(outcomes) == HOLDS:
-        yield f"::notice title=barrierlab::{_data(summary(outcomes))}"
+        yield f"::notice title=barrierlab::{_data(summary(outcomes, chosen))}"
 
 
 def _data(text: str) -> str:

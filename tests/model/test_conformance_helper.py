@@ -21,14 +21,14 @@ PROTOCOLS = ("aligned", "unaligned", "fallback")
 
 def case_of(kind: type, name: str) -> Case:
     """The case of that name."""
-    (found,) = [case for case in cases(kind) if str(case) == name]
+    (found,) = [case for case in cases(kind, judge="table") if str(case) == name]
     return found
 
 
 @pytest.mark.parametrize("scope", ["tiny", "small"])
 def test_every_scope_and_every_gate_is_a_case(scope: str) -> None:
     """A part of the protocol would not be asked of another's aligner."""
-    of_one, of_both = cases(PhasedAligner, scope), cases(UnalignedCheckpointer, scope)
+    of_one, of_both = (cases(kind, scope, judge="table") for kind in (PhasedAligner, UnalignedCheckpointer))
     assert {case.scope.protocol for case in of_one} == {"aligned"}
     assert {case.scope.protocol for case in of_both} == set(PROTOCOLS)
     for found, protocols in ((of_one, PROTOCOLS[:1]), (of_both, PROTOCOLS)):
@@ -38,13 +38,19 @@ def test_every_scope_and_every_gate_is_a_case(scope: str) -> None:
         assert len(asked) == len(found)
 
 
+@pytest.mark.parametrize("kind", [PhasedAligner, UnalignedCheckpointer])
+def test_without_a_word_whole_dataflows_are_the_judge(kind: type) -> None:
+    """A sound aligner of another scheme would be called broken by default."""
+    assert {type(case.scope) for case in cases(kind)} == {WorldScope}
+
+
 def test_every_case_has_a_name_of_its_own() -> None:
     """Two tests would be told apart by a number at best."""
-    names = [str(case) for case in cases(UnalignedCheckpointer)]
+    names = [str(case) for case in cases(UnalignedCheckpointer, judge="table")]
     assert len(set(names)) == len(names)
     assert "aligned: a->s b->s; events 1, checkpoints 1; abort" in names
     assert "fallback table: a sink" in names
-    assert repr(cases(PhasedAligner)[0]).startswith("<PhasedAligner: aligned table: ")
+    assert repr(cases(PhasedAligner)[0]).startswith("<PhasedAligner: aligned: a->s; ")
 
 
 def test_a_scope_that_there_is_not_is_told_so() -> None:

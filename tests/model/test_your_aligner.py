@@ -6,17 +6,21 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import docs.aligner.test_aligner as the_test_file
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
+from model.capabilities import Capabilities
 from model.conformance import Case, cases
 from model.foreign import Aligner, load
 from sim.show import Shown
+from tests.sim.support import barrierlab
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "aligner"
@@ -24,13 +28,14 @@ PAGE = (ROOT / "docs" / "your-aligner.md").read_text()
 BLOCKS: dict[str, list[str]] = {}
 for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
     BLOCKS.setdefault(language, []).append(block)
-COMMAND, TRACE, GATE_RUN = BLOCKS[""]
+VERDICT, COMMAND, TRACE, GATE_RUN = BLOCKS[""]
+DECLARATION, TEST_FILE = BLOCKS["python"]
 SHOWN = ("aligned: a->s b->s; events 1, checkpoints 1; abort", "aligned table: one input")
 
 
 def failure_of(name: str) -> str:
     """The run that the aligner with the bug fails with, in a case."""
-    (case,) = [case for case in cases(Planted) if str(case) == name]
+    (case,) = [case for case in cases(Planted, judge="table") if str(case) == name]
     with pytest.raises(AssertionError) as failed:
         case.check()
     return str(failed.value).split("\n\n", 1)[1] + "\n"
@@ -38,12 +43,12 @@ def failure_of(name: str) -> str:
 
 def test_the_page_shows_the_test_file() -> None:
     """A team would copy a file that nobody has run."""
-    assert BLOCKS["python"] == [(FOLDER / "test_aligner.py").read_text()]
+    assert (FOLDER / "test_aligner.py").read_text() == TEST_FILE
     (mark,) = the_test_file.test_my_aligner.pytestmark
     assert [str(case) for case in mark.args[1]] == [str(case) for case in cases(PhasedAligner)]
 
 
-@pytest.mark.parametrize("case", cases(PhasedAligner), ids=str)
+@pytest.mark.parametrize("case", cases(PhasedAligner, judge="table"), ids=str)
 def test_the_repaired_aligner_passes_that_test(case: Case) -> None:
     """The page would promise what is not so."""
     the_test_file.test_my_aligner(case)
@@ -73,6 +78,7 @@ def test_the_repair_is_the_difference() -> None:
 def test_the_command_names_a_class_that_there_is() -> None:
     """The first thing that a reader tries would fail."""
     words = COMMAND.split()
+    assert words[words.index("--judge") + 1] == "table"
     assert words[:2] == ["barrierlab", "check"]
     assert load(words[words.index("--impl") + 1]) is Planted
 
@@ -86,6 +92,27 @@ def test_the_command_finds_what_the_page_shows(tmp_path: Path) -> None:
     saved = {path.read_text(): path for path in tmp_path.glob("*.trace")}
     assert {TRACE, GATE_RUN} <= set(saved)
     assert saved[TRACE].with_suffix(".svg").read_text() == (FOLDER / "planted.svg").read_text()
+
+
+def test_the_declaration_of_the_page_is_one() -> None:
+    """A team would copy a declaration that there is not."""
+    defined: dict[str, Any] = {}
+    exec(DECLARATION, defined)
+    assert defined["MyAligner"].capabilities == Capabilities(aborts=False, leaves_in_channel=True)
+    rows = re.findall(r"^\| `(\w+)=(\w+)` \|", PAGE, re.MULTILINE)
+    defaults = {field.name: str(not field.default) for field in fields(Capabilities)}
+    assert dict(rows) == defaults  # each is shown as it is not by default
+
+
+def test_the_verdict_of_the_page_is_what_comes_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reader would look for a line that is never printed."""
+    monkeypatch.chdir(ROOT)
+    arguments = ("--impl", "tests.model.test_asked:Little", "--protocol", "aligned", "--scope", "tiny")
+    status, out, _ = barrierlab(capsys, "check", *arguments, "--strict", "--master", "processes[1]")
+    lines = [re.sub(r"[\d,]+ states", "... states", text) for text in (out.splitlines()[-1] + "\n", VERDICT)]
+    assert (status, lines[0]) == (3, lines[1])
 
 
 def test_the_page_names_every_method() -> None:

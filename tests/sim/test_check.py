@@ -121,7 +121,37 @@ def test_an_aligner_of_ones_own_is_refuted_in_every_form(
 def test_an_aligner_that_is_sound_holds_in_the_same_scope(mine: Path, check: Command) -> None:
     """Whatever one brings would be refuted."""
     status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS)
+    beyond = "; no invariant of dataflows asks rules 6, 8, 9, 11, 12, 15, 19"
+    assert (status, out.splitlines()[-1]) == (0, f"verdict: holds (1 scopes, 427 states){beyond}")
+    status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS, "--judge", "table")
     assert (status, out.splitlines()[-1]) == (0, "verdict: holds (1 scopes, 427 states)")
+
+
+def test_what_is_not_asked_is_said_in_every_form(mine: Path, check: Command) -> None:
+    """A verdict over half of the scopes would look like one over all of them."""
+    little = ("--impl", "tests.model.test_asked:Little", "--scope", "tiny", "--protocol", "aligned")
+    status, out, _ = check(*little, "--json", "--junit", "junit.xml", "--markdown", "page.md")
+    found = json.loads(out)
+    assert (status, found["verdict"], found["judge"], len(found["scopes"])) == (0, "holds", "dataflows", 7)
+    assert set(found["rules_not_asked"]) == {"6", "8", "9", "11", "12", "15", "19"}
+    not_asked = {each["name"]: each["capability"] for each in found["not_asked"]}
+    assert not_asked["aligned: a->s b->s; events 1, checkpoints 1; closed input"] == "ends"
+    assert len(not_asked) == 9
+    suite = ET.parse(mine / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("skipped"), suite.get("failures")) == ("16", "9", "0")
+    skipped = [each.get("message") for each in suite.findall("testcase/skipped")]
+    assert "it needs aborts (rule 10), which the class does not declare" in skipped
+    page = (mine / "page.md").read_text(encoding="utf-8")
+    assert "holds for 7 of 16 scopes" in page
+    assert "Not asked, for want of ends: aligned: a->s; events 1, checkpoints 1; closed input; " in page
+
+
+def test_strict_takes_a_verdict_without_aborts_and_ends_for_undecided(mine: Path, check: Command) -> None:
+    """A pipeline would go on with what was hardly asked."""
+    little = ("--impl", "tests.model.test_asked:Little", "--scope", "tiny", "--protocol", "aligned", "--strict")
+    assert check(*little)[0] == 3
+    assert check("--impl", "of_mine:Same", "--scope", TWO_EVENTS, "--strict")[0] == 0
+    assert check("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS, "--strict")[0] == 1
 
 
 def test_an_aligner_that_hides_what_it_goes_by_is_told_so(mine: Path, check: Command) -> None:
@@ -294,6 +324,13 @@ WRONG = {
     "no method": (["--impl", "of_mine:NoGate"], "NoGate has no method 'offer'"),
     "goes not unaligned": (["--impl", "of_mine:Same", "--protocol", "unaligned"], "allowed for this class: aligned"),
     "no signals": (["--impl", "of_mine:Same", "--protocol", "control"], "allowed for this class: aligned"),
+    "nothing to ask": (
+        ["--impl", "tests.model.test_asked:Little", "--scope", "aligned: a->s; events 1, checkpoints 1; abort"],
+        "nothing is left to ask of --impl tests.model.test_asked:Little: all of it needs what Little does not declare:",
+    ),
+    "a table alone": (["--impl", "of_mine:Same", "--scope", "aligned table: one input"], "add --judge table"),
+    "no judge": (["--impl", "of_mine:Same", "--judge", "tables"], "'tables' is not one of 'dataflows', 'table'"),
+    "a judge of nobody": (["--judge", "table"], "--judge table needs --impl MODULE:CLASS"),
     "resume": (["--resume"], "--resume needs --save DIR"),
     "folder": (["--junit", "nowhere/junit.xml"], "there is no folder nowhere"),
     "budget": (["--budget", "0"], "0.0 is not in the range"),

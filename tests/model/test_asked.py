@@ -1,0 +1,312 @@
+"""An external aligner is judged by what whole dataflows do, as far as it takes part."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import SkipTest
+
+import pytest
+
+from docs.aligner.aligner import PhasedAligner
+from docs.aligner.unaligned import RecordingAligner
+from model.asked import BEYOND_DATAFLOWS, divided, needs
+from model.capabilities import RULES, Capabilities
+from model.check import WorldScope
+from model.conformance import cases
+from model.foreign import ForeignError, capabilities_of, parts_of
+from model.gate_scopes import SCOPES as GATES
+from model.scopes import SCOPES
+from tests.model.engines import push
+
+TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
+SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
+
+
+def verdicts(kind: type, scopes: list[WorldScope], protocol: str = "aligned") -> dict[str, Any]:
+    """By scope that is asked of a class, the first violation; None if it holds."""
+    asked, _ = divided((each for each in scopes if each.protocol == protocol), capabilities_of(kind))
+    parts = parts_of(kind, protocol)
+    outcomes = [each.check(parts, None) for each in asked]
+    assert {outcome.verdict for outcome in outcomes} <= {"holds", "broken"}
+    return {outcome.name: next(iter(outcome.violations), None) for outcome in outcomes}
+
+
+# Sound schemes, and unsound ones.
+
+SOUND = [push.Jet, push.FlinkCount, push.EpochMerge]
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_a_sound_scheme_of_another_kind_holds(kind: type) -> None:
+    """An engine that leaves messages in the channel would be told of a fault that it has not."""
+    assert set(verdicts(kind, TINY).values()) == {None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SOUND)
+def test_a_sound_scheme_of_another_kind_holds_in_small_dataflows(kind: type) -> None:
+    """As above, where there is more to come."""
+    assert set(verdicts(kind, SMALL).values()) == {None}
+
+
+@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
+def test_inputs_may_stay_blocked_after_the_switch(protocol: str) -> None:
+    """Flink's own controller would be called broken for a difference that nobody downstream can see."""
+    assert set(verdicts(push.Alternating, TINY, protocol).values()) == {None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
+def test_inputs_may_stay_blocked_after_the_switch_in_small_dataflows(protocol: str) -> None:
+    """As above, where there is more to come."""
+    assert set(verdicts(push.Alternating, SMALL, protocol).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "invariant", "steps", "scope"),
+    [
+        (push.OneSide, "CUT", 8, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
+        (push.EndForgets, "LIVE", 9, "aligned: a->s b->s; events 1, checkpoints 1; closed input"),
+        (push.Stash, "CUT", 11, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
+    ],
+)
+def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str, steps: int, scope: str) -> None:
+    """What went wrong in the world would hold here."""
+    violation = verdicts(kind, [each for each in TINY if each.name == scope])[scope]
+    assert (violation.invariant, violation.steps) == (invariant, steps)
+
+
+def test_what_may_be_released_may_wait_while_the_loop_reads_on() -> None:
+    """The world would always release first, and no bug of a reading loop would show."""
+
+    class ReleasesFirst(push.Stash):
+        capabilities = Capabilities(timeout=False)
+
+    class ReadsOn(PhasedAligner):
+        capabilities = Capabilities(reads_on=True)
+
+    scopes = [each for each in TINY if "a->s b->s" in each.name]
+    assert set(verdicts(ReleasesFirst, scopes).values()) == {None}
+    assert set(verdicts(ReadsOn, scopes).values()) == {None}
+
+
+# What is declared.
+
+
+def test_a_scope_says_what_it_needs() -> None:
+    """A system would be asked for what it does not do, or not for what it does."""
+    found = {each.name: needs(each) for each in SCOPES["small"]() if each.protocol in ("aligned", "fallback")}
+    assert found["aligned: a->s; events 2, checkpoints 2; no fault"] == []
+    assert found["aligned: a->s; events 2, checkpoints 2; timeout"] == ["aborts", "timeout"]
+    assert found["aligned: a->s b->s c->s; events 1, checkpoints 1; closed input"] == ["several_inputs", "ends"]
+    assert (
+        "limits" in found["aligned: a->join b->join join->s; max buffer per input 1, events 2, checkpoints 1; no fault"]
+    )
+    assert found["fallback: a->s; events 2, checkpoints 2; no fault"] == ["timeout", "unaligned"]
+    assert found["aligned table: one input"] == ["aborts", "ends", "limits"]
+    assert found["aligned story: end_of_input/an_end_completes_the_alignment"] == ["several_inputs", "ends"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_not_declared_is_not_asked(name: str) -> None:
+    """A verdict would be of scopes that mean nothing to the system."""
+    asked, others = divided(TINY + SMALL, Capabilities(**{name: False}), "table")
+    assert others
+    assert {each.capability for each in others} == {name}
+    assert [scope.name for scope in asked if name in needs(scope)] == []
+    assert len(asked) + len(others) == len(TINY + SMALL)
+    assert others[0].why == f"it needs {name} ({RULES[name]}), which the class does not declare"
+
+
+class Little:
+    """Barriers and events, and nothing else; no method for anything else either."""
+
+    capabilities = Capabilities(aborts=False, ends=False, timeout=False, limits=False, leaves_in_channel=True)
+
+    def __init__(self, port: Any, config: Any) -> None:
+        self.port, self.waits = port, [0] * config.num_inputs
+
+    def can_take(self, input_id: int) -> bool:
+        return not self.waits[input_id]
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        if not hasattr(message, "checkpoint_id"):
+            self.port.deliver(input_id, message)
+            return True
+        self.port.block(input_id, message.checkpoint_id)
+        self.waits[input_id] = message.checkpoint_id
+        if all(self.waits):
+            self.port.snapshot(message)
+            self.port.forward(message)
+            self.port.complete(message)
+            self.port.resume(message.checkpoint_id)
+            self.waits = [0] * len(self.waits)
+        return True
+
+    def capture(self) -> Any:
+        return tuple(self.waits)
+
+    def restore(self, value: Any) -> None:
+        self.waits = list(value)
+
+
+def test_a_class_may_lack_what_it_does_not_declare() -> None:
+    """An engine that knows neither aborts nor ends could not be checked at all."""
+    found = verdicts(Little, TINY)
+    assert len(found) == 7
+    assert set(found.values()) == {None}
+    assert any("crash" in name for name in found)
+
+
+def test_it_is_judged_by_what_is_left() -> None:
+    """Who declares little would always hold."""
+
+    class OneSide(Little):
+        def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+            if hasattr(message, "checkpoint_id"):
+                self.waits = [message.checkpoint_id] * len(self.waits)
+            return super().offer(input_id, message, now_ns)
+
+    class Silent(Little):
+        def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+            if hasattr(message, "checkpoint_id"):
+                self.waits[input_id] = message.checkpoint_id
+                self.port.block(input_id, message.checkpoint_id)
+                return True
+            return super().offer(input_id, message, now_ns)
+
+    found = verdicts(OneSide, TINY)
+    assert {each.invariant for each in found.values() if each is not None} == {"ONCE"}
+    assert {each and each.invariant for each in verdicts(Silent, TINY).values()} == {"LIVE"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "method", "hint"),
+    [
+        (Capabilities(ends=False, timeout=False, leaves_in_channel=True), "abort", "aborts=False"),
+        (Capabilities(aborts=False, leaves_in_channel=True), "on_time", "timeout=False"),
+        (Capabilities(aborts=False, timeout=False), "release_next", "leaves_in_channel=True"),
+    ],
+)
+def test_a_method_that_is_missing_is_told_with_what_to_declare(declared: Capabilities, method: str, hint: str) -> None:
+    """A team would write methods that its engine has no use for."""
+    kind = type("Lacks", (Little,), {"capabilities": declared})
+    with pytest.raises(ForeignError) as raised:
+        parts_of(kind, "aligned")
+    assert f"Lacks has no method {method!r}; " in str(raised.value)
+    assert str(raised.value).endswith(f"; or declare capabilities = Capabilities({hint})")
+    assert len(str(raised.value).splitlines()) == 1
+
+
+def test_a_declaration_that_is_none_is_told_so() -> None:
+    """A slip would be taken for a declaration of everything."""
+    kind = type("Slips", (Little,), {"capabilities": {"aborts": False}})
+    with pytest.raises(ForeignError, match=r"Slips.capabilities is \{'aborts': False\}; allowed: a model.capabilities"):
+        parts_of(kind, "aligned")
+
+
+def test_cases_that_are_not_asked_are_skipped() -> None:
+    """A test suite would say that they had passed, or would not name them."""
+    found = cases(Little)
+    asked, others = ([case for case in found if bool(case.not_asked) == is_not] for is_not in (False, True))
+    assert (len(asked), len(others)) == (7, 9)
+    for case in asked:
+        case.check()
+    for case in others:
+        with pytest.raises(SkipTest, match="which the class does not declare"):
+            case.check()
+
+
+def test_a_judge_that_there_is_not_is_told_so() -> None:
+    """A slip would judge by another than was meant."""
+    with pytest.raises(ValueError, match="there is no judge 'tables'; allowed: dataflows, table"):
+        cases(Little, judge="tables")
+
+
+# What no dataflow asks.
+
+
+class Contradicts(PhasedAligner):
+    """Takes copies of a barrier for the same that have the same id."""
+
+    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> None:
+        same = self.current is not None and barrier.checkpoint_id == self.current.checkpoint_id
+        super()._on_barrier(input_id, self.current if same else barrier, now_ns)
+
+
+class LastFirst(PhasedAligner):
+    """Lets the input go first that has the highest number."""
+
+    @property
+    def has_released(self) -> bool:
+        return bool(self.turns)
+
+    def release_next(self, now_ns: int) -> None:
+        if self.turns:
+            last = max(self.turns)
+            self.turns.remove(last)
+            self.turns.appendleft(last)
+        super().release_next(now_ns)
+
+
+class NeverFails(PhasedAligner):
+    """Passes the barrier on whose snapshot has failed."""
+
+    def _decline(self, reason: Any) -> None:
+        if str(reason) != "snapshot failed":
+            super()._decline(reason)
+
+
+class EarlyDeadline(PhasedAligner):
+    """Counts the deadline from the first barrier."""
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None: ...
+
+
+class NegativeInput(PhasedAligner):
+    """Takes an input that there is not for the last one."""
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        return super().offer(input_id % len(self.phase), message, now_ns)
+
+
+class LateSwitch(RecordingAligner):
+    """Switches one nanosecond too late."""
+
+    def _switches_ns(self) -> int:
+        return super()._switches_ns() + 1
+
+
+class NeverSwitched(RecordingAligner):
+    """Never says that it has switched."""
+
+    @property
+    def was_threshold_triggered(self) -> bool:
+        return False
+
+    @was_threshold_triggered.setter
+    def was_threshold_triggered(self, value: bool) -> None: ...
+
+
+DEVIATIONS: dict[str, type] = {
+    "6": Contradicts,
+    "8": LastFirst,
+    "9": NeverFails,
+    "11": EarlyDeadline,
+    "12": NegativeInput,
+    "15": LateSwitch,
+    "19": NeverSwitched,
+}
+
+
+@pytest.mark.parametrize("rule", BEYOND_DATAFLOWS)
+def test_the_rules_that_no_dataflow_asks_are_those(rule: str) -> None:
+    """A verdict would name a rule that it does judge, or one that the other judge does not judge either."""
+    kind = DEVIATIONS[rule]
+    protocol = "fallback" if issubclass(kind, RecordingAligner) else "aligned"
+    scopes = [each for each in TINY if "a->s b->s" in each.name or "; abort" in each.name or "timeout" in each.name]
+    assert set(verdicts(kind, scopes, protocol).values()) == {None}
+    parts = parts_of(kind, protocol)
+    gates = [each for each in GATES if each.protocol == protocol and not each.slow]
+    is_broken = any(each.check(parts, None).verdict == "broken" for each in gates)
+    assert is_broken == (rule != "12")
