@@ -441,8 +441,13 @@ class CheckpointCoordinator:
         actions += tuple(Aborted(each, Reason.SUBSUMED) for each in older)
         return actions + self._publish_next() + self._final(now_ns)
 
-    def publish_failed(self, checkpoint_id: int, now_ns: int, definite: bool) -> Actions:
+    def publish_failed(
+        self, checkpoint_id: int, now_ns: int, definite: bool, why: Reason = Reason.STORE_FAILED
+    ) -> Actions:
         """The manifest could not be written; if that is not `definite`, it may be there all the same.
+
+        `why` says what went wrong for certain, where it is not the store: the driver may not have come to the manifest,
+        since the final part of a task that had ended could not be saved before it.
 
         The checkpoint is given up either way. That is sound: sinks roll nothing back at that, but only at a recovery,
         which reads what is there.
@@ -453,7 +458,7 @@ class CheckpointCoordinator:
             If it is not being published. Nothing changes.
         """
         self._written(f"publish_failed({checkpoint_id})", checkpoint_id)
-        reason = Reason.STORE_FAILED if definite else Reason.STORE_IN_DOUBT
+        reason = why if definite else Reason.STORE_IN_DOUBT
         if self.suspended:
             del self.pending[checkpoint_id]
             return (Aborted(checkpoint_id, reason),)

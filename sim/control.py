@@ -59,6 +59,9 @@ class CoordinatorNode:
         It has crashed: it hears and says nothing more, and another one will take over.
     on_the_way : int
         Announcements that have not reached their task yet.
+    gone : set of str
+        The tasks that have ended and left: a complete checkpoint holds their final part. One that has ended and is not
+        among them waits for such a checkpoint, and can fail (Apache Flink, FLIP-147).
     """
 
     def __init__(
@@ -67,11 +70,14 @@ class CoordinatorNode:
         self.machine = machine
         self.dead = False
         self.on_the_way = 0
+        self.gone: set[str] = set()
         self._engine, self._latencies, self._faults, self._storage = engine, latencies, faults, storage
         self._armed_ns: int | None = None
         self._commands_ns = 0  # when the commands of the newest checkpoint leave
         self._arrives_ns: dict[str, int] = {}
         self._heard_ns: dict[str, int] = {}
+        self._ended_ns: dict[str, int] = {}  # when a task's end was heard of
+        self._saving: set[int] = set()  # checkpoints of which final parts are being saved, before the manifest
         self._publishing: dict[int, tuple[Acknowledge, ...]] = {}
         self._unsaved: set[tuple[str, int]] = set()  # parts that the store refused
 
@@ -184,6 +190,7 @@ class CoordinatorNode:
         self._hear_in_order(part.task, self._latencies.ack[part.task](), lambda: self._heard_end(part))
 
     def _heard_end(self, part: Acknowledge) -> None:
+        self._ended_ns[part.task] = self._engine.now
         self._engine.task_ended()
         self._carry_out(self.machine.finished(part.task, self._engine.now, part))
 
@@ -194,10 +201,13 @@ class CoordinatorNode:
         self._armed_ns = None
         self.on_the_way = 0
         self._carry_out(self.machine.suspend(self._engine.now, reason))
+        for checkpoint_id in sorted(self._saving):
+            self._not_saved(checkpoint_id, reason)
 
     def resume(self, checkpoint_id: int, finished: Mapping[str, Acknowledge]) -> None:
         """The job runs again, from this checkpoint; these tasks had finished."""
         self.machine.resume(checkpoint_id, self._engine.now, finished)
+        self.gone = set(finished)
         self._arm()
 
     # What the machine says.
@@ -217,6 +227,7 @@ class CoordinatorNode:
             elif kind is Publish:
                 self._publish(action)
             elif kind is Completed:
+                self.gone |= {part.task for part in action.parts if part.finished}
                 engine.entries.append((now, "completed", NAME, None, action.checkpoint_id))
                 engine.metrics.completed(action.checkpoint_id, now)
             elif kind is Notify:
@@ -243,7 +254,55 @@ class CoordinatorNode:
             engine.after(engine.switch_ns, lambda: engine.expedite(barrier))
 
     def _publish(self, action: Publish) -> None:
-        """Write the manifest; a restart waits for that to end (rule 20)."""
+        """Write the manifest, once all final parts are saved that no checkpoint holds yet."""
+        checkpoint_id, now = action.checkpoint_id, self._engine.now
+        final = [part for part in action.parts if part.finished and part.task not in self.gone]
+        saved_ns = max((self._save_final(part) for part in final), default=now)
+        if saved_ns <= now:
+            self._write_manifest(action)
+            return
+        self._saving.add(checkpoint_id)
+        triggered_ns = self._engine.metrics.checkpoints[checkpoint_id].triggered_ns
+        expires_ns = max(triggered_ns + self.machine.config.timeout_ns, now)
+        if expires_ns < saved_ns:
+            self._engine.after(expires_ns - now, lambda: self._not_saved(checkpoint_id, Reason.EXPIRED))
+        else:
+            self._engine.after(saved_ns - now, lambda: self._saved_final(action, final))
+
+    def _save_final(self, part: Acknowledge) -> int:
+        """When the final part of a task that has ended and waits for its last checkpoint will be here, and saved.
+
+        The task does that when it hears of the checkpoint, on its own, as it does its other asynchronous parts.
+        """
+        task, checkpoint_id, metrics = part.task, part.checkpoint_id, self._engine.metrics
+        heard_ns = metrics.checkpoints[checkpoint_id].triggered_ns + self._latencies.trigger[task]()
+        began_ns = max(heard_ns, self._ended_ns[task])
+        metrics.barrier(task, checkpoint_id, began_ns, 0)
+        async_ns = self._storage.write_ns(self._latencies.async_part[task](), metrics.sizes(part))
+        metrics.async_part(part, async_ns)
+        here_ns = began_ns + async_ns + self._latencies.ack[task]()
+        metrics.acknowledged(task, checkpoint_id, max(here_ns, self._engine.now))
+        return here_ns
+
+    def _saved_final(self, action: Publish, final: list[Acknowledge]) -> None:
+        if self.dead or action.checkpoint_id not in self._saving:
+            return
+        if any(self._engine.nodes[part.task].dead for part in final):
+            return  # the job will be known to have failed
+        if all(self._storage.write(part) for part in final):
+            self._saving.remove(action.checkpoint_id)
+            self._write_manifest(action)
+        else:
+            self._not_saved(action.checkpoint_id, Reason.STORE_FAILED)
+
+    def _not_saved(self, checkpoint_id: int, why: Reason) -> None:
+        """A final part was not saved: there will be no manifest, and another try (rule 20)."""
+        if not self.dead and checkpoint_id in self._saving:
+            self._saving.remove(checkpoint_id)
+            self._carry_out(self.machine.publish_failed(checkpoint_id, self._engine.now, definite=True, why=why))
+
+    def _write_manifest(self, action: Publish) -> None:
+        """A restart waits for that to end (rule 20)."""
         self._publishing[action.checkpoint_id] = action.parts
         write_ns = self._storage.publish_ns()
         if write_ns:

@@ -246,7 +246,9 @@ class Engine:
 
     def _done(self) -> bool:
         """Every task has ended, and what they wrote is committed."""
-        return not self._running and self.coordinator.machine.ended and self.coordinator.at_rest()
+        if self._running or self.recovery.under_way:
+            return False
+        return self.coordinator.machine.ended and self.coordinator.at_rest()
 
     def _last_ns(self) -> float:
         """How long a checkpoint that does not end is waited for; a restart that is under way does end."""

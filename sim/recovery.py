@@ -55,10 +55,12 @@ class Recovery:
     # Failures.
 
     def crash(self, tasks: Iterable[str], cause: str) -> bool:
-        """Let these tasks stop dead; return whether any did. One that has ended, or is down, is not there any more."""
+        """Let these tasks stop dead; return whether any did.
+
+        One that is down, or has ended with its end stored, is not there any more.
+        """
         engine = self._engine
-        gone = engine.coordinator.machine.finished_tasks
-        hit = [engine.nodes[task] for task in tasks if task not in gone]
+        hit = [engine.nodes[task] for task in tasks if task not in engine.coordinator.gone]
         if self._stage is not STARTING:
             hit = [node for node in hit if not node.dead]
         for node in hit:

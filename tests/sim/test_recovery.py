@@ -146,6 +146,82 @@ def test_the_final_checkpoint_is_tried_until_it_is_stored(tmp_path: Path) -> Non
         assert "FAILED: store failed" in statuses(result)
 
 
+# 200 events in two seconds; then a part takes half a second to save, and a manifest 0.3.
+BOUNDED: dict[str, Any] = {
+    "topology": "a->map map->sink",
+    "until_s": 30.0,
+    "source": {"a": {"rate_per_s": 100.0, "events": 200}},
+    "operator": {"map": {"service_s": 0.003}, "sink": {"kind": "sink"}},
+    "checkpoint": {"interval_s": 1.1, "async_s": 0.5, "timeout_s": 5.0},
+    "store": {"manifest_s": 0.3},
+    "recovery": {"detection_s": 0.1, "restart_s": 0.2},
+}
+
+
+def final(result: Any) -> list[tuple[str, float | None]]:
+    """Status and duration in ms of the checkpoints that were triggered when all tasks had ended, from 2 s on."""
+    rows = [row for row in result.checkpoint_rows() if row["trigger_timestamp_ms"] > 2000.0]
+    return [(row["failure_reason"] or row["status"], row["end_to_end_duration_ms"]) for row in rows]
+
+
+def test_a_final_part_is_saved_before_its_manifest(tmp_path: Path) -> None:
+    """The last checkpoint of a bounded job would be as good as free (FLIP-147)."""
+    result = run(scenario(tmp_path, BOUNDED), 1)
+    assert final(result) == [("COMPLETED", 800.0)]
+    last = [row for row in result.task_rows() if row["checkpoint_id"] == 2]
+    assert [(row["operator"], row["async_ms"], row["end_to_end_ms"]) for row in last] == [
+        (task, 500.0, 500.0) for task in ("a", "map", "sink")
+    ]
+
+
+@pytest.mark.parametrize("task", ["a", "map", "sink", "all"])
+@pytest.mark.parametrize(
+    ("at_s", "again", "restored"),
+    [
+        (2.2, True, 1),  # while final parts are saved
+        (2.45, True, 1),  # when they would be, but for the dead
+        (2.55, False, 2),  # while the manifest is written, which the coordinator does
+        (2.75, False, 2),
+        (2.9, False, None),  # when all have left
+    ],
+)
+def test_a_task_that_has_ended_can_fail_until_its_end_is_stored(
+    tmp_path: Path, task: str, at_s: float, again: bool, restored: int | None
+) -> None:
+    """A crash while the last checkpoint is taken would cost nothing, or go unmentioned (FLIP-147)."""
+    result = run(scenario(tmp_path, BOUNDED, fault=[{"kind": "crash", "task": task, "at_s": at_s}]), 1)
+    assert result.verdict == "holds", result.violations
+    assert len(committed(result)) == 200
+    assert [reason for reason, _ in final(result)] == ["job failed"] * again + ["COMPLETED"]
+    rows = result.recovery_rows()
+    assert [row["checkpoint_id"] for row in rows] == ([] if restored is None else [restored])
+    assert all((row["events_replayed"] > 0) == again for row in rows)
+
+
+def test_a_task_that_has_ended_can_fail_while_others_go_on(tmp_path: Path) -> None:
+    """A task would be gone for good with its end in no checkpoint."""
+    job = bent(BOUNDED, {"topology": "a->map b->map map->sink", "source": {"b": {"rate_per_s": 10.0, "events": 10}}})
+    job = bent(job, {"operator": {"map": {"kind": "union"}}})
+    # b ends at 1 s; checkpoint 1 is triggered at 1.1 s, its manifest written from 1.6 to 1.9 s
+    for at_s, restored in ((1.05, [0]), (1.3, [0]), (1.7, [1]), (1.95, [])):
+        result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "b", "at_s": at_s}]), 1)
+        assert result.verdict == "holds", result.violations
+        assert len(committed(result)) == 210
+        assert [row["checkpoint_id"] for row in result.recovery_rows()] == restored
+
+
+def test_a_final_checkpoint_that_fails_is_tried_again(tmp_path: Path) -> None:
+    """The last results would stay invisible if the store fails, or takes too long, when the job ends."""
+    slow = {"kind": "slow_store", "at_s": 2.0, "for_s": 1.0, "factor": 100.0}
+    result = run(scenario(tmp_path, BOUNDED, fault=[slow]), 1)
+    assert final(result) == [("expired", 5000.0), ("COMPLETED", 800.0)]
+    assert len(committed(result)) == 200
+    failing = {"kind": "failing_store", "at_s": 2.4, "for_s": 0.2}
+    result = run(scenario(tmp_path, BOUNDED, fault=[failing]), 1)
+    assert final(result) == [("store failed", 500.0), ("COMPLETED", 800.0)]
+    assert len(committed(result)) == 200
+
+
 def test_what_had_finished_does_not_run_again(tmp_path: Path) -> None:
     """A source that had ended before the restored checkpoint would send everything again, or be waited for."""
     job = bent(FAILING, {"source": {"b": {"events": 30}}})  # ends in the first second
