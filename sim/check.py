@@ -24,6 +24,7 @@ from model.foreign import ForeignError, capabilities_of, load, parts_of
 from model.parts import SOUND, Parts
 from model.scopes import SCOPES
 from model.topology import suggestion
+from sim.files import read_text, write
 from sim.sources import Key, external_modules, key_of
 
 PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join")
@@ -235,12 +236,13 @@ def _drop_outdated(paths: Sequence[Path], chosen: Plan, resume: bool, say: Calla
 
 def _kept(path: Path) -> tuple[str, Outcome]:
     """Return the key of a kept verdict, and the verdict."""
+    text = read_text(path, CheckError, "remove it, and its scope is checked again")
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(text)
         return kept.pop("key"), Outcome(
             **{**kept, "violations": tuple(Violation(**each) for each in kept["violations"])}
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckError(
             f"{path} is no verdict that can be read ({type(error).__name__}); allowed: files that check --save wrote; "
             "remove it, and its scope is checked again"
@@ -257,9 +259,7 @@ def _check_into(chosen: Plan, directory: str, deadline_s: float | None, share_s:
     outcome = check_one(chosen, name, seconds)
     late = external_modules() - _imported if chosen.implementation else set()
     path = Path(directory) / f"{_digest(chosen, name)}.json"
-    beside = path.with_suffix(f".{os.getpid()}")
-    beside.write_text(json.dumps({"key": "" if late else key.digest, **asdict(outcome)}), encoding="utf-8")
-    beside.replace(path)
+    write(path, json.dumps({"key": "" if late else key.digest, **asdict(outcome)}), CheckError, "--save")
 
 
 def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:

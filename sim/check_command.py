@@ -17,6 +17,7 @@ from model.explore import HOLDS, UNDECIDED
 from model.scopes import SCOPES
 from sim.check import BUDGETS_S, PROTOCOLS, CheckError, Plan, plan, run
 from sim.checked import annotations, as_json, junit, markdown, save, show
+from sim.files import write
 from sim.printed import EXIT
 from sim.sweep.progress import Watch
 
@@ -108,9 +109,9 @@ def _write(
     outcomes: list[Outcome], chosen: Plan, junit_file: Path | None, markdown_file: Path | None, json_wanted: bool
 ) -> None:
     if junit_file is not None:
-        junit_file.write_text(junit(outcomes, chosen), encoding="utf-8")
+        write(junit_file, junit(outcomes, chosen), CheckError, "--junit")
     if markdown_file is not None:
-        markdown_file.write_text(markdown(outcomes, chosen), encoding="utf-8")
+        write(markdown_file, markdown(outcomes, chosen), CheckError, "--markdown")
     if os.environ.get("GITHUB_ACTIONS"):
         for line in annotations(outcomes, chosen):
             click.echo(line, err=json_wanted)

@@ -17,7 +17,8 @@ from model.capabilities import RULES
 from model.check import REFINES, Outcome, Violation, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
 from model.story_scopes import TELLS
-from sim.check import Plan
+from sim.check import CheckError, Plan
+from sim.files import write
 
 
 def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
@@ -195,15 +196,15 @@ def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
         if not violation.trace:
             continue
         path = directory / f"{number:02d}_{violation.invariant}.trace"
-        path.write_text(violation.trace, encoding="utf-8")
+        write(path, violation.trace, CheckError, "--save")
         written.append(path)
         try:
             picture = Shown(path, None).as_svg()
         except (TraceError, TooLongError, ValueError):
             continue  # what happens at one gate has no channels to draw
         written.append(path.with_suffix(".svg"))
-        written[-1].write_text(picture, encoding="utf-8")
-    (directory / KEPT).write_text(json.dumps([path.name for path in written]), encoding="utf-8")
+        write(written[-1], picture, CheckError, "--save")
+    write(directory / KEPT, json.dumps([path.name for path in written]), CheckError, "--save")
     return written
 
 

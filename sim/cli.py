@@ -19,6 +19,7 @@ from model.tables import TABLES
 from sim.check import CheckError
 from sim.check_command import check_command
 from sim.defects import DefectsError, defects_command
+from sim.files import write
 from sim.printed import exit_status, show
 from sim.result import run
 from sim.scenario import ScenarioError, all_shipped, load
@@ -86,12 +87,7 @@ def run_command(
     loaded = load(scenario, read_settings(pairs))
     result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
     if trace is not None:
-        try:
-            trace.write_text(result.trace(), encoding="utf-8")
-        except OSError as error:
-            raise ScenarioError(
-                f"--trace {trace}: cannot be written: {error.strerror}; give a file in a folder that exists"
-            ) from error
+        write(trace, result.trace(), ScenarioError, "--trace")
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
     else:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from impl.errors import BarrierError
 from model.operators import KINDS
 from model.topology import Topology, TopologyError
+from sim.files import read_text
 from sim.keys import (
     CHANNEL,
     CHECKPOINT,
@@ -110,13 +111,7 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
 def _read_text(name: str | Path) -> tuple[str, str]:
     path = Path(name)
     if path.suffix == ".toml" or len(path.parts) > 1:
-        try:
-            return path.read_text(encoding="utf-8"), path.name
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise ScenarioError(
-                f"{name}: cannot be read: {reason}; give a TOML file or one of the shipped scenarios"
-            ) from error
+        return read_text(path, ScenarioError, "give a TOML file or one of the shipped scenarios"), path.name
     tables = all_shipped()
     if str(name) not in tables:
         raise ScenarioError(

@@ -14,6 +14,8 @@ from model.pictures import MOST_STEPS, TooLongError, svg
 from model.spacetime import SpaceTime, lay_out
 from model.topology import Topology, TopologyError
 from model.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
+from sim.files import read_text
+from sim.files import write as write_file
 from sim.printed import EXIT
 
 
@@ -25,13 +27,7 @@ class Shown:
     """A trace that has been read, judged and laid out."""
 
     def __init__(self, path: Path, checkpoint_id: int | None) -> None:
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise ShowError(
-                f"{path}: cannot be read: {reason}; give a trace: barrierlab run diamond --trace FILE writes one"
-            ) from error
+        self.text = read_text(path, ShowError, "give a trace: barrierlab run diamond --trace FILE writes one")
         self.path = path
         self.head, self.entries = self._read()
         self.topology: Topology = topology_of(self.head, path.name)
@@ -123,11 +119,6 @@ def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | N
     if out is None:
         click.echo(text, nl=False)
     else:
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ShowError(
-                f"--out {out}: cannot be written: {error.strerror}; give a file in a folder that exists"
-            ) from error
+        write_file(out, text, ShowError, "--out")
         click.echo(f"{out}: {form}, {len(shown.drawn.times_ns)} steps, verdict {shown.verdict}")
     sys.exit(EXIT[shown.verdict])

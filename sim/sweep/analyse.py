@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from model.invariants import INVARIANTS, RUN_INVARIANTS
 from sim.sweep import measured
 from sim.sweep.plan import short_hash
-from sim.sweep.session import spark_session
+from sim.sweep.session import spark_failures, spark_session
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
 
@@ -46,7 +46,12 @@ def analysed(store: Store, master: str) -> Row:
     program = [Path(str(module)).read_text(encoding="utf-8") for module in (__file__, measured.__file__)]
     basis = short_hash([version("barrierlab"), program, sorted(store.files("runs"))])
     if (kept := store.kept(basis)) is None:
-        kept = analyse(spark_session(master), store)
+        store.check_files()
+        spark = spark_session(master)
+        with spark_failures(
+            "the analysis failed", "if a file of the sweep is damaged, remove it and sweep with --resume"
+        ):
+            kept = analyse(spark, store)
         store.keep(basis, kept)
     return kept
 

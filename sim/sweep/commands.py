@@ -141,6 +141,7 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
 
     Example: barrierlab report out/demo
     """
+    from sim.files import write
     from sim.sweep import join_report, joins, report, summary
     from sim.sweep.errors import SweepError
 
@@ -152,9 +153,11 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
     path = (target or directory) / "report.html"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise SweepError(
+            f"--out {path.parent}: cannot be made: {error.strerror or error}; name another folder"
+        ) from None
+    write(path, text, SweepError)
     if question := analysis["sweep"]["question"]:
         click.echo(f"\n{question}")
     for sentence in sentences:
@@ -241,7 +244,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     """
     from sim.sweep.errors import SweepError
     from sim.sweep.progress import Watch
-    from sim.sweep.session import check_master, process_count, spark_session
+    from sim.sweep.session import check_master, process_count, spark_failures, spark_session
     from sim.sweep.store import Store
     from sim.sweep.verify import verify
 
@@ -249,7 +252,11 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     if process_count(check_master(master)) is not None:
         raise SweepError(f"--master is {master!r}: the queries run on Spark; give a Spark master such as local[*]")
     store.check_events()  # before there is a JVM
-    with Watch(store.count()) as watch:
+    store.check_files()
+    with (
+        Watch(store.count()) as watch,
+        spark_failures("the queries failed", "if a file of the sweep is damaged, remove it and sweep with --resume"),
+    ):
         found = verify(spark_session(master), store, watch.tick)
     if as_json:
         click.echo(json.dumps(found))

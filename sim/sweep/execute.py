@@ -11,9 +11,9 @@ import gc
 import math
 import multiprocessing
 import os
-import re
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
-from sim.sweep.session import check_master, local_cores, process_count, spark_session
+from sim.sweep.session import check_master, is_local, local_cores, process_count, spark_failures, spark_session
 from sim.sweep.store import Store
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ SIMULATE = "sim.sweep.execute:simulate"
 SIMULATE_WITH_EVENTS = "sim.sweep.execute:simulate_with_events"
 MOST_IN_CHUNK = 8
 _TICK_S = 0.25
+_MOST_WAIT_S = 120.0
+"""So long a cluster may take to start its first executor, image pulls included."""
 
 
 def execute(
@@ -62,6 +64,11 @@ def execute(
         `module:function` that turns a Run into rows, found by every worker. By default it simulates, and gives the
         events too if `store` keeps them.
     """
+    with store.writing():
+        _execute(plan, store, master, tick, simulate)
+
+
+def _execute(plan: Plan, store: Store, master: str, tick: Callable[[int], None], simulate: str | None) -> None:
     processes = process_count(check_master(master))
     simulate = simulate or (SIMULATE_WITH_EVENTS if store.keeps_events else SIMULATE)
     done = store.done()
@@ -75,7 +82,6 @@ def execute(
                 on_spark(spark, chunks_of(missing, _cores(spark, master)), work, watch)
             else:
                 on_processes(processes or 1, chunks_of(missing, processes or 1), work, watch)
-    store.tidy()
     tick(store.count())
 
 
@@ -221,7 +227,6 @@ def _in_process() -> None:
 def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
     """On Spark: a few partitions of many chunks each. Interrupted, it cancels the job."""
     import pyarrow as pa
-    from pyspark.errors import PySparkException
 
     def work_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -233,15 +238,23 @@ def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None]
     frame = spark.range(0, len(chunks), 1, partitions).mapInArrow(work_all, "chunk long")
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(frame.collect)
+        began_s = time.monotonic()
         try:
             while not wait([job], _TICK_S).done:
                 watch()
+                if time.monotonic() > began_s + _MOST_WAIT_S and not _has_workers(spark):
+                    raise SweepError(
+                        f"no executor has started on {spark.sparkContext.master} in {_MOST_WAIT_S:g} s: see its logs, "
+                        "give it cores and memory, and continue with --resume"
+                    )
         except BaseException:
             spark.sparkContext.cancelAllJobs()
             raise
-    try:
+    with spark_failures("a task of Spark failed", "continue with --resume"):
         job.result()
-    except PySparkException as error:
-        lines = [line for line in str(error).splitlines() if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
-        what = (lines or str(error).splitlines() or ["no word why"])[-1]
-        raise SweepError(f"a task of Spark failed ({what}): continue with --resume") from error
+
+
+def _has_workers(spark: SparkSession) -> bool:
+    """Whether anything but the driver can run tasks, or the driver does."""
+    context = spark.sparkContext
+    return is_local(str(context.master)) or context._jsc.sc().getExecutorMemoryStatus().size() > 1

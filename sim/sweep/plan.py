@@ -33,6 +33,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from sim.files import read_text
 from sim.keys import suggest
 from sim.sweep.errors import SweepError
 
@@ -130,10 +131,7 @@ def load_plan(sweep: str | Path) -> Plan:
                 f"{', '.join(shipped_sweeps())}{suggest(str(sweep), shipped_sweeps())}"
             )
         path = Path(str(SHIPPED / f"{sweep}.toml"))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SweepError(f"{path}: cannot be read as text: {error}") from None
+    text = read_text(path, SweepError, f"give a TOML file or one of {', '.join(shipped_sweeps())}")
     return plan_of(text, path.stem, path)
 
 

@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sim.files import read_text
 from sim.sweep import figures, measured
 from sim.sweep.analyse import PIECES
+from sim.sweep.errors import SweepError
 from sim.sweep.plan import shipped_sweeps
 from sim.sweep.store import Store
 from sim.sweep.summary import answer, mean_pieces, verdict_line
@@ -61,7 +63,7 @@ def page(
         tables=list(reversed(store.tables.values())),
         again=sweep["sweep"] if sweep["sweep"] in shipped_sweeps() else f"{sweep['sweep']}.toml",
         example=_example(analysis),
-        text=store.directory.joinpath("sweep.toml").read_text(encoding="utf-8"),
+        text=read_text(store.directory / "sweep.toml", SweepError, "it is the file that was swept: put it back there"),
         **findings,
     )
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
+import socket
 import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import impl
+import model
+import sim
 from sim.java import Java, JavaError, find_java
 from sim.keys import suggest
 from sim.sweep.errors import SweepError
@@ -56,12 +66,15 @@ def usable_java() -> Java:
 def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSession:
     """The running session, or a new one on `master`; says on stderr, in one line, which Java it is.
 
-    SweepError if there is no usable Java.
+    On a master that is not local the package goes to the workers with the job; they need its libraries alone.
+
+    SweepError if there is no usable Java, or the master cannot be reached.
     """
     from pyspark.sql import SparkSession
 
     if (running := SparkSession.getActiveSession()) is not None:
         return running
+    _check_reachable(master)
     java = usable_java()
     if say_java:
         print(f"Spark on {java}, master {master}", file=sys.stderr)
@@ -72,11 +85,76 @@ def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSessi
         builder = builder.config(key, value)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # every socket stays on this machine
-        builder = builder.config("spark.sql.shuffle.partitions", str(local_cores(master)))
+    if not is_local(master):
+        # The archive is laid out beside each executor, whose Python finds it before anything that is installed there.
+        builder = builder.config("spark.archives", f"{_packed()}#{_CODE}")
+        builder = builder.config("spark.executorEnv.PYTHONPATH", _CODE)
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     options = f"-Dlog4j2.configurationFile={log} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     builder = builder.config("spark.driver.extraJavaOptions", options)
-    return builder.getOrCreate()
+    with spark_failures(f"--master {master}: no session", "give another master"):
+        session = builder.getOrCreate()
+    # As many partitions as there are cores; Spark's own 200 cost more than the work of most sweeps.
+    session.conf.set("spark.sql.shuffle.partitions", str(max(1, session.sparkContext.defaultParallelism)))
+    return session
+
+
+@contextmanager
+def spark_failures(what: str, hint: str) -> Iterator[None]:
+    """Turn whatever Spark raises into a SweepError: a line with `what` failed, why, and a `hint` on what to do."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        named = [line for line in lines if re.match(r"(: |Caused by: )?(\w+\.)*\w*(Error|Exception)\b", line)]
+        reason = (named or lines or ["no word why"])[-1].removeprefix(": ").removeprefix("Caused by: ")
+        raise SweepError(f"{what} ({' '.join(reason.split())[:300]}): {hint}") from error
+
+
+def is_local(master: str) -> bool:
+    """Whether every worker runs in this process's machine and environment.
+
+    >>> is_local("local[2]"), is_local("local-cluster[2,1,1024]"), is_local("spark://host:7077")
+    (True, False, False)
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+_CODE = "barrierlab_code"
+_PATIENCE_S = 5.0
+
+
+def _check_reachable(master: str) -> None:
+    """SweepError if no host of a standalone master answers: Spark would try for a minute, and not say why it ended."""
+    if not master.startswith("spark://"):
+        return
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _PATIENCE_S).close()
+            return
+        except (OSError, ValueError) as error:
+            reasons.append(f"{address}: {error}")
+    raise SweepError(
+        f"--master {master}: nothing answers there ({'; '.join(reasons)}): start it, or give another master"
+    )
+
+
+def _packed() -> Path:
+    """Write the package into an archive, which is removed when this process ends; return its path."""
+    folder = Path(tempfile.mkdtemp(prefix="barrierlab-code-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with zipfile.ZipFile(folder / f"{_CODE}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in (impl, model, sim):
+            root = Path(package.__path__[0])
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    archive.write(path, Path(root.name) / path.relative_to(root))
+    return folder / f"{_CODE}.zip"
 
 
 def local_cores(master: str) -> int:

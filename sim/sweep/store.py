@@ -2,20 +2,26 @@
 
 Each finished chunk of runs is one file in each of the folders `runs`, `checkpoints`, `tasks` and `violations`, of the
 same name; and in `events` and `channels` if the sweep keeps its events. A file is written under another name and
-renamed when it is whole, and `runs` comes last: a run is done exactly when it is in `runs`. The name of a chunk is a
-digest of its runs, so a chunk computed twice is written twice under one name.
+renamed when it is whole; a chunk counts once all its files are there. The name of a chunk is a digest of its runs, so a
+chunk computed twice is written twice under one name. One sweep at a time writes here: it holds a lock that the system
+gives back when the sweep ends, however it ends.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sim.files import read_bytes, read_text, replace, write
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, short_hash
 from sim.sweep.tables import ON_REQUEST, RUNS, TABLES, Table
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 ANALYSIS = "analysis.json"
+LOCK = "sweep.lock"
+_CHUNK = re.compile(r"[0-9a-f]{16}-(\d{5,})\.parquet")
+_AGAIN = "remove it, and `barrierlab sweep ... --resume` computes its runs again"
 _VERSIONS = ("barrierlab", "simpy", "numpy", "scipy", "networkx", "pyspark", "pyarrow", "pandas")
 
 
@@ -36,7 +45,7 @@ class Store:
 
     @staticmethod
     def create(directory: str | Path, plan: Plan, keeps_events: bool = False) -> Store:
-        """A new directory for `plan`; SweepError if there is something in it already."""
+        """A new directory for `plan`; SweepError if there is something in it already, or it cannot be written."""
         if keeps_events and plan.is_of_joins:
             raise SweepError(
                 f"--events: the runs of {plan.name} are joins, which keep no events of a job: leave it out"
@@ -84,8 +93,15 @@ class Store:
 
     def manifest(self) -> dict[str, Any]:
         """What was asked, with which versions."""
-        loaded: dict[str, Any] = json.loads(self._path(MANIFEST).read_text(encoding="utf-8"))
-        return loaded
+        path = self._path(MANIFEST)
+        hint = "the sweep has to be begun anew, in another directory"
+        try:
+            loaded = json.loads(read_text(path, SweepError, hint))
+            if loaded.keys() >= _MANIFEST_KEYS and "barrierlab" in loaded["versions"]:
+                return dict(loaded)
+        except (json.JSONDecodeError, AttributeError, TypeError):
+            pass
+        raise SweepError(f"{path}: damaged, or not written by barrierlab sweep; {hint}")
 
     @property
     def is_of_joins(self) -> bool:
@@ -110,17 +126,11 @@ class Store:
 
     def count(self) -> int:
         """How many runs are done, by the names of the files alone."""
-        return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self._chunks())
+        return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self.chunks())
 
     def has_twins(self) -> bool:
         """Whether two chunks hold the same run, as after two sweeps into one directory at once."""
-        import pyarrow.parquet as pq
-
-        ids = [
-            run_id
-            for file in self.files(RUNS.name)
-            for run_id in pq.read_table(file, columns=["run_id"])[0].to_pylist()
-        ]
+        ids = [run_id for file in self.files(RUNS.name) for run_id in read_file(RUNS, file)["run_id"].to_pylist()]
         return len(set(ids)) < len(ids)
 
     def done(self) -> set[str]:
@@ -137,14 +147,17 @@ class Store:
         for table in self.tables.values():
             sink = pa.BufferOutputStream()
             pq.write_table(table.from_rows(rows[table.name]), sink, compression="zstd")
-            self._write(f"{table.name}/{name}", sink.getvalue().to_pybytes())
+            write(self._path(table.name) / name, sink.getvalue().to_pybytes(), SweepError)
 
     def kept(self, basis: str) -> dict[str, Any] | None:
         """The analysis that was kept, if it was made on this basis."""
         path = self._path(ANALYSIS)
-        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        analysis: dict[str, Any] | None = found.get("analysis") if found.get("basis") == basis else None
-        return analysis
+        try:
+            found = json.loads(path.read_bytes()) if path.is_file() else {}
+            analysis: dict[str, Any] | None = found["analysis"] if found.get("basis") == basis else None
+            return analysis
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None  # damaged: it is made again
 
     def keep(self, basis: str, analysis: dict[str, Any]) -> None:
         """Keep an analysis, unless the directory is read-only."""
@@ -153,46 +166,113 @@ class Store:
         except OSError:
             pass
 
-    def tidy(self) -> None:
-        """Remove what a killed sweep left half written. Nothing reads it; this is for who looks into the folders."""
-        whole = set(self._chunks())
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock of the directory; SweepError, with who holds it, if another sweep does.
+
+        What a sweep that was killed has left half written is removed at the end: while the lock is held nobody else
+        writes here. Where the file system has no locks nothing is removed.
+        """
+        path = self._path(LOCK)
+        try:
+            number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise SweepError(f"{path}: cannot be written: {error.strerror or error}; name another directory") from None
+        try:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = True
+            except BlockingIOError:
+                holder = os.read(number, 200).decode(errors="replace").strip() or "a process that has just begun"
+                raise SweepError(
+                    f"{self.directory}: another sweep is writing here ({holder}): wait until it ends, or name another "
+                    "directory"
+                ) from None
+            except OSError:
+                locked = False
+            os.truncate(number, 0)
+            os.write(number, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            yield
+            if locked:
+                self._tidy()
+        finally:
+            os.close(number)
+
+    def _tidy(self) -> None:
+        whole = set(self.chunks())
         for name in self.tables:
             for file in self._path(name).iterdir():
-                if file.name not in whole:
-                    file.unlink()
+                if file.name not in whole and (_CHUNK.fullmatch(file.name) or file.name.startswith(".")):
+                    file.unlink(missing_ok=True)
 
     def files(self, table: str) -> list[str]:
-        """The files of one table that are whole."""
-        return [str(self._path(table) / name) for name in self._chunks()]
+        """The files of one table, of chunks that are whole."""
+        return [str(self._path(table) / name) for name in self.chunks()]
 
-    def read(self, table: str) -> pa.Table:
-        """One table whole, each key once, ordered by key."""
+    def check_files(self) -> None:
+        """SweepError if a file of a chunk has not the columns of its table, before Spark reads it and says less."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        for declared in self.tables.values():
+            wanted = declared.arrow()
+            for file in self.files(declared.name):
+                try:
+                    if not os.path.isfile(file):
+                        raise OSError("it is no regular file")
+                    found = pq.read_schema(file)
+                except (pa.ArrowException, OSError, ValueError) as error:
+                    raise _damaged(file, error) from None
+                if lacking := [name for name in wanted.names if name not in found.names]:
+                    raise _damaged(file, f"it has no column {lacking[0]}")
+
+    def read(self, table: str) -> pa.Table:
+        """One table whole, each key once, ordered by key; SweepError if one of its files cannot be read."""
+        import pyarrow as pa
+
         declared = self.tables[table]
-        parts = [pq.read_table(file, schema=declared.arrow()) for file in self.files(table)]
+        parts = [read_file(declared, file) for file in self.files(table)]
         whole = pa.concat_tables([declared.arrow().empty_table(), *parts])
         keys = list(zip(*(whole.column(name).to_pylist() for name in declared.key), strict=True))
         first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
         return whole.take(pa.array([first[key] for key in sorted(first)], pa.int64()))
 
-    def _chunks(self) -> list[str]:
-        folder = self._path(RUNS.name)
-        return sorted(f for f in os.listdir(folder) if not f.startswith(".")) if folder.is_dir() else []
+    def chunks(self) -> list[str]:
+        """The names of the chunks of which every table has its file."""
+        found: set[str] | None = None
+        for name in self.tables:
+            try:
+                names = {each for each in os.listdir(self._path(name)) if _CHUNK.fullmatch(each)}
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            found = names if found is None else found & names
+        return sorted(found or ())
 
     def _path(self, name: str) -> Path:
         return self.directory / name
 
     def _write(self, name: str, content: bytes) -> None:
         """Write a file whole or not at all, even if the machine stops."""
-        path = self._path(name)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        replace(self._path(name), content)
+
+
+def read_file(declared: Table, file: str) -> pa.Table:
+    """The rows in a file of a table; SweepError if it is damaged, or of another version."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = read_bytes(Path(file), SweepError, _AGAIN)
+    try:
+        return pq.read_table(pa.BufferReader(content), schema=declared.arrow())
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(file, error) from None
+
+
+def _damaged(file: str, reason: object) -> SweepError:
+    return SweepError(f"{file}: damaged, or of another version ({' '.join(str(reason).split())[:200]}); {_AGAIN}")
+
+
+_MANIFEST_KEYS = {"sweep", "title", "question", "digest", "runs", "parts", "versions"}
 
 
 def _manifest(plan: Plan) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from model.invariants import OF_A_STATE
 from sim.sweep.errors import SweepError
-from sim.sweep.store import Store
+from sim.sweep.store import Store, read_file
+from sim.sweep.tables import RUNS
 from sim.sweep.verify_queries import QUERIES
 from sim.sweep.verify_views import VIEWS
 
@@ -89,16 +90,12 @@ def _toml(value: object) -> str:
 
 def _batches(store: Store, runs: Mapping[str, Row]) -> Iterator[tuple[list[str], list[str]]]:
     """The names of chunks to be judged together, with the runs in them; all at once if a run is in several."""
-    import pyarrow.parquet as pq
-
-    from sim.sweep.tables import RUNS
-
     names: list[str] = []
     ids: list[str] = []
     entries = 0
     at_once = store.has_twins()
     for file in store.files(RUNS.name):
-        its = [run_id for run_id in pq.read_table(file, columns=["run_id"])[0].to_pylist() if run_id in runs]
+        its = [run_id for run_id in read_file(RUNS, file)["run_id"].to_pylist() if run_id in runs]
         more = sum(runs[run_id]["journal_entries"] for run_id in its)
         if names and entries + more > MOST_ENTRIES and not at_once:
             yield names, ids
