@@ -45,6 +45,8 @@ class Shown:
         self.verdicts = [str(violation) for violation in verdict.violations]
 
     def _read(self) -> tuple[dict[str, str], list[Entry]]:
+        if self.text and not self.text.endswith("\n"):
+            raise ShowError(f"{self.path}: its last line has no end, so that it may be cut off; give a whole trace")
         head, entries = read(self.text, self.path.name)
         if not entries:
             raise ShowError(f"{self.path}: the trace has no moves; give one with a run in it")

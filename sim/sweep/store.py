@@ -215,7 +215,6 @@ class Store:
         import pyarrow.parquet as pq
 
         for declared in self.tables.values():
-            wanted = declared.arrow()
             for file in self.files(declared.name):
                 try:
                     if not os.path.isfile(file):
@@ -223,8 +222,7 @@ class Store:
                     found = pq.read_schema(file)
                 except (pa.ArrowException, OSError, ValueError) as error:
                     raise _damaged(file, error) from None
-                if lacking := [name for name in wanted.names if name not in found.names]:
-                    raise _damaged(file, f"it has no column {lacking[0]}")
+                _check_columns(declared, file, found)
 
     def read(self, table: str) -> pa.Table:
         """One table whole, each key once, ordered by key; SweepError if one of its files cannot be read."""
@@ -263,9 +261,17 @@ def read_file(declared: Table, file: str) -> pa.Table:
 
     content = read_bytes(Path(file), SweepError, _AGAIN)
     try:
-        return pq.read_table(pa.BufferReader(content), schema=declared.arrow())
+        found = pq.read_schema(pa.BufferReader(content))
+        rows = pq.read_table(pa.BufferReader(content), schema=declared.arrow())
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(file, error) from None
+    _check_columns(declared, file, found)
+    return rows
+
+
+def _check_columns(declared: Table, file: str, found: pa.Schema) -> None:
+    if lacking := [name for name in declared.arrow().names if name not in found.names]:
+        raise _damaged(file, f"it has no column {lacking[0]}")
 
 
 def _damaged(file: str, reason: object) -> SweepError:

@@ -86,6 +86,54 @@ def test_half_written_chunks_do_not_count(tmp_path):
     assert [f.name for f in store.directory.rglob(".*")] == []
 
 
+def test_a_second_sweep_in_a_directory_is_refused(tmp_path):
+    """Two sweeps would compute everything twice, and each would remove what the other is just writing."""
+    plan = plan_with(1, 2)
+    first, second = Store.create(tmp_path / "out", plan), Store(tmp_path / "out")
+    with first.writing():
+        with pytest.raises(SweepError, match=rf"another sweep is writing here \(process {os.getpid()} on "):
+            execute(plan, second, "processes[1]", simulate=FAKE)
+        assert second.count() == 0
+    execute(plan, second, "processes[1]", simulate=FAKE)
+    assert second.count() == 2
+
+
+def test_the_lock_of_a_sweep_that_was_killed_is_free(tmp_path):
+    """Nobody could go on after a kill -9."""
+    store = Store.create(tmp_path / "out", plan_with(1))
+    code = f"""
+import os, signal
+from sim.sweep.store import Store
+with Store({str(store.directory)!r}).writing():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    with store.writing():
+        pass
+
+
+def test_what_another_laid_into_the_directory_stays(tmp_path):
+    """Notes beside the results would be gone after the next sweep; or they would be counted as chunks."""
+    store = Store.create(tmp_path / "out", plan_with(1))
+    notes = store.directory / "runs" / "notes.txt"
+    notes.write_text("mine")
+    execute(plan_with(1), store, "processes[1]", simulate=FAKE)
+    assert (store.count(), notes.read_text()) == (1, "mine")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_chunk_counts_only_with_all_its_tables(tmp_path, table):
+    """A run would count as done whose rows are lost, and --resume would never bring them back."""
+    plan = plan_with(1, 2)
+    store = Store.create(tmp_path / "out", plan)
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    whole = contents(store)
+    Path(store.files(table)[0]).unlink()
+    assert store.count() == len(store.done()) == 1
+    execute(plan, store, "processes[1]", simulate=FAKE)
+    assert contents(store) == whole
+
+
 def test_a_run_that_is_there_twice_is_read_once(tmp_path):
     """Two sweeps into one directory at once must not count a run twice."""
     plan = plan_with(1, 2)

@@ -1,0 +1,290 @@
+"""Every command against every file that it reads and writes, in every way in which a file can be bad.
+
+The rows are a product: a command that is added, or an option that takes a path, fails the first test until it has rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sim.check_command
+from model.check import Outcome
+from sim.check import plan, run
+from sim.checked import KEPT
+from sim.cli import cli
+from sim.sweep.plan import load_plan
+from sim.sweep.store import Store
+from sim.sweep.tables import ON_REQUEST, TABLES
+from tests.sim.support import barrierlab
+
+SCENARIO = """
+topology = "a->s"
+until_s = 1.0
+[source.a]
+rate_per_s = 20.0
+[operator.s]
+kind = "sink"
+[checkpoint]
+interval_s = 0.4
+"""
+SWEEP = '[[part]]\nscenario = "job.toml"\nseeds = [1]\n'
+ALIGNER = "from impl.alignment import BarrierAligner\n\nclass Mine(BarrierAligner):\n    pass\n"
+SCOPE = "aligned: a->s; events 1, checkpoints 1; no fault"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one good file of each kind."""
+    folder = tmp_path_factory.mktemp("good")
+    (folder / "job.toml").write_text(SCENARIO, encoding="utf-8")
+    (folder / "many.toml").write_text(SWEEP, encoding="utf-8")
+    (folder / "mine.py").write_text(ALIGNER, encoding="utf-8")
+    store = Store.create(folder / "swept", load_plan(folder / "many.toml"), keeps_events=True)
+    run_id = load_plan(folder / "many.toml").runs[0].run_id
+    rows = {name: [] for name in store.tables} | {"runs": [{"run_id": run_id, "status": "OK", "verdict": "holds"}]}
+    store.write_chunk(rows)
+    run(plan(SCOPE, (), ""), "processes[1]", None, folder / "kept")
+    return folder
+
+
+@pytest.fixture
+def place(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
+    """A copy of it, in which commands are called; with a trace and a kept verdict."""
+    shutil.copytree(good, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    sys.modules.pop("mine", None)
+    barrierlab(capfd, "run", "job.toml", "--trace", "run.trace")
+    return tmp_path / "here"
+
+
+def _chunk(table: str) -> Callable[[Path], Path]:
+    return lambda place: next((place / "swept" / table).glob("*.parquet"))
+
+
+def _verdict(place: Path) -> Path:
+    return next(path for path in (place / "kept").glob("*.json") if path.name != KEPT)
+
+
+CHECK = ("check", "--scope", SCOPE, "--master", "processes[1]")
+READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]]] = {
+    ("run", "scenario"): [(lambda place: place / "job.toml", ("run", "job.toml"))],
+    ("sweep", "sweep"): [
+        (lambda place: place / "many.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
+        (lambda place: place / "job.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
+    ],
+    ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
+    ("check", "implementation"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
+    ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
+    ("sweep", "directory"): [
+        (
+            lambda place: place / "swept" / "manifest.json",
+            ("sweep", "many.toml", "--out", "swept", "--resume", "--events", "--master", "processes[1]"),
+        ),
+        (
+            _chunk("runs"),
+            ("sweep", "many.toml", "--out", "swept", "--resume", "--events", "--master", "processes[1]"),
+        ),
+    ],
+    **{
+        (command, "directory"): [
+            (lambda place: place / "swept" / "manifest.json", (command, "swept")),
+            *((_chunk(table), (command, "swept")) for table in (*TABLES, *ON_REQUEST)),
+        ]
+        for command in ("analyse", "verify", "report")
+    },
+}
+"""By command and parameter: which file, and how it is called."""
+
+TO_FILE = {
+    ("run", "trace"): ("run", "job.toml", "--trace"),
+    ("show", "out"): ("show", "run.trace", "--out"),
+    ("check", "junit_file"): (*CHECK, "--junit"),
+    ("check", "markdown_file"): (*CHECK, "--markdown"),
+}
+TO_FOLDER = {
+    ("check", "directory"): (*CHECK, "--save"),
+    ("sweep", "directory"): ("sweep", "many.toml", "--master", "processes[1]", "--out"),
+    ("report", "target"): ("report", "swept", "--out"),
+}
+"""What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
+
+NO_FILE = {("table", "name"), ("defects", "names")}
+"""Arguments that name no file."""
+
+
+def _random(path: Path) -> None:
+    path.write_bytes(bytes((7 * n * n + 13 * n) % 256 for n in range(4096)))
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _unreadable(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/proc/self/mem")  # a regular file, and each read of its beginning is EIO
+
+
+def _cut(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: max(1, len(content) * 2 // 3 - 1)])
+
+
+def _other_version(path: Path) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"run_id": ["a"], "another": [1]}), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps({"sweep": "of another version"}), encoding="utf-8")
+    elif path.suffix == ".py":
+        path.write_text("class Other:\n    pass\n", encoding="utf-8")
+    else:
+        path.write_text(f"of_another_version = 1\n{path.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "missing": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),  # type: ignore[dict-item, return-value]
+    "truncated": _cut,
+    "random bytes": _random,
+    "of another version": _other_version,
+    "a folder": _folder,
+    "a pipe": _pipe,
+    "unreadable": _unreadable,
+}
+
+
+def _rows() -> Iterator[tuple[tuple[str, str], int, str]]:
+    for key, ways in READS.items():
+        for number in range(len(ways)):
+            yield from ((key, number, damage) for damage in DAMAGES)
+
+
+def _is_another_case(path: Path, damage: str) -> bool:
+    """Whether what comes of it is not an error: a chunk without one of its files does not count (and is tested so);
+    a verdict that is not there is found again; a module cut after its class is whole."""
+    return damage == "missing" and (path.suffix == ".parquet" or path.parent.name == "kept")
+
+
+def test_every_path_of_every_command_has_rows() -> None:
+    """A command could be added that meets a damaged file with a traceback."""
+    paths = {
+        (command.name, parameter.name)
+        for command in cli.commands.values()
+        for parameter in command.params
+        if isinstance(parameter.type, click.Path) or isinstance(parameter, click.Argument)
+    }
+    assert paths - NO_FILE == {*READS, *TO_FILE, *TO_FOLDER} - {("check", "implementation")}
+
+
+@pytest.mark.parametrize(("key", "number", "damage"), list(_rows()), ids=str)
+def test_a_bad_file_is_one_line_and_nothing_is_lost(
+    key: tuple[str, str], number: int, damage: str, place: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A traceback, a status that says violation, a wait without end, or another file that is gone."""
+    find, arguments = READS[key][number]
+    path = find(place)
+    if _is_another_case(path, damage):
+        path.unlink()
+        assert Store(place / "swept").count() == (0 if path.suffix == ".parquet" else 1)
+        return
+    if path.suffix == ".py" and damage == "truncated":
+        path.write_text(ALIGNER[:-10], encoding="utf-8")
+    else:
+        DAMAGES[damage](path)
+    before = _files(place)
+    status, out, err = barrierlab(capfd, *arguments)
+    lines = [line for line in err.splitlines() if not line.startswith("Spark on ")]
+    assert (status, out, len(lines)) == (2, "", 1), err
+    assert lines[0].startswith("barrierlab: ")
+    assert _files(place) == before
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts and path.name != "sweep.lock"
+    }
+
+
+def _with_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `report` have an analysis without a JVM: what it does with its file is asked."""
+    import sim.sweep.commands as commands
+    from sim.sweep import report, summary
+
+    analysis = {"sweep": {"question": ""}, "runs": {"violations": 0, "OK": 1, "ERROR": 0, "undecided": 0}}
+    monkeypatch.setattr(commands, "_analysed", lambda directory, master: (analysis, Store.open(directory)))
+    monkeypatch.setattr(report, "render", lambda analysis, store: "<html></html>\n" * 100)
+    monkeypatch.setattr(summary, "answer", lambda analysis: [])
+    monkeypatch.setattr(summary, "verdict_line", lambda runs: "0 violations in 1 runs")
+
+
+@pytest.mark.parametrize(
+    "target", ["/dev/full", "/proc/nothing_here", "a folder", "no/folder/here", "a pipe nobody reads"]
+)
+@pytest.mark.parametrize("key", TO_FILE, ids=str)
+def test_a_file_that_cannot_be_written_is_one_line(
+    key: tuple[str, str], target: str, place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback and status 1, which says violation; or half a file."""
+    outcome = Outcome(SCOPE, "aligned", "holds", "", 1, 1, 0.0)
+    monkeypatch.setattr(sim.check_command, "run", lambda *_: [outcome])
+    (place / "a folder").mkdir()
+    os.mkfifo(place / "a pipe nobody reads")
+    before = _files(place)
+    status, _, err = barrierlab(capfd, *TO_FILE[key], target)
+    assert status == 2, err
+    assert target in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert _files(place) == before
+
+
+@pytest.mark.parametrize("target", ["/proc/nothing_here", "job.toml", "job.toml/below"])
+@pytest.mark.parametrize("key", TO_FOLDER, ids=str)
+def test_a_folder_that_cannot_be_made_is_one_line(
+    key: tuple[str, str], target: str, place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above."""
+    _with_analysis(monkeypatch)
+    before = _files(place)
+    status, _, err = barrierlab(capfd, *TO_FOLDER[key], target)
+    assert status == 2, err
+    assert target in err.splitlines()[-1]
+    assert "Traceback" not in err
+    assert _files(place) == before
+
+
+def test_a_full_disk_leaves_the_report_that_was_there(
+    place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a report in the place of a whole one."""
+    _with_analysis(monkeypatch)
+    (place / "swept" / "report.html").write_text("before", encoding="utf-8")
+
+    def full(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    before = _files(place)
+    status, _, err = barrierlab(capfd, "report", "swept")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "No space left on device" in err
+    assert _files(place) == before
+    assert not list((place / "swept").glob(".*"))
