@@ -51,7 +51,8 @@ class CoordinatorConfig:
     max_concurrent : int
         How many may be under way at once.
     tolerable_failures : int or None
-        How many may fail in a row; one more, and the job is to fail. None tolerates any number.
+        How many may fail in a row; one more, and the job is to fail. None tolerates any number; Flink's default is 0.
+        A checkpoint counts once, if the reason does (`Reason.counts`); what is given up along with it does not.
     first_trigger_ns : int or None
         When the first is due; None is one interval after 0. After a recovery it is one interval after that.
     unaligned : bool
@@ -142,7 +143,7 @@ class CheckpointCoordinator:
     last_completed : int
         The newest complete id, or the restored one; 0 at first.
     failures_in_row : int
-        Checkpoints given up since the last completion or recovery.
+        Checkpoints that failed since the last completion or recovery: `Reason.counts`.
     scheduling : bool
         Whether triggers come by the interval; false once `stop_scheduler` was called.
     suspended : bool
@@ -379,7 +380,7 @@ class CheckpointCoordinator:
     def _give_up(self, checkpoint_id: int, reason: Reason) -> Actions:
         tolerated = not self._is_failing()
         given_up = self._drop(checkpoint_id)
-        self.failures_in_row += len(given_up)
+        self.failures_in_row += reason.counts
         told = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
         actions: Actions = (*(Aborted(each, reason) for each in given_up), *told)
         if tolerated and self._is_failing():

@@ -37,30 +37,60 @@ class Reason(StrEnum):
         """Whether the checkpoint has surely not completed."""
         return REASONS[self].definite
 
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as a failure in a row: `About`."""
+        return REASONS[self].counts
+
 
 class About(NamedTuple):
-    """What there is to say about a reason."""
+    """What there is to say about a reason.
+
+    Attributes
+    ----------
+    prose : str
+    definite : bool
+        Whether the checkpoint has surely not completed.
+    counts : bool
+        Whether it counts against `CoordinatorConfig.tolerable_failures`: something was wrong with storing, or with a
+        task's part, or it took too long. Who was overtaken, cancelled, ended or not begun has not failed.
+        Source: Apache Flink, `CheckpointFailureManager.checkFailureCounter`, and FLINK-27570 for manifests. A limit on
+        what is held while inputs wait does not count there, either (`CHECKPOINT_DECLINED_ALIGNMENT_LIMIT_EXCEEDED`).
+    """
 
     prose: str
     definite: bool
+    counts: bool
 
 
 REASONS: dict[Reason, About] = {
-    Reason.EXPIRED: About("Its timeout, counted from the trigger, passed before it was whole.", True),
-    Reason.SUBSUMED: About("A newer checkpoint began here, or completed, before it was whole.", True),
-    Reason.CANCELLED: About("A cancel marker came in the barrier's place.", True),
-    Reason.BUFFER_LIMIT: About("One message more behind the barriers would have passed the limit in bytes.", True),
-    Reason.IN_FLIGHT_LIMIT: About("What was in flight would have passed the limit of what is recorded.", True),
-    Reason.BARRIER_MISMATCH: About("Two barriers of one id disagree in epoch or flags.", True),
-    Reason.SNAPSHOT_FAILED: About("The image of the state could not be taken.", True),
-    Reason.OUTPUT_CLOSED: About("An output was closed, so the barrier could not reach every channel.", True),
-    Reason.REPLACED: About("A newer command took its place before a source had seen it.", True),
-    Reason.DECLINED: About("A task declined its part.", True),
-    Reason.MIN_PAUSE: About("It was asked for too soon after the last one completed; it was not begun.", True),
-    Reason.TOO_MANY_PENDING: About("As many as allowed are under way; it was not begun.", True),
-    Reason.TOO_MANY_FAILURES: About("More failed in a row than tolerated; no more are begun.", True),
-    Reason.SOURCES_FINISHED: About("Every source has ended, so nothing can carry a barrier; it was not begun.", True),
-    Reason.STORE_FAILED: About("The store refused its manifest.", True),
-    Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False),
-    Reason.JOB_FAILED: About("The job failed before it was whole; until it is put back, none is begun.", True),
+    Reason.EXPIRED: About("Its timeout, counted from the trigger, passed before it was whole.", True, counts=True),
+    Reason.SUBSUMED: About("A newer checkpoint began here, or completed, before it was whole.", True, counts=False),
+    Reason.CANCELLED: About("A cancel marker came in the barrier's place.", True, counts=False),
+    Reason.BUFFER_LIMIT: About(
+        "One message more behind the barriers would have passed the limit in bytes.", True, counts=False
+    ),
+    Reason.IN_FLIGHT_LIMIT: About(
+        "What was in flight would have passed the limit of what is recorded.", True, counts=True
+    ),
+    Reason.BARRIER_MISMATCH: About("Two barriers of one id disagree in epoch or flags.", True, counts=True),
+    Reason.SNAPSHOT_FAILED: About("The image of the state could not be taken.", True, counts=True),
+    Reason.OUTPUT_CLOSED: About(
+        "An output was closed, so the barrier could not reach every channel.", True, counts=False
+    ),
+    Reason.REPLACED: About("A newer command took its place before a source had seen it.", True, counts=False),
+    Reason.DECLINED: About("A task declined its part.", True, counts=True),
+    Reason.MIN_PAUSE: About(
+        "It was asked for too soon after the last one completed; it was not begun.", True, counts=False
+    ),
+    Reason.TOO_MANY_PENDING: About("As many as allowed are under way; it was not begun.", True, counts=False),
+    Reason.TOO_MANY_FAILURES: About("More failed in a row than tolerated; no more are begun.", True, counts=False),
+    Reason.SOURCES_FINISHED: About(
+        "Every source has ended, so nothing can carry a barrier; it was not begun.", True, counts=False
+    ),
+    Reason.STORE_FAILED: About("The store refused its manifest.", True, counts=True),
+    Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False, counts=True),
+    Reason.JOB_FAILED: About(
+        "The job failed before it was whole; until it is put back, none is begun.", True, counts=False
+    ),
 }

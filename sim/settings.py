@@ -85,6 +85,7 @@ class CheckpointSettings:
     """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them.
 
     `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
+    `tolerable_failures` alone is not Flink's, which is 0: None says that no number of failed checkpoints fails the job.
     `trigger_latency_s` is the way of a command, of each source on its own. `interruptible_timers` lets an unaligned
     barrier in between the timers of one watermark (FLINK-20217).
     """

@@ -48,6 +48,13 @@ def line(action) -> str:
     raise AssertionError(action)
 
 
+FAILURES = (
+    *("expired", "declined", "snapshot failed", "barrier mismatch", "in-flight limit"),
+    *("store failed", "store in doubt"),
+)
+"""What counts against the tolerable number."""
+
+
 class Oracle:
     """One job's checkpoints."""
 
@@ -200,10 +207,10 @@ class Oracle:
 
     def give_up(self, n: int, reason: str) -> None:
         was_failing = self.failing
+        self.failures += reason in FAILURES
         for older in self.at("open"):
             if older <= n:
                 self.stage[older] = "over"
-                self.failures += 1
                 self.lines.append(f"aborted {older} {reason}")
         self.lines += [f"abort {task} {n} {reason}" for task in self.tasks if task not in self.finished]
         if self.failing and not was_failing:

@@ -213,6 +213,33 @@ def test_too_many_failures_in_a_row():
     assert machine.next_deadline_ns() is None
 
 
+# Apache Flink, `CheckpointFailureManager.checkFailureCounter`, and FLINK-27570 for the last two of the first line.
+COUNTED = {Reason.EXPIRED, Reason.DECLINED, Reason.SNAPSHOT_FAILED, Reason.STORE_FAILED, Reason.STORE_IN_DOUBT}
+COUNTED |= {Reason.BARRIER_MISMATCH, Reason.IN_FLIGHT_LIMIT}  # without a counterpart there: a task declines
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_what_counts_as_a_failure(reason):
+    """If it fails, a job dies of a checkpoint that was cancelled or overtaken, or lives on though none is stored."""
+    machine = coordinator(tolerable_failures=0, max_concurrent=2)
+    machine.trigger(0)
+    answer = machine.decline(Decline("join", 1, reason), 1)
+    assert (FailJob(Reason.TOO_MANY_FAILURES) in answer) == (reason in COUNTED)
+    assert machine.failures_in_row == (1 if reason in COUNTED else 0)
+
+
+def test_a_checkpoint_counts_once_and_what_goes_with_it_does_not():
+    """If it fails, one report fails a job that is to tolerate one failure."""
+    machine = coordinator(tolerable_failures=1, max_concurrent=3)
+    for n in range(3):
+        machine.trigger(n)
+    answer = machine.decline(Decline("a", 2, Reason.SNAPSHOT_FAILED), 5)
+    assert answer[:2] == (Aborted(1, Reason.SNAPSHOT_FAILED), Aborted(2, Reason.SNAPSHOT_FAILED))
+    assert machine.decline(Decline("b", 2, Reason.SNAPSHOT_FAILED), 6) == (Ignored("b", 2),)
+    assert machine.failures_in_row == 1
+    assert machine.abort(3, Reason.EXPIRED, 7)[-1] == FailJob(Reason.TOO_MANY_FAILURES)
+
+
 def test_a_job_is_failed_once():
     """If it fails, a job that is on its way down is failed again, and recovered twice."""
     machine = coordinator(tolerable_failures=0, max_concurrent=2)

@@ -124,6 +124,15 @@ def test_too_many_failed_checkpoints_fail_the_job(tmp_path: Path) -> None:
     assert statuses(result)[-1] == "COMPLETED"
 
 
+def test_a_cancelled_checkpoint_is_no_failure(tmp_path: Path) -> None:
+    """A job would be failed because somebody cancels its checkpoints, which Flink does not count."""
+    job = bent(CALM, {"checkpoint": {"tolerable_failures": 0, "async_s": 0.3}})
+    result = run(scenario(tmp_path, job, fault=[{"kind": "cancel_checkpoint", "every_s": 0.7}]), SEED)
+    assert result.verdict == "holds", result.violations
+    assert statuses(result).count("FAILED: cancelled") >= 2
+    assert result.recovery_rows() == []
+
+
 # When.
 
 
