@@ -17,6 +17,7 @@ import struct
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from impl.checks import check_type
 from impl.errors import ContractError, DamagedError, LimitError, PlainValueError
 from impl.messages import BARRIER_BYTES, CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
 
@@ -33,7 +34,9 @@ _USUAL_EVENT = b"(\x07\0\0\0s"
 _TWO_NUMBERS = Struct("<cqcq")
 _THREE_NUMBERS = Struct("<cqcqcq")
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_EVENT_TYPES = {(str, int, int, key, int, int) for key in (int, str)}  # of all fields but the value
+_EVENT_TYPES = (str, int, int, int, int)  # of source, sequence, part, timestamp_ms, size_bytes; the others are free
+
+_EVENT_FIELDS = "a source of type str, sequence, part, timestamp_ms and size_bytes of type int; any plain key and value"
 
 
 def encode(value: object) -> bytes:
@@ -47,7 +50,8 @@ def encode(value: object) -> bytes:
     PlainValueError
         If it, or something in it, is not a plain value. A subclass is none: it would come back as something else.
     LimitError
-        If tuples are nested more than `MAX_DEPTH` deep, or something has 2**32 bytes or items.
+        If tuples are nested more than `MAX_DEPTH` deep, something has 2**32 bytes or items, or a message has a field
+        that it cannot have.
     """
     out: list[bytes] = []
     _put(value, out.append, 0)
@@ -121,8 +125,11 @@ def _put_message(value: object, put: Callable[[bytes], None], depth: int) -> Non
             value.timestamp_ms,
             value.size_bytes,
         )
+        if _event_types(fields) != _EVENT_TYPES:
+            raise LimitError("the fields of an event", fields, _EVENT_FIELDS)
         _put(fields, put, depth)
     elif type(value) is Watermark:
+        check_type("the time of a watermark", value.timestamp_ms, int)
         put(b"W")
         _put(value.timestamp_ms, put, depth)
     elif type(value) is CheckpointBarrier:
@@ -134,6 +141,11 @@ def _put_message(value: object, put: Callable[[bytes], None], depth: int) -> Non
         put(b"Z")
     else:
         raise PlainValueError(type(value))
+
+
+def _event_types(fields: tuple[object, ...]) -> tuple[type, ...]:
+    source, sequence, part, _, _, timestamp_ms, size_bytes = fields
+    return type(source), type(sequence), type(part), type(timestamp_ms), type(size_bytes)
 
 
 def _bytes_for(value: int) -> int:
@@ -261,6 +273,6 @@ class _Reader:
 
     def _event(self, depth: int) -> Event:
         fields = self.value(depth)
-        if type(fields) is tuple and tuple(map(type, fields[:4] + fields[5:])) in _EVENT_TYPES:
+        if type(fields) is tuple and len(fields) == 7 and _event_types(fields) == _EVENT_TYPES:
             return Event(*fields)
-        raise self.damaged("an event of other fields", "source, sequence, part, key, value, timestamp_ms, size_bytes")
+        raise self.damaged("an event of other fields", _EVENT_FIELDS)

@@ -2,12 +2,15 @@
 
 What a peer or the network can cause - a duplicate, a stale barrier, a full buffer - is an answer, never an exception.
 A contract error leaves the machine as it was. A store error says that stored bytes are not what was written, or that
-the medium refused. Every message has three parts: what came, what is allowed, what to do; they are attributes too.
+the medium refused. Every message has three parts: what came, what is allowed, what to do; they are attributes too. It
+is one line, whatever the caller gave.
 """
 
 from __future__ import annotations
 
 from impl.reasons import Reason
+
+_MOST_SHOWN = 100  # characters of a value: a line of a terminal, about
 
 
 class BarrierError(Exception):
@@ -24,6 +27,7 @@ class BarrierError(Exception):
     """
 
     def __init__(self, came: str, allowed: str, remedy: str) -> None:
+        came, allowed = " ".join(came.splitlines()), " ".join(allowed.splitlines())
         super().__init__(came, allowed, remedy)
         self.came = came
         self.allowed = allowed
@@ -35,6 +39,15 @@ class BarrierError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the three parts: a subclass may be made from others."""
         return _rebuilt, (type(self), self.came, self.allowed, self.remedy), self.__dict__
+
+
+def shown(value: object) -> str:
+    """A value as a message names it: cut off where it is long, and by its type where it cannot be written."""
+    try:
+        text = repr(value)
+    except Exception:  # a number of more digits than Python writes, or an object of the caller's
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
 def _rebuilt(kind: type[BarrierError], came: str, allowed: str, remedy: str) -> BarrierError:
@@ -52,7 +65,7 @@ class InputIndexError(ContractError):
 
     def __init__(self, input_id: object, num_inputs: int) -> None:
         super().__init__(
-            f"input {input_id!r}", f"0 to {num_inputs - 1}", "number the inputs from 0, or configure more of them"
+            f"input {shown(input_id)}", f"0 to {num_inputs - 1}", "number the inputs from 0, or configure more of them"
         )
 
 
@@ -60,7 +73,7 @@ class InputCountError(ContractError):
     """A number of inputs that no aligner can have (protocol rule 12)."""
 
     def __init__(self, num_inputs: object, most: int) -> None:
-        super().__init__(f"{num_inputs!r} inputs", f"1 to {most}", "split the operator, or give it an input")
+        super().__init__(f"{shown(num_inputs)} inputs", f"1 to {most}", "split the operator, or give it an input")
 
 
 class ClosedInputError(ContractError):
@@ -90,7 +103,9 @@ class CheckpointIdError(ContractError):
 
     def __init__(self, checkpoint_id: object) -> None:
         super().__init__(
-            f"checkpoint id {checkpoint_id!r}", f"1 to {2**64 - 1}", "take ids from the coordinator; 0 is no checkpoint"
+            f"checkpoint id {shown(checkpoint_id)}",
+            f"1 to {2**64 - 1}",
+            "take ids from the coordinator; 0 is no checkpoint",
         )
 
 
@@ -98,7 +113,7 @@ class EpochError(ContractError):
     """An epoch out of range, or one that does not increase with the id (protocol rule 2)."""
 
     def __init__(self, epoch: object, allowed: str) -> None:
-        super().__init__(f"epoch {epoch!r}", allowed, "take epochs from the coordinator, which never reuses one")
+        super().__init__(f"epoch {shown(epoch)}", allowed, "take epochs from the coordinator, which never reuses one")
 
 
 class RegressingIdError(ContractError):
@@ -116,7 +131,7 @@ class LimitError(ContractError):
     """A limit, an interval or a size that makes no sense."""
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
-        super().__init__(f"{name} = {value!r}", allowed, f"set {name} within that")
+        super().__init__(f"{name} = {shown(value)}", allowed, f"set {name} within that")
 
 
 class NotTriggeredError(ContractError):
@@ -152,7 +167,7 @@ class UnknownTaskError(ContractError):
     """A report of a task that the coordinator does not have."""
 
     def __init__(self, task: str, tasks: tuple[str, ...]) -> None:
-        super().__init__(f"task {task!r}", ", ".join(tasks), "name a task of this job")
+        super().__init__(f"task {shown(task)}", ", ".join(tasks), "name a task of this job")
 
 
 class NotPublishingError(ContractError):
@@ -252,7 +267,9 @@ class StreamIdError(ContractError):
     """A stream id that no stream has."""
 
     def __init__(self, name: str, stream_id: object) -> None:
-        super().__init__(f"{name} {stream_id!r}", f"1 to {2**32 - 2}", "give the id that the stream is published by")
+        super().__init__(
+            f"{name} {shown(stream_id)}", f"1 to {2**32 - 2}", "give the id that the stream is published by"
+        )
 
 
 class OutputOrderError(ContractError):
@@ -296,16 +313,22 @@ class StoreFailedError(StoreError):
 
     Attributes
     ----------
+    call : str
+        What was being done.
+    cause : OSError
     definite : bool
         Whether the checkpoint has surely not completed. If not, complete it again or abandon it: either settles it.
     """
 
-    def __init__(self, call: str, cause: OSError, definite: bool = True) -> None:
+    def __init__(self, call: str, cause: OSError, definite: bool = True, hint: str = "") -> None:
+        doubt = "complete the checkpoint again, or abandon it: either settles it"
         super().__init__(
             f"{call}: {cause}",
-            "a medium that keeps what it is given",
-            "decline the checkpoint" if definite else "complete the checkpoint again, or abandon it: either settles it",
+            "a medium that keeps and gives what it is given",
+            (hint or "decline the checkpoint") if definite else doubt,
         )
+        self.call = call
+        self.cause = cause
         self.definite = definite
 
 

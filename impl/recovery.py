@@ -103,9 +103,12 @@ def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnap
     PlainValueError
         If the image, or the value of an event in flight, has no encoding.
     LimitError
-        If the operator cannot name a folder, or a number is out of range.
+        If the operator cannot name a folder, a number is out of range, or `plan` would not take what is reported.
     """
     state = (report.image, report.watermark_ms, report.ended, report.finished, report.prepared)
+    if not _is_state(state):
+        allowed = "watermark_ms: int or None; ended: inputs, each once; finished: bool; prepared: texts"
+        raise LimitError("watermark_ms, ended, finished, prepared", state[1:], allowed)
     return TaskSnapshot(
         operator_id,
         subtask,
@@ -117,6 +120,9 @@ def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnap
 
 
 def _stored(data: InFlightChannelData) -> InFlight:
+    odd = next((message for message in data.events if type(message) is not Event), None)
+    if odd is not None:
+        raise LimitError("a message in flight", odd, "events: nothing else is put back")
     return InFlight(data.input_id, tuple(map(encode, data.events)))
 
 
@@ -176,7 +182,7 @@ def _restored(checkpoint_id: int, task: str, part: TaskSnapshot, wiring: Wiring)
         raise RestoreError(checkpoint_id, f"a state of {task} in another form", "what `snapshot_of` stores")
     image, watermark_ms, ended, finished, prepared = cast("_State", state)
     inputs = len(wiring.inputs[task])
-    if not all(0 <= index < inputs for index in ended):
+    if not all(index < inputs for index in ended):
         raise RestoreError(checkpoint_id, f"the end of input {max(ended)} of {task}", f"its {inputs} inputs, from 0")
     if (part.position is None) != (inputs > 0):
         found = "without a position" if part.position is None else f"at position {part.position}"
@@ -192,7 +198,7 @@ def _is_state(state: object) -> bool:
         type(watermark_ms) in (int, type(None))
         and type(finished) is bool
         and type(ended) is tuple
-        and all(type(index) is int for index in ended)
+        and all(type(index) is int and index >= 0 for index in ended)
         and len(set(ended)) == len(ended)
         and type(prepared) is tuple
         and all(type(transaction) is str for transaction in prepared)

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from impl.checks import check_flag, check_number, check_type
 from impl.encoding import MAX_U32
 from impl.errors import CheckpointIdError, DamagedError, EpochError, LimitError
 from impl.messages import MAX_U64
@@ -42,19 +43,27 @@ CHECKSUM_BYTES = 16
 _FRAME = Struct("<8sIIQ")
 _CHANNEL = Struct("<IQ")
 _U32 = Struct("<I")
-_FOLDER_NAME = re.compile(r"[\w-]{1,120}")  # up to 4 bytes a letter, and a file system takes 255 or more
+_FOLDER_NAME = re.compile(r"[\w-]{1,120}")
+_MOST_NAME_BYTES = 255  # what the usual file systems take; a letter has up to 4
 _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
-def _within(name: str, value: object, most: int) -> None:
-    if type(value) is not int or not 0 <= value <= most:
-        raise LimitError(name, value, f"an integer from 0 to {most}")
+def _check_task(operator_id: object, subtask: object, position: object) -> None:
+    """What is the same in a snapshot and in what the manifest says of it."""
+    fits = type(operator_id) is str and _FOLDER_NAME.fullmatch(operator_id)
+    if not fits or len(str(operator_id).encode()) > _MOST_NAME_BYTES:
+        allowed = f"1 to 120 letters, digits, _ and -, {_MOST_NAME_BYTES} bytes at most: it names a folder"
+        raise LimitError("operator_id", operator_id, allowed)
+    check_number("subtask", subtask, 0, MAX_U32)
+    check_number("position", position, 0, MAX_U64, or_none="for a task with inputs")
 
 
-def _same_task(operator_id: object, subtask: object) -> None:
-    if type(operator_id) is not str or not _FOLDER_NAME.fullmatch(operator_id):
-        raise LimitError("operator_id", operator_id, "1 to 120 letters, digits, _ and -: it names a folder")
-    _within("subtask", subtask, MAX_U32)
+def _check_all(name: str, values: object, kind: type) -> None:
+    """Raise LimitError unless `values` is a tuple of `kind`."""
+    check_type(name, values, tuple)
+    if not set(map(type, cast("tuple[object, ...]", values))) <= {kind}:
+        odd = next(value for value in cast("tuple[object, ...]", values) if type(value) is not kind)
+        raise LimitError(name, odd, f"each of type {kind.__name__}")
 
 
 def _once(name: str, values: list[object]) -> None:
@@ -79,7 +88,8 @@ class InFlight:
     events: tuple[bytes, ...]
 
     def __post_init__(self) -> None:
-        _within("channel", self.channel, MAX_U32)
+        check_number("channel", self.channel, 0, MAX_U32)
+        _check_all("events", self.events, bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -106,7 +116,8 @@ class TaskSnapshot:
     Raises
     ------
     LimitError
-        If the operator cannot name a folder, a number is out of range, or a channel comes twice.
+        If the operator cannot name a folder, a number is out of range, the state is no bytes, or a channel comes
+        twice.
     """
 
     operator_id: str
@@ -117,9 +128,10 @@ class TaskSnapshot:
     outputs: tuple[InFlight, ...] = ()
 
     def __post_init__(self) -> None:
-        _same_task(self.operator_id, self.subtask)
-        if self.position is not None:
-            _within("position", self.position, MAX_U64)
+        _check_task(self.operator_id, self.subtask, self.position)
+        check_type("state", self.state, bytes)
+        _check_all("inputs", self.inputs, InFlight)
+        _check_all("outputs", self.outputs, InFlight)
         _once("an input in flight", [each.channel for each in self.inputs])
         _once("an output in flight", [each.channel for each in self.outputs])
 
@@ -133,7 +145,8 @@ class StoredFile:
     checksum: str
 
     def __post_init__(self) -> None:
-        _within("size_bytes", self.size_bytes, MAX_U64)
+        check_type("path", self.path, str)
+        check_number("size_bytes", self.size_bytes, 0, MAX_U64)
         if type(self.checksum) is not str or not _CHECKSUM.fullmatch(self.checksum):
             raise LimitError("checksum", self.checksum, "32 hexadecimal digits")
 
@@ -153,8 +166,10 @@ class InFlightFile:
     file: StoredFile
 
     def __post_init__(self) -> None:
-        _within("channel", self.channel, MAX_U32)
-        _within("event_count", self.event_count, MAX_U64)
+        check_number("channel", self.channel, 0, MAX_U32)
+        check_flag("is_output", self.is_output)
+        check_number("event_count", self.event_count, 0, MAX_U64)
+        check_type("file", self.file, StoredFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +189,9 @@ class Part:
     in_flight: tuple[InFlightFile, ...] = ()
 
     def __post_init__(self) -> None:
-        _same_task(self.operator_id, self.subtask)
-        if self.position is not None:
-            _within("position", self.position, MAX_U64)
+        _check_task(self.operator_id, self.subtask, self.position)
+        check_type("state", self.state, StoredFile)
+        _check_all("in_flight", self.in_flight, InFlightFile)
         here = self.operator_id, self.subtask
         expected = [(self.state.path, state_path(*here))]
         expected += [(f.file.path, in_flight_path(*here, f.channel, f.is_output)) for f in self.in_flight]
@@ -219,8 +234,8 @@ class Manifest:
             raise CheckpointIdError(self.checkpoint_id)
         if type(self.epoch) is not int or not 0 <= self.epoch <= MAX_U64:
             raise EpochError(self.epoch, f"0 to {MAX_U64}")
-        if type(self.is_unaligned) is not bool:
-            raise LimitError("is_unaligned", self.is_unaligned, "True or False")
+        check_flag("is_unaligned", self.is_unaligned)
+        _check_all("parts", self.parts, Part)
         object.__setattr__(self, "parts", tuple(sorted(self.parts, key=lambda p: (p.operator_id, p.subtask))))
         _once("a task", [(part.operator_id, part.subtask) for part in self.parts])
         if not self.is_unaligned and any(part.in_flight for part in self.parts):

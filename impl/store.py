@@ -7,19 +7,27 @@ without a manifest is a leftover: it is ignored, and `clean` removes it. What is
 takes the manifest away first, so that what it removes is a leftover from then on. The folder of the highest id is
 never removed, only emptied: it says which ids have been used (protocol rule 2).
 
-A store has one writer and any number of readers, in this process or in others. This is the one module of `impl` that
-does I/O, all of it through `Files`. The names within a checkpoint's folder are F-DCKP-006's; see `impl.snapshot`.
+Any number of processes may read, and writers do not need to know of each other: an id is begun by who makes its folder,
+which one of them does; and the unfinished manifest, made by `begin`, is the right to publish. Who removes an attempt
+removes that first, and publishing renames it, so that of a writer and one that cleans up behind it one comes too late.
+
+Links are never followed below the directory of the store; what is no folder there is somebody else's, and stays. This
+is the one module of `impl` that does I/O, all of it through `Files`. The names within a checkpoint's folder are
+F-DCKP-006's; see `impl.snapshot`.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-import shutil
-from contextlib import closing, contextmanager
+import stat
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from impl.checks import check_number, check_type
 from impl.errors import (
     AttemptError,
     CheckpointIdError,
@@ -38,9 +46,12 @@ from impl.snapshot import Checkpoint, Manifest, Part, StoredFile, TaskSnapshot, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
 
 MANIFEST = "manifest.json"
 MANIFEST_UNFINISHED = "manifest.json.tmp"
+AGAIN = "mend the medium or the permissions, and do it again"
+UNREADABLE = "its checkpoint is unusable until then: go back to an older one"
 _FOLDER = re.compile(r"checkpoint-([1-9][0-9]{0,19})", re.ASCII)
 
 
@@ -65,8 +76,8 @@ class SnapshotStore:
 
     def __init__(self) -> None:
         self._attempts: dict[int, dict[tuple[str, int], Part]] = {}
-        self._pins: list[int] = []
-        self._unusable: set[int] = set()  # complete ones that could not be read whole
+        self._in_doubt: set[int] = set()  # attempts that may be complete on the medium
+        self._whole: dict[int, bool] = {}  # complete ones that are known to be whole and durable, or known not to be
 
     # An attempt.
 
@@ -101,9 +112,12 @@ class SnapshotStore:
         ------
         CompletedError, AttemptError
             If the checkpoint is complete, not under way, or has this task's part.
+        LimitError
+            If an event in flight is too long, or `snapshot` is none.
         StoreFailedError
             If the medium refuses. The part may be written again, or the checkpoint declined.
         """
+        check_type("snapshot", snapshot, TaskSnapshot)
         parts = self._attempt("write", checkpoint_id)
         task = snapshot.operator_id, snapshot.subtask
         if task in parts:
@@ -122,11 +136,12 @@ class SnapshotStore:
         CompletedError, AttemptError
             If the checkpoint is complete or not under way, or the parts are not exactly those that were written.
         LimitError
-            If the manifest is too long.
+            If the manifest is too long, or is none.
         StoreFailedError
             If the medium refuses. If it is not `definite`, the checkpoint may be complete or not: complete it again, or
             abandon it; until then no sink may commit or abort what it has prepared.
         """
+        check_type("manifest", manifest, Manifest)
         checkpoint_id = manifest.checkpoint_id
         parts = self._attempt("complete", checkpoint_id)
         if {(part.operator_id, part.subtask): part for part in manifest.parts} != parts:
@@ -134,9 +149,18 @@ class SnapshotStore:
             raise AttemptError(
                 f"a manifest of checkpoint {checkpoint_id} with other parts", f"those that were written: {tasks}"
             )
-        self._publish(checkpoint_id, encode_manifest(manifest))
+        data = encode_manifest(manifest)
+        try:
+            self._publish(checkpoint_id, data)
+        except StoreFailedError as error:
+            if error.definite and checkpoint_id in self._in_doubt:  # this time; but not what was done before
+                raise StoreFailedError(error.call, error.cause, definite=False) from error
+            if not error.definite:
+                self._in_doubt.add(checkpoint_id)
+            raise
+        self._whole[checkpoint_id] = True
         for other in [other for other in self._attempts if other <= checkpoint_id]:
-            del self._attempts[other]
+            self._forget(other)
 
     def abandon(self, checkpoint_id: int) -> bool:
         """Give a checkpoint up and remove what was written; False if it was not under way.
@@ -151,25 +175,29 @@ class SnapshotStore:
         if checkpoint_id not in self._attempts:
             self._not_complete("abandon", checkpoint_id)
             return False
-        with _asking(f"abandoning checkpoint {checkpoint_id}"):
+        with _asking(f"abandoning checkpoint {checkpoint_id}", hint=AGAIN):
             self._remove(checkpoint_id)
-        del self._attempts[checkpoint_id]
+        self._forget(checkpoint_id)
         return True
 
     # What is complete.
 
     def completed(self) -> tuple[int, ...]:
-        """The ids of the complete checkpoints, newest first. None of them need be readable."""
-        with _asking("listing checkpoints"):
-            return tuple(sorted(self._published(), reverse=True))
+        """The ids of the complete checkpoints, newest first. None of them need be readable.
+
+        One that the medium gives no answer about is not among them; `latest_usable` names it.
+        """
+        return self._listed(True)
 
     def highest_id(self) -> int:
         """The highest id that was ever begun, 0 at first: recovery goes on above it (protocol rule 2)."""
-        with _asking("listing checkpoints"):
+        with _asking("listing checkpoints", hint=AGAIN):
             return max(self._ids(), default=0)
 
     def load(self, checkpoint_id: int) -> Checkpoint:
         """A complete checkpoint, every byte of it verified (protocol rule 22).
+
+        That it is complete is durable when this returns: who published it may have stopped before that was so.
 
         Raises
         ------
@@ -185,9 +213,9 @@ class SnapshotStore:
         except NotCompleteError:
             raise
         except StoreError:
-            self._unusable.add(checkpoint_id)
+            self._whole[checkpoint_id] = False
             raise
-        self._unusable.discard(checkpoint_id)
+        self._whole[checkpoint_id] = True
         return checkpoint
 
     def latest_usable(self) -> Usable:
@@ -203,7 +231,7 @@ class SnapshotStore:
         """
         while True:  # each round but the last has seen a checkpoint go
             passed_over: list[Unusable] = []
-            for checkpoint_id in self.completed():
+            for checkpoint_id in self._listed(True, None):
                 try:
                     return Usable(self.load(checkpoint_id), tuple(passed_over))
                 except NotCompleteError:
@@ -215,27 +243,11 @@ class SnapshotStore:
 
     # Retention.
 
-    def pin(self, checkpoint_id: int) -> None:
-        """Keep a complete checkpoint whatever `retain` is told, for as long as it is being restored.
-
-        Raises
-        ------
-        NotCompleteError
-            If it is not complete.
-        """
-        if checkpoint_id not in (completed := self.completed()):
-            raise NotCompleteError(checkpoint_id, completed)
-        self._pins.append(checkpoint_id)
-
-    def unpin(self, checkpoint_id: int) -> None:
-        """Take one pin away, if there is one."""
-        if checkpoint_id in self._pins:
-            self._pins.remove(checkpoint_id)
-
     def retain(self, newest: int) -> tuple[int, ...]:
-        """Remove the complete checkpoints that are older than the `newest` newest ones and not pinned.
+        """Remove the complete checkpoints that are older than the `newest` newest ones that are whole.
 
-        One that could not be read whole does not count: else damage to the newest would cost the last usable one.
+        What this store did not write or read itself it reads first: what is damaged, under way, or not to be looked at
+        does not count, or it would cost the last usable one.
 
         Returns
         -------
@@ -249,40 +261,68 @@ class SnapshotStore:
         StoreFailedError
             If the medium refuses.
         """
-        if type(newest) is not int or newest < 1:
-            raise LimitError("newest", newest, "at least 1 checkpoint")
-        completed = self.completed()
-        counted = [checkpoint_id for checkpoint_id in completed if checkpoint_id not in self._unusable]
-        oldest = counted[newest - 1] if len(counted) >= newest else 0
-        removed = tuple(each for each in completed if each < oldest and each not in self._pins)
+        check_number("newest", newest, 1)
+        settled = [checkpoint_id for checkpoint_id in self.completed() if checkpoint_id not in self._attempts]
+        whole = list(islice(filter(self._is_whole, settled), newest))
+        oldest = whole[-1] if len(whole) == newest else 0
+        removed = tuple(checkpoint_id for checkpoint_id in settled if checkpoint_id < oldest)
         for checkpoint_id in removed:
-            with _asking(f"removing checkpoint {checkpoint_id}"):
+            with _asking(f"removing checkpoint {checkpoint_id}", hint=AGAIN):
                 self._remove(checkpoint_id)
-            self._unusable.discard(checkpoint_id)
+            self._whole.pop(checkpoint_id, None)
         return removed
 
     def leftovers(self) -> tuple[int, ...]:
         """Ids that are neither complete nor under way here, newest first: failed attempts, half removals."""
-        with _asking("listing leftovers"):
-            ids = self._ids()
-            others = set(ids) - set(self._published()) - set(self._attempts)
-            return tuple(sorted((each for each in others if each < max(ids) or not self._is_empty(each)), reverse=True))
+        with _asking("listing leftovers", hint=AGAIN):
+            published = self._published()
+            last = max(published, default=0)
+            found = [i for i, state in published.items() if state is False and i not in self._attempts]
+            return tuple(sorted((each for each in found if each < last or not self._is_empty(each)), reverse=True))
 
     def clean(self) -> tuple[int, ...]:
-        """Remove the leftovers. Only the writer may: to anybody else its attempts look like some.
+        """Remove the leftovers, and the attempts of other writers, which look like some.
+
+        Returns
+        -------
+        tuple of int
+            What was removed, newest first.
 
         Raises
         ------
         StoreFailedError
-            If the medium refuses.
+            If the medium refuses, or if such an attempt is being published meanwhile.
         """
-        leftovers = self.leftovers()
-        for checkpoint_id in leftovers:
-            with _asking(f"removing the leftover {checkpoint_id}"):
-                self._remove(checkpoint_id)
-        return leftovers
+        removed = []
+        for checkpoint_id in self.leftovers():
+            with _asking(f"removing the leftover {checkpoint_id}", hint=AGAIN):
+                if self._remove(checkpoint_id, leftover=True):
+                    removed.append(checkpoint_id)
+        return tuple(removed)
 
     # Helpers.
+
+    def _listed(self, *states: bool | None) -> tuple[int, ...]:
+        """The ids that are in one of these states, newest first; attempts of this store only if they are in doubt."""
+        with _asking("listing checkpoints", hint=AGAIN):
+            published = self._published().items()
+        under_way = self._attempts.keys() - self._in_doubt
+        return tuple(sorted((i for i, state in published if state in states and i not in under_way), reverse=True))
+
+    def _is_whole(self, checkpoint_id: int) -> bool:
+        if checkpoint_id not in self._whole:
+            try:
+                self.load(checkpoint_id)
+            except NotCompleteError:
+                return False
+            except StoreError:
+                pass  # `load` has noted it
+        return self._whole[checkpoint_id]
+
+    def _forget(self, checkpoint_id: int) -> None:
+        """It is not under way any more."""
+        del self._attempts[checkpoint_id]
+        self._in_doubt.discard(checkpoint_id)
 
     def _not_complete(self, call: str, checkpoint_id: int) -> None:
         if checkpoint_id in self.completed():
@@ -297,8 +337,8 @@ class SnapshotStore:
         return parts
 
     def _loaded(self, checkpoint_id: int) -> Checkpoint:
-        if checkpoint_id not in (completed := self.completed()):
-            raise NotCompleteError(checkpoint_id, completed)
+        if checkpoint_id not in self._listed(True, None):
+            raise NotCompleteError(checkpoint_id, self.completed())
         data = self._read_whole(checkpoint_id, MANIFEST, MAX_MANIFEST_BYTES)
         manifest = decode_manifest(data, self._name(checkpoint_id, MANIFEST))
         if manifest.checkpoint_id != checkpoint_id:
@@ -309,6 +349,12 @@ class SnapshotStore:
             files: tuple[StoredFile, ...] = (part.state, *(entry.file for entry in part.in_flight))
             read = {file.path: self._read_whole(checkpoint_id, file.path, file.size_bytes) for file in files}
             snapshots.append(snapshot_from(part, read, self._name(checkpoint_id, "")))
+        try:
+            self._settle(checkpoint_id)
+        except FileNotFoundError as error:
+            raise NotCompleteError(checkpoint_id, self.completed()) from error
+        except OSError as error:
+            raise StoreFailedError(f"flushing checkpoint {checkpoint_id}", error, hint=UNREADABLE) from error
         return Checkpoint(manifest, tuple(snapshots))
 
     def _read_whole(self, checkpoint_id: int, path: str, most: int) -> bytes:
@@ -317,11 +363,13 @@ class SnapshotStore:
         try:
             return self._read(checkpoint_id, path, most + 1)
         except FileNotFoundError as error:
-            if checkpoint_id not in (completed := self.completed()):
-                raise NotCompleteError(checkpoint_id, completed) from error
-            raise DamagedError(name, "no such file", "the file that the manifest names") from error
+            if checkpoint_id not in self._listed(True, None):
+                raise NotCompleteError(checkpoint_id, self.completed()) from error
+            raise DamagedError(name, "no such file", "the file that was written") from error
+        except (NotAFileError, NotADirectoryError) as error:
+            raise DamagedError(name, f"{error.strerror}", "the file that was written") from error
         except OSError as error:
-            raise StoreFailedError(f"reading {name}", error) from error
+            raise StoreFailedError(f"reading {name}", error, hint=UNREADABLE) from error
 
     def _name(self, checkpoint_id: int, path: str) -> str:
         return f"checkpoint-{checkpoint_id}/{path}"
@@ -341,19 +389,26 @@ class SnapshotStore:
         raise NotImplementedError
 
     def _ids(self) -> list[int]:
-        """The ids that have a folder."""
+        """The ids whose names are taken, be it by something that is no folder."""
         raise NotImplementedError
 
-    def _published(self) -> list[int]:
-        """The ids that have a manifest, or may have one."""
+    def _published(self) -> dict[int, bool | None]:
+        """The ids that have a folder, and whether a manifest is in it; None if the medium gives no answer."""
+        raise NotImplementedError
+
+    def _settle(self, checkpoint_id: int) -> None:
+        """Return when it is durable that the manifest is there."""
         raise NotImplementedError
 
     def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
         """The first `most` bytes of a file."""
         raise NotImplementedError
 
-    def _remove(self, checkpoint_id: int) -> None:
-        """The manifest first, if there is one; then the rest, but for the folder of the highest id."""
+    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
+        """Remove the manifest first, if there is one; then the rest, but for the folder of the highest id.
+
+        False, and nothing is done, if it was to be a leftover and has a manifest.
+        """
         raise NotImplementedError
 
     def _is_empty(self, checkpoint_id: int) -> bool:
@@ -380,19 +435,23 @@ class MemoryStore(SnapshotStore):
     def _ids(self) -> list[int]:
         return list(self._files)
 
-    def _published(self) -> list[int]:
-        return [checkpoint_id for checkpoint_id, files in self._files.items() if MANIFEST in files]
+    def _published(self) -> dict[int, bool | None]:
+        return {checkpoint_id: MANIFEST in files for checkpoint_id, files in self._files.items()}
+
+    def _settle(self, checkpoint_id: int) -> None:
+        """Nothing in memory outlives a crash."""
 
     def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
         if path not in self._files[checkpoint_id]:
             raise FileNotFoundError(path)
         return self._files[checkpoint_id][path][:most]
 
-    def _remove(self, checkpoint_id: int) -> None:
+    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
         if checkpoint_id < max(self._files):
             del self._files[checkpoint_id]
         else:
             self._files[checkpoint_id] = {}
+        return True
 
     def _is_empty(self, checkpoint_id: int) -> bool:
         return not self._files[checkpoint_id]
@@ -411,17 +470,25 @@ class Writing(Protocol):
         """Nothing more will be written."""
 
 
+class NotAFileError(OSError):
+    """Something else has the name of a file: a folder, a link, a pipe."""
+
+
 class Files(Protocol):
     """The file system, as little of it as a store needs. Each method may raise OSError.
 
     What is done to the names in a folder - made, renamed, removed - may be lost, in any order, until `flush_folder`.
+    But for `names` and `flush_folder`, none follows a link that is the last of its path.
     """
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether something has this name."""
+
+    def is_folder(self, path: str) -> bool:
+        """Whether what has this name is a folder. Raises FileNotFoundError if nothing has it."""
 
     def make_folder(self, path: str) -> None:
         """Make a folder in one that is there."""
@@ -432,29 +499,35 @@ class Files(Protocol):
     def create(self, path: str) -> Writing:
         """A new, empty file, in place of one that may be there."""
 
+    def reopen(self, path: str) -> Writing:
+        """The file of that name, emptied. Raises FileNotFoundError if there is none."""
+
     def rename(self, path: str, to: str) -> None:
         """Give a file another name in its folder, in one step, in place of one that may be there."""
 
     def read(self, path: str, most: int) -> bytes:
-        """The first `most` bytes of a file, or all if there are fewer."""
+        """The first `most` bytes of a file, or all if there are fewer. Raises NotAFileError if it is none."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a folder and all that is in it, in any order."""
+        """Remove a file, a link, or an empty folder."""
 
 
 class RealFile:
-    """A file of the operating system."""
+    """A file of the operating system, to be written."""
 
     __slots__ = ("_file",)
 
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "wb", buffering=0)  # noqa: SIM115  (`close` closes it)
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
 
     def write(self, data: bytes, /) -> None:
         """All of it: the system may take less at a time."""
         rest = memoryview(data)
         while rest:
-            rest = rest[self._file.write(rest) :]
+            taken = self._file.write(rest)
+            if not taken:
+                raise OSError(errno.EIO, "the system takes nothing and gives no reason")
+            rest = rest[taken:]
 
     def flush(self) -> None:
         """By the handle that wrote, for only that one is told of what failed."""
@@ -477,28 +550,45 @@ class RealFiles:
     def exists(self, path: str) -> bool:
         """`Files.exists`; an error is no answer, unlike with `os.path.exists`."""
         try:
-            os.stat(path)
+            os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def is_folder(self, path: str) -> bool:
+        """`Files.is_folder`."""
+        return stat.S_ISDIR(os.lstat(path).st_mode)
 
     def make_folder(self, path: str) -> None:
         """`Files.make_folder`."""
         os.mkdir(path)
 
     def flush_folder(self, path: str) -> None:
-        """`Files.flush_folder`; where folders cannot be opened (Windows), the system sees to it."""
+        """`Files.flush_folder`; where folders cannot be opened or flushed, the system sees to it (as PostgreSQL)."""
         if os.name == "nt":
             return
-        handle = os.open(path, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:
             os.fsync(handle)
+        except OSError as error:
+            if error.errno not in (errno.EBADF, errno.EINVAL):
+                raise
         finally:
             os.close(handle)
 
     def create(self, path: str) -> RealFile:
-        """`Files.create`."""
-        return RealFile(path)
+        """`Files.create`; never by emptying what is there, which may have another name elsewhere."""
+        try:
+            return RealFile(open(path, "xb", buffering=0))
+        except FileExistsError:
+            os.unlink(path)
+            return RealFile(open(path, "xb", buffering=0))
+
+    def reopen(self, path: str) -> RealFile:
+        """`Files.reopen`."""
+        file = _opened(path, "r+b")
+        file.truncate()
+        return RealFile(file)
 
     def rename(self, path: str, to: str) -> None:
         """`Files.rename`."""
@@ -506,15 +596,42 @@ class RealFiles:
 
     def read(self, path: str, most: int) -> bytes:
         """`Files.read`; room is made for what is there, not for what is hoped for."""
-        with open(path, "rb") as file:
-            return file.read(min(most, os.fstat(file.fileno()).st_size))
+        with _opened(path, "rb") as file:
+            left = min(most, os.fstat(file.fileno()).st_size)
+            pieces = []
+            while left and (piece := file.read(left)):  # the system may give less at a time
+                pieces.append(piece)
+                left -= len(piece)
+            return b"".join(pieces)
 
     def remove(self, path: str) -> None:
         """`Files.remove`."""
-        if os.path.isdir(path):
-            shutil.rmtree(path)
+        if self.is_folder(path):
+            os.rmdir(path)
         else:
-            os.remove(path)
+            os.unlink(path)
+
+
+_STAY_HERE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # nor wait for the other end of a pipe
+
+
+def _open_here(path: str, flags: int) -> int:
+    return os.open(path, flags | _STAY_HERE)
+
+
+def _opened(path: str, mode: Literal["rb", "r+b"]) -> FileIO:
+    """A file that is there, and has no other name elsewhere if it is to be written."""
+    try:
+        file = open(path, mode, buffering=0, opener=_open_here)  # noqa: SIM115  (the caller closes it)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):  # a link, a folder, a socket
+            raise NotAFileError(error.errno, "something else than a file", path) from error
+        raise
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or (mode != "rb" and found.st_nlink > 1):
+        file.close()
+        raise NotAFileError(errno.EINVAL, "something else than a file", path)
+    return file
 
 
 class DirectoryStore(SnapshotStore):
@@ -529,70 +646,113 @@ class DirectoryStore(SnapshotStore):
 
     Raises
     ------
+    LimitError
+        If no directory can have this path.
     StoreFailedError
-        If the directory cannot be made.
+        If the directory cannot be made, or it is none.
     """
 
     def __init__(self, path: str, files: Files | None = None) -> None:
         super().__init__()
-        self._path = path
+        self._path = _directory(path)
         self._disk = files if files is not None else RealFiles()
-        with _asking(f"making the directory {path}"):
-            self._ensure_folder(path)
+        with _asking(f"making the directory {self._path!r}", hint=AGAIN):
+            self._ensure_directory(self._path)
 
     def _make(self, checkpoint_id: int) -> None:
-        self._disk.make_folder(self._at(checkpoint_id))
+        folder = self._at(checkpoint_id)
+        self._disk.make_folder(folder)
         self._disk.flush_folder(self._path)
+        self._disk.create(f"{folder}/{MANIFEST_UNFINISHED}").close()
 
     def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
-        paths = {f"{self._at(checkpoint_id)}/{path}": data for path, data in files.items()}
-        folders = sorted({os.path.dirname(path) for path in paths})
+        at = self._at(checkpoint_id)
+        folders = sorted({os.path.dirname(path) for path in files})
         for folder in folders:
-            self._ensure_folder(folder)
-        for path, data in paths.items():
-            self._write(path, data)
+            self._ensure_folder(checkpoint_id, folder)
+        for path, data in files.items():
+            self._write(self._disk.create(f"{at}/{path}"), data)
         for folder in folders:
-            self._disk.flush_folder(folder)
+            self._disk.flush_folder(f"{at}/{folder}")
 
     def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
         folder = self._at(checkpoint_id)
+        unfinished, finished = f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}"
         with _asking(f"writing the manifest of checkpoint {checkpoint_id}"):
-            self._write(f"{folder}/{MANIFEST_UNFINISHED}", manifest)
+            self._own(checkpoint_id)
+            try:
+                self._write(self._disk.reopen(unfinished), manifest)
+                renamed = False
+            except FileNotFoundError:
+                if not self._disk.exists(finished) or self._disk.read(finished, len(manifest) + 1) != manifest:
+                    raise  # somebody has removed the attempt
+                renamed = True  # by an earlier call, which did not see it through
         with _asking(f"publishing checkpoint {checkpoint_id}", definite=False):
-            self._disk.rename(f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}")
+            if not renamed:
+                self._disk.rename(unfinished, finished)
             self._disk.flush_folder(folder)
 
-    def _published(self) -> list[int]:
+    def _published(self) -> dict[int, bool | None]:
         # Retention may run meanwhile, and removes one only when a newer one is complete. So the oldest is looked at
         # first, and all again if one was begun: else all that was listed could be gone, and its successor not listed.
         ids = sorted(self._ids())
         while True:
-            published = [checkpoint_id for checkpoint_id in ids if self._may_be_complete(checkpoint_id)]
+            published: dict[int, bool | None] = {}
+            for checkpoint_id in ids:
+                folder = self._at(checkpoint_id)
+                try:
+                    if self._disk.is_folder(folder):
+                        published[checkpoint_id] = self._disk.exists(f"{folder}/{MANIFEST}")
+                except FileNotFoundError:
+                    continue  # removed meanwhile
+                except OSError:
+                    published[checkpoint_id] = None  # `load` will say what is wrong with it
             before, ids = ids, sorted(self._ids())
             if ids[-1:] == before[-1:]:
                 return published
 
-    def _may_be_complete(self, checkpoint_id: int) -> bool:
-        try:
-            return self._disk.exists(f"{self._at(checkpoint_id)}/{MANIFEST}")
-        except OSError:
-            return True  # `load` will say what is wrong with it, and nobody removes it as a leftover
+    def _settle(self, checkpoint_id: int) -> None:
+        self._disk.flush_folder(self._at(checkpoint_id))
 
     def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
+        self._own(checkpoint_id, os.path.dirname(path))
         return self._disk.read(f"{self._at(checkpoint_id)}/{path}", most)
 
-    def _remove(self, checkpoint_id: int) -> None:
+    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
         folder, disk = self._at(checkpoint_id), self._disk
-        if disk.exists(f"{folder}/{MANIFEST}"):
+        try:
+            if not disk.is_folder(folder):
+                return True  # nothing of the store's own is there any more
+            names = disk.names(folder)
+        except FileNotFoundError:
+            return True
+        if leftover and MANIFEST in names:
+            return False
+        if MANIFEST_UNFINISHED in names:
+            disk.remove(f"{folder}/{MANIFEST_UNFINISHED}")  # before anything else: nobody can publish it any more
+        if MANIFEST in names:
             disk.remove(f"{folder}/{MANIFEST}")
             disk.flush_folder(folder)  # before anything else goes: it must not look complete then
-        if checkpoint_id < max(self._ids()):
+        for name in names:
+            if name not in (MANIFEST, MANIFEST_UNFINISHED):
+                self._clear(f"{folder}/{name}")
+        if checkpoint_id < max(self._published()):
             disk.remove(folder)
             disk.flush_folder(self._path)
         else:
-            for name in disk.names(folder):
-                disk.remove(f"{folder}/{name}")
             disk.flush_folder(folder)
+        return True
+
+    def _clear(self, path: str) -> None:
+        """Remove a file, or a folder and all that is in it."""
+        left = [path]
+        while left:
+            at = left[-1]
+            inner = self._disk.names(at) if self._disk.is_folder(at) else []
+            if inner:
+                left.extend(f"{at}/{name}" for name in inner)
+            else:
+                self._disk.remove(left.pop())
 
     def _is_empty(self, checkpoint_id: int) -> bool:
         return not self._disk.names(self._at(checkpoint_id))
@@ -604,24 +764,57 @@ class DirectoryStore(SnapshotStore):
     def _at(self, checkpoint_id: int) -> str:
         return f"{self._path}/checkpoint-{checkpoint_id}"
 
-    def _ensure_folder(self, path: str) -> None:
-        """The folder, with its name and those of the folders around it durable."""
-        parent = os.path.dirname(path)
-        if not self._disk.exists(path):
+    def _own(self, checkpoint_id: int, path: str = "") -> None:
+        """Raise NotADirectoryError unless each folder on the way to this one is the store's own."""
+        folder = self._at(checkpoint_id)
+        for name in ("", *path.split("/")) if path else ("",):
+            folder = f"{folder}/{name}" if name else folder
+            if not self._disk.is_folder(folder):
+                raise NotADirectoryError(errno.ENOTDIR, "a link or a file in place of a folder", folder)
+
+    def _ensure_folder(self, checkpoint_id: int, path: str) -> None:
+        """A folder in that of the checkpoint, with its name and those of the folders around it durable."""
+        parent, at = os.path.dirname(path), self._at(checkpoint_id)
+        if not self._disk.exists(f"{at}/{path}"):
             if parent:
-                self._ensure_folder(parent)
+                self._ensure_folder(checkpoint_id, parent)
+            else:
+                self._own(checkpoint_id)  # it is not made anew if somebody has removed the attempt
+            self._disk.make_folder(f"{at}/{path}")
+        self._own(checkpoint_id, path)
+        self._disk.flush_folder(f"{at}/{parent}" if parent else at)
+
+    def _ensure_directory(self, path: str) -> None:
+        """The same of the directory of the store, which may be a link to one."""
+        parent = os.path.dirname(path)
+        try:
+            self._disk.names(path)
+        except FileNotFoundError:
+            if parent:
+                self._ensure_directory(parent)
             self._disk.make_folder(path)
         self._disk.flush_folder(parent or ".")
 
-    def _write(self, path: str, data: bytes) -> None:
-        with closing(self._disk.create(path)) as file:
+    def _write(self, file: Writing, data: bytes) -> None:
+        with closing(file):
             file.write(data)
             file.flush()
 
 
+def _directory(path: str) -> str:
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
+    if isinstance(name, str) and name and "\0" not in name:
+        with suppress(UnicodeError):
+            os.fsencode(name)
+            return name.rstrip("/") or "/"
+    raise LimitError("path", path, "the path of a directory: text, not empty, without a NUL")
+
+
 @contextmanager
-def _asking(call: str, definite: bool = True) -> Iterator[None]:
+def _asking(call: str, definite: bool = True, hint: str = "") -> Iterator[None]:
     try:
         yield
+    except UnicodeError as error:  # a name that this file system's encoding does not have
+        raise StoreFailedError(call, OSError(errno.EINVAL, str(error)), definite, hint) from error
     except OSError as error:
-        raise StoreFailedError(call, error, definite) from error
+        raise StoreFailedError(call, error, definite, hint) from error

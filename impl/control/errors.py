@@ -6,7 +6,7 @@ that meets one fails: it closes its outputs and says why (`ControlProcessor.fail
 
 from __future__ import annotations
 
-from impl.errors import BarrierError, ContractError
+from impl.errors import BarrierError, ContractError, shown
 
 
 class ControlSignalError(BarrierError):
@@ -60,7 +60,9 @@ class BarrierIdError(ContractError):
 
     def __init__(self, barrier_id: object) -> None:
         super().__init__(
-            f"barrier id {barrier_id!r}", f"1 to {2**64 - 1}", "take ids from the head of the pipeline; 0 is no barrier"
+            f"barrier id {shown(barrier_id)}",
+            f"1 to {2**64 - 1}",
+            "take ids from the head of the pipeline; 0 is no barrier",
         )
 
 

@@ -26,7 +26,7 @@ NOT_IN_IMPL = {
     *("concurrent", "multiprocessing", "pathlib", "secrets", "uuid", "shutil", "tempfile", "pickle", "marshal"),
 }
 # The one module that does I/O, and with what.
-IO_IN_IMPL = {"impl/store.py": {"os", "shutil"}}
+IO_IN_IMPL = {"impl/store.py": {"os", "io"}}
 OF_OTHERS = {"impl": set[str](), "model": {"networkx"}}
 MAY_IMPORT_DEFECTS = {"sim/defects.py", "sim/random_runs.py"}
 

@@ -177,22 +177,6 @@ def test_retention_of_none_is_refused(store: SnapshotStore, bad: int) -> None:
     assert store.completed() == (1,)
 
 
-def test_retention_spares_what_is_pinned(store: SnapshotStore) -> None:
-    """A checkpoint would go while tasks are still being restored from it."""
-    for checkpoint_id in (1, 2, 3):
-        kept(store, checkpoint_id)
-    store.pin(1)
-    store.pin(1)
-    assert store.retain(1) == (2,)
-    store.unpin(1)
-    assert store.retain(1) == ()
-    store.unpin(1)
-    store.unpin(1)
-    assert store.retain(1) == (1,)
-    with pytest.raises(NotCompleteError, match="checkpoint 1, which is not complete; allowed: 3"):
-        store.pin(1)
-
-
 def test_retention_spares_what_is_under_way(store: SnapshotStore) -> None:
     """A checkpoint would lose its parts before it is complete."""
     kept(store, 1)
@@ -355,11 +339,6 @@ class Alike(RuleBasedStateMachine):
     def retain(self, newest: int) -> None:
         """Keep some."""
         self.both(lambda store: store.retain(newest))
-
-    @rule(checkpoint_id=IDS, on=st.booleans())
-    def pin(self, checkpoint_id: int, on: bool) -> None:
-        """Or take the pin away."""
-        self.both(lambda store: store.pin(checkpoint_id) if on else store.unpin(checkpoint_id))
 
     @rule()
     def clean(self) -> None:

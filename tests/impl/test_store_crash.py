@@ -324,6 +324,7 @@ def test_a_reader_is_never_lost_half_way_through_retention() -> None:
                 disk.stop_at = len(disk.steps) + 4  # the manifest of 2 is gone, its folder is not
                 with contextlib.suppress(Crash):
                     writer.retain(1)
+                disk.stop_at = None  # the writer is no more, the reader goes on
 
         disk.on_read = meanwhile
         assert reader.latest_usable().checkpoint.manifest.checkpoint_id in (2, 3)

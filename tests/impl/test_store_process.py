@@ -23,7 +23,7 @@ def say(text):
 class Loud(RealFiles):
     # Says a dot before each step.
     def __getattribute__(self, name):
-        if name in ("make_folder", "flush_folder", "create", "rename", "remove"):
+        if name in ("make_folder", "flush_folder", "create", "reopen", "rename", "remove"):
             say(".")
         return super().__getattribute__(name)
 
