@@ -106,7 +106,7 @@ class Info(NamedTuple):
         Whether there is something to tell the coordinator that no barrier holds back.
     has_released : bool
     takes : tuple of int
-        The inputs that may be read, if there is nothing in the outbox.
+        The inputs that may be read, if there is nothing in the outbox; those that are open, if the gate chooses.
     script : object
         What a source does next; None if nothing.
     may_close : bool
@@ -150,6 +150,8 @@ class TaskTable:
     infos : list of Info
         By cell.
     start : int
+    pulls : bool
+        Whether the task's gate reads the channels itself (`model.foreign.PullAligner`).
     """
 
     def __init__(
@@ -175,6 +177,7 @@ class TaskTable:
         self._parts: dict[tuple[int, int], Part] = {}
         self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
         self._settled: dict[tuple[int, int, bool], int] = {}
+        self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
         self._machines = _machines(self.task)
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
@@ -201,6 +204,10 @@ class TaskTable:
     def release(self, cell: int, late: bool = False) -> Step | None:
         """The first held message that may go steps again."""
         return self._step(self._release, cell, late)
+
+    def poll(self, cell: int, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> Step | None:
+        """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
+        return self._step(self._poll, cell, readable, heads, late)
 
     def expire(self, cell: int) -> Step | None:
         """The next deadline passes."""
@@ -425,7 +432,7 @@ class TaskTable:
             return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
         deadline_ns = task.next_deadline_ns()
         expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
-        takes = tuple(i for i in range(len(self.ghost.inputs)) if task.can_take(i))
+        takes = tuple(i for i, is_open in enumerate(self.ghost.open) if (is_open if self.pulls else task.can_take(i)))
         return Info(
             cell.outbox,
             has_reports,
@@ -463,6 +470,18 @@ class TaskTable:
     def _release(self, late: bool) -> bool:
         assert isinstance(self.task, OperatorTask)
         return self.task.release_next(LATE_NS if late else NOW_NS)
+
+    def _poll(self, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> bool | None:
+        gate: Any = self.task.gate  # type: ignore[attr-defined]
+        now_ns, self._place = LATE_NS if late else NOW_NS, -1
+        index = gate.poll(readable, now_ns)
+        if index is None:
+            return False if self._notes else None
+        self._place, message = index, self.messages.values[heads[readable.index(index)]]
+        self.ghost.take(index, message)
+        self._notes.append(("take", self.ghost.name, self.ghost.inputs[index], message))
+        gate.take(index, message, now_ns)
+        return True
 
     def _overtake(self, index: int, queue: tuple[int, ...], late: bool) -> bool | None:
         assert isinstance(self.task, OperatorTask)

@@ -1,9 +1,9 @@
 """An aligner of one's own in the place of `impl.gate.Gate`: what it must have, and what it must not do.
 
 It is any class with the methods of `Aligner`, or of `UnalignedAligner` if it goes unaligned: messages come in by
-``offer``, effects go out by the calls of `impl.gate.GatePort`. It inherits nothing. What it does not take part in, it
-declares (`model.capabilities`). A subclass of `impl.alignment.BarrierAligner` will do as well: the gate of `impl` is
-put around it.
+``offer``, effects go out by the calls of `impl.gate.GatePort`. It inherits nothing. Or the reading loop is its own: it
+has the methods of `PullAligner`. What it does not take part in, it declares (`model.capabilities`). A subclass of
+`impl.alignment.BarrierAligner` will do as well: the gate of `impl` is put around it.
 
 `parts_of` looks at a class before anything is explored, so that one that cannot stand in is told so in a line, and not
 by a counterexample that leads nowhere.
@@ -43,7 +43,36 @@ class ForeignError(ValueError):
     """A class that cannot stand in for `impl.gate.Gate`: one line, with what it did and what is asked for."""
 
 
-class Aligner(Protocol):
+class Driven(Protocol):
+    """What is asked of every aligner, whoever reads the channels."""
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
+        """The coordinator gives a checkpoint up, and with it every older one (rule 10).
+
+        No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
+        a crash, a new aligner is told the last id that is done by this. What it answers is not looked at.
+        """
+
+    def on_time(self, now_ns: int) -> object:
+        """It is so late: give the current checkpoint up if its deadline has come. What it answers is not looked at."""
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
+        """The deadline of this checkpoint counts from there (rule 11); if that is never told, from its first barrier.
+
+        Of a checkpoint that is done with, it is no news. What it answers is not looked at.
+        """
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; None if nothing is under way."""
+
+    def capture(self) -> Hashable:
+        """All that makes a difference, as a value that does not change any more: nothing that only counts."""
+
+    def restore(self, value: Any) -> object:
+        """Be as the aligner of this class was that captured `value`. What it answers is not looked at."""
+
+
+class Aligner(Driven, Protocol):
     """What is asked of an aligner: a machine without clock, thread and I/O, made as ``Class(port, config)``.
 
     `config` is an `impl.alignment.BarrierAlignerConfig`; inputs are numbered from 0, and times are nanoseconds, of
@@ -94,33 +123,39 @@ class Aligner(Protocol):
         behind it. Called when there is nothing to release, it does nothing. What it answers is not looked at.
         """
 
-    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
-        """The coordinator gives a checkpoint up, and with it every older one (rule 10).
-
-        No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
-        a crash, a new aligner is told the last id that is done by this. What it answers is not looked at.
-        """
-
-    def on_time(self, now_ns: int) -> object:
-        """It is so late: give the current checkpoint up if its deadline has come. What it answers is not looked at."""
-
-    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
-        """The deadline of this checkpoint counts from there (rule 11); if that is never told, from its first barrier.
-
-        Of a checkpoint that is done with, it is no news. What it answers is not looked at.
-        """
-
-    def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do; None if nothing is under way."""
-
     def can_take(self, input_id: int) -> bool:
         """Whether this input may be read: its end has not come, and it holds less than `max_buffer_per_input`."""
 
-    def capture(self) -> Hashable:
-        """All that makes a difference, as a value that does not change any more: nothing that only counts."""
 
-    def restore(self, value: Any) -> object:
-        """Be as the aligner of this class was that captured `value`. What it answers is not looked at."""
+class PullAligner(Driven, Protocol):
+    """What is asked of an aligner that reads the channels itself, made and told as `Aligner`.
+
+    Its loop is driven by one call: the world says which inputs have something in their channels, in every combination
+    and order that channels allow, and the aligner chooses. One that goes unaligned has the methods of
+    `UnalignedAligner` beside, but for those of `Aligner`: barriers that overtake are announced to it by these.
+    """
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        """Choose the input to read next.
+
+        The port may be told things on the way, such as a barrier that waited until this round of the loop. Called
+        without anything that is readable, too, so that nothing waits for the next message.
+
+        Parameters
+        ----------
+        readable : sequence of int
+            The inputs with something in their channels, those first that were seen first.
+        now_ns : int
+
+        Returns
+        -------
+        int or None
+            One of `readable`; or none, if it reads none of them now. It is asked again until it comes round to a state
+            in which it has said so before: to leave for ever what is readable, while it waits for no barrier, is LIVE.
+        """
+
+    def take(self, input_id: int, message: StreamMessage, now_ns: int) -> object:
+        """The next message of the input that was chosen. What it answers is not looked at."""
 
 
 class UnalignedAligner(Aligner, Protocol):
@@ -220,7 +255,7 @@ def capabilities_of(kind: type) -> Capabilities:
     if issubclass(kind, BarrierAligner):
         able = issubclass(kind, UnalignedCheckpointer)
     else:
-        able = not _missing(kind, UnalignedAligner, declared)
+        able = not _missing(kind, True, declared)
     return replace(declared, unaligned=declared.unaligned and able)
 
 
@@ -244,16 +279,15 @@ def parts_of(kind: type, protocol: str) -> Parts:
     if issubclass(kind, BarrierAligner):
         parts = with_aligner(kind)
     else:
-        asked = Aligner if protocol == "aligned" else UnalignedAligner
-        missing = _missing(kind, asked, capabilities)
+        missing = _missing(kind, protocol != "aligned", capabilities)
         if missing:
-            needed = ", ".join(_methods(asked))
+            needed = ", ".join(_methods(kind, protocol != "aligned"))
             undeclared = next((name for name, methods in _OPTIONAL.items() if missing[0] in methods), "")
             or_declare = undeclared and f"; or declare capabilities = Capabilities({undeclared})"
             raise ForeignError(
                 f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
             )
-        parts = Parts(gate=cast(MakeGate, partial(ForeignGate, kind)))
+        parts = Parts(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ForeignGate, kind)))
     parts = replace(parts, capabilities=capabilities)
     _examine(kind, parts, protocol)
     return parts
@@ -274,27 +308,33 @@ def _optional(capabilities: Capabilities) -> tuple[str, ...]:
     return tuple(name for text in found for name in _OPTIONAL[text])
 
 
-def _missing(kind: type, asked: type, capabilities: Capabilities) -> list[str]:
+def _missing(kind: type, is_unaligned: bool, capabilities: Capabilities) -> list[str]:
     """The methods that a class lacks and needs."""
     optional = _optional(capabilities)
-    return [name for name in _methods(asked) if name not in optional and not _has(kind, name)]
+    return [name for name in _methods(kind, is_unaligned) if name not in optional and not _has(kind, name)]
 
 
-def _methods(asked: type) -> list[str]:
-    """What a class must have for others to call, its parent's first."""
+def _methods(kind: type, is_unaligned: bool) -> list[str]:
+    """What a class must have for others to call."""
+    shapes = [PullAligner if pulls(kind) else Aligner, Driven, *([UnalignedAligner] if is_unaligned else [])]
     return [
         name
-        for base in reversed(asked.__mro__)
-        if base in (Aligner, UnalignedAligner)
-        for name, value in vars(base).items()
+        for shape in shapes
+        for name, value in vars(shape).items()
         if inspect.isfunction(value) and not name.startswith("_")
     ]
+
+
+def pulls(kind: type) -> bool:
+    """Whether a class reads the channels itself."""
+    return _has(kind, "poll")
 
 
 def _has(kind: type, name: str) -> bool:
     """Whether it is there, and not only said to be."""
     found = getattr(kind, name, None)
-    return callable(found) and found not in (getattr(Aligner, name, None), getattr(UnalignedAligner, name, None))
+    said = [getattr(shape, name, None) for shape in (Aligner, PullAligner, UnalignedAligner)]
+    return callable(found) and found not in said
 
 
 class ForeignGate:
@@ -313,7 +353,7 @@ class ForeignGate:
     """
 
     __slots__ = (
-        *("_lacks", "_name", "_put_back", "_twin"),
+        *("_lacks", "_listening", "_name", "_put_back", "_silence", "_twin"),
         *("capabilities", "config", "inner", "last_done", "port", "recorded", "unaligned"),
     )
 
@@ -331,10 +371,12 @@ class ForeignGate:
         self.port: GatePort | _Silence = port
         self.unaligned = None if unaligned is None else self  # it answers for the part in hand
         make = _maker(kind, config, unaligned, is_sink)
-        self.inner, self._twin = make(cast(GatePort, _Listening(self))), make(cast(GatePort, _Silence()))
+        self._listening, self._silence = _Listening(self), _Silence()
+        self.inner, self._twin = make(cast(GatePort, self._listening)), make(cast(GatePort, self._silence))
         self._put_back: set[Hashable] = set()
         self._lacks = {name for name in _optional(self.capabilities) if not hasattr(self.inner, name)}
-        for name, value in vars(Aligner if unaligned is None else UnalignedAligner).items():
+        shapes = [*([] if pulls(kind) else [Aligner]), *([] if unaligned is None else [UnalignedAligner])]
+        for name, value in (each for shape in shapes for each in vars(shape).items()):
             if isinstance(value, property) and name not in self._lacks and not hasattr(self.inner, name):
                 raise ForeignError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
 
@@ -475,29 +517,101 @@ class ForeignGate:
         self.port, self.last_done = port, last_done
 
 
+class PullGate(ForeignGate):
+    """Another's aligner that reads the channels itself, seen as a gate.
+
+    Where a driver offers messages to gates one by one, it is asked as if nothing else were readable.
+    """
+
+    __slots__ = ("_answers",)
+
+    def __init__(self, kind: type, *arguments: Any) -> None:
+        super().__init__(kind, *arguments)
+        self._answers: dict[tuple[Hashable, tuple[int, ...]], tuple[int | None, bool]] = {}
+
+    def poll(self, readable: tuple[int, ...], now_ns: int) -> int | None:
+        """`PullAligner.poll`, until it has chosen, has told something, or has nothing else to say."""
+        return self._polled(self.inner, self._listening, readable, now_ns)
+
+    def take(self, input_id: int, message: StreamMessage, now_ns: int) -> None:
+        """`PullAligner.take`."""
+        self.inner.take(input_id, message, now_ns)
+
+    def _polled(self, aligner: Any, port: _Listening | _Silence, readable: tuple[int, ...], now_ns: int) -> int | None:
+        port.was_told = False
+        seen: set[Hashable] = set()
+        while True:
+            answer = self._looked_at("poll", aligner.poll(readable, now_ns), int, type(None))
+            if answer is not None and answer not in readable:
+                allowed = " or ".join(map(str, (*readable, None)))
+                raise ForeignError(f"{self._name}.poll answered {answer} for {readable}; allowed: {allowed}")
+            if answer is not None or port.was_told:
+                return cast("int | None", answer)
+            value = aligner.capture()
+            if value in seen:
+                return None
+            seen.add(value)
+
+    def _would(self, readable: tuple[int, ...]) -> tuple[int | None, bool]:
+        """What it would choose, and whether it would tell anything."""
+        *_, value = cast("tuple[Hashable, ...]", self.capture())
+        found = self._answers.get((value, readable))
+        if found is None:
+            self._twin.restore(value)
+            answer = self._polled(self._twin, self._silence, readable, 0)
+            found = self._answers[value, readable] = answer, self._silence.was_told
+        return found
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """Whether it takes the message, if nothing else is readable."""
+        if self.poll((input_id,), now_ns) is None:
+            return False
+        self.take(input_id, message, now_ns)
+        return True
+
+    @property
+    def has_released(self) -> bool:
+        """Whether its loop does anything when nothing is readable."""
+        return self._would(())[1]
+
+    def release_next(self, now_ns: int) -> bool:
+        """One round of its loop when nothing is readable."""
+        released = self.has_released
+        if released:
+            self.poll((), now_ns)
+        return released
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether it would read this input, if nothing else is readable."""
+        return self._would((input_id,))[0] is not None
+
+
 class _Listening:
     """The port of another's aligner: passes everything on, and keeps what the gate around it has to know."""
 
-    __slots__ = ("_gate",)
+    __slots__ = ("_gate", "was_told")
 
     def __init__(self, gate: ForeignGate) -> None:
-        self._gate = gate
+        self._gate, self.was_told = gate, False
 
     def __getattr__(self, name: str) -> Any:
+        self.was_told = True
         return getattr(self._gate.port, name)
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
-        gate = self._gate
+        gate, self.was_told = self._gate, True
         gate.recorded = tuple(
             (*events, message) if each == input_id else events for each, events in enumerate(gate.recorded)
         )
         gate.port.record(input_id, message, checkpoint_id)
 
     def complete(self, barrier: CheckpointBarrier) -> None:
+        self.was_told = True
         self._gate.port.complete(barrier)
         self._end(barrier.checkpoint_id)
 
     def cancel(self, checkpoint_id: int) -> None:
+        self.was_told = True
         self._end(checkpoint_id)
         self._gate.port.cancel(checkpoint_id)
 
@@ -507,9 +621,13 @@ class _Listening:
 
 
 class _Silence:
-    """A port that takes note of nothing."""
+    """A port that takes note of nothing but that it was told something."""
+
+    def __init__(self) -> None:
+        self.was_told = False
 
     def __getattr__(self, name: str) -> Callable[..., None]:
+        self.was_told = True
         if not hasattr(GatePort, name):
             raise AttributeError(f"a port has no {name!r}")
         return lambda *_: None

@@ -37,6 +37,7 @@ MOVES = {
     ">deliver": "task, channel, late or -: the task takes the head of a channel; late, when it is to go unaligned",
     ">overtake": "task, channel, -: the task takes the first barrier of a channel ahead of its place",
     ">release": "task, -, late or -: the first message that is held and may go steps again",
+    ">poll": "task, -, channels or -: the reading loop of the task goes round while these channels are readable",
     ">push": "task, -, -: the outbox goes on, now that there is room",
     ">trigger": "coordinator, -, id: a checkpoint begins",
     ">ack": "task, -, id: the task's acknowledgement is with the coordinator",
@@ -768,7 +769,18 @@ def _outside(history: History, entry: Entry, previous: Entry | None) -> None:
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     **dict.fromkeys(
-        (">watermark", ">decline", ">finished", ">expire", ">abort", ">stall", ">resume", ">inject", ">publish"),
+        (
+            ">poll",
+            ">watermark",
+            ">decline",
+            ">finished",
+            ">expire",
+            ">abort",
+            ">stall",
+            ">resume",
+            ">inject",
+            ">publish",
+        ),
         _nothing,
     ),
     "complete": _nothing,

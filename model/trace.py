@@ -332,6 +332,10 @@ def _lateness(text: str) -> str | None:
     return text or None
 
 
+def _words(text: str) -> tuple[str, ...] | None:
+    return tuple(text.split()) or None
+
+
 def _maybe_number(text: str) -> int | None:
     return _number(text) if text else None
 
@@ -399,6 +403,7 @@ _SUBJECTS: dict[str, Callable[[str], object]] = {
     "id": _number,
     "id or -": _maybe_number,
     "late or -": _lateness,
+    "channels or -": _words,
     "timestamp in ms": _number,
     "(id, reason)": _id_and_text,
     "(id, digest of the state)": _id_and_text,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import permutations
 from typing import NamedTuple
 
 from impl.actions import AbortTask, Inject, Notify
@@ -164,7 +165,7 @@ class World:
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
         # Whether a message that may be read may still be refused: over the limit in bytes, or by another's aligner.
         self._may_refuse = setup.max_buffer_memory_bytes < _MANY_BYTES or parts != SOUND
-        self.reads_on = parts.capabilities.reads_on
+        self.reads_on = parts.capabilities.reads_on or any(table.pulls for table in self._tables)
         self._make_moves()
 
     def planned(self, setup: Setup) -> World:
@@ -210,6 +211,8 @@ class World:
                     moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
                 if self.setup.closes and info.may_close:
                     moves.append(self._closes[at])
+            elif self._tables[at].pulls:
+                self._add_polls(moves, state, at)
             else:
                 if info.has_released:
                     self._add_release(moves, state, at)
@@ -425,6 +428,16 @@ class World:
         if step.took:
             new[channel] = self._queues.without(queue)
         self._note_taking((">deliver", _LATENESS[late]), at, index, queue, 0, step)
+        return self._moved(new, at, step)
+
+    def _poll(self, state: State, move: Move) -> State:
+        at, late, *readable = move.numbers
+        new, step = list(state), self._polled(state, at, late, readable)
+        assert step is not None
+        if step.took and step.place >= 0:
+            channel = self._inputs_at[at][step.place]
+            new[channel] = self._queues.without(state[channel])
+        self._note(">poll", self.topology.tasks[at], self._readable(at, late, readable) or None)
         return self._moved(new, at, step)
 
     def _overtake(self, state: State, move: Move) -> State:
@@ -757,6 +770,7 @@ class World:
             for at, _ in numbered
             if setup.mode != "aligned"
         ]
+        self._of_polls: dict[tuple[int, int, tuple[int, ...]], Move] = {}
         self._of_orders: dict[tuple[int, int], Move] = {}
         self._of_reports: dict[tuple[int, int], Move] = {}
 
@@ -790,6 +804,34 @@ class World:
                 moves.append(in_time)
             if late and self._is_mark(head) and _differ(step, table.offer(cell, index, head, True)):
                 moves += late
+
+    def _add_polls(self, moves: list[Move], state: State, at: int) -> None:
+        """The rounds of a reading loop: whatever is in the channels may be seen, or not yet, in any order."""
+        heads = {i: self._queues.contents[state[c]][0] for i, c in enumerate(self._inputs_at[at]) if state[c]}
+        found = set()
+        for count in range(len(heads) + 1):
+            for readable in permutations(heads, count):
+                for late in range(2 if self.setup.mode == "fallback" else 1):
+                    step = self._polled(state, at, late, readable)
+                    if step is not None and (step.cell, step.place, step.broken) not in found:
+                        found.add((step.cell, step.place, step.broken))
+                        moves.append(self._poll_move(at, late, readable))
+
+    def _polled(self, state: State, at: int, late: int, readable: Sequence[int]) -> Step | None:
+        heads = [self._queues.contents[state[self._inputs_at[at][index]]][0] for index in readable]
+        return self._tables[at].poll(state[at], tuple(readable), tuple(heads), bool(late))
+
+    def _poll_move(self, at: int, late: int, readable: tuple[int, ...]) -> Move:
+        move = self._of_polls.get((at, late, readable))
+        if move is None:
+            words = " ".join(self._readable(at, late, readable))
+            text = f"poll {self.topology.tasks[at]} {words}".rstrip()
+            move = self._of_polls[at, late, readable] = self._known(text, World._poll, at, late, *readable)
+        return move
+
+    def _readable(self, at: int, late: int, readable: Sequence[int]) -> tuple[str, ...]:
+        inputs = self.topology.inputs(self.topology.tasks[at])
+        return (*(inputs[index] for index in readable), *(("late",) if late else ()))
 
     def _add_release(self, moves: list[Move], state: State, at: int) -> None:
         in_time, *late = self._releases[at]

@@ -31,6 +31,7 @@ SUBJECTS = {
     "id": ids,
     "id or -": ids | st.none(),
     "late or -": st.sampled_from([None, "late"]),
+    "channels or -": st.sampled_from([None, ("a->s",), ("b->s", "a->s", "late")]),
     "timestamp in ms": st.integers(),
     "(id, reason)": st.tuples(ids, reasons),
     "(id, digest of the state)": st.tuples(ids, st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),

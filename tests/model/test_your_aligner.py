@@ -17,9 +17,12 @@ import docs.aligner.test_aligner as the_test_file
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
 from model.capabilities import Capabilities
+from model.check import WorldScope
 from model.conformance import Case, cases
-from model.foreign import Aligner, load
+from model.foreign import Aligner, Driven, PullAligner, load, parts_of, pulls
+from model.setup import Setup
 from sim.show import Shown
+from tests.model.engines.push import LeavesInChannel
 from tests.sim.support import barrierlab
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +32,7 @@ BLOCKS: dict[str, list[str]] = {}
 for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE):
     BLOCKS.setdefault(language, []).append(block)
 VERDICT, COMMAND, TRACE, GATE_RUN = BLOCKS[""]
-DECLARATION, TEST_FILE = BLOCKS["python"]
+DECLARATION, LOOP, TEST_FILE = BLOCKS["python"]
 SHOWN = ("aligned: a->s b->s; events 1, checkpoints 1; abort", "aligned table: one input")
 
 
@@ -104,6 +107,15 @@ def test_the_declaration_of_the_page_is_one() -> None:
     assert dict(rows) == defaults  # each is shown as it is not by default
 
 
+def test_the_loop_of_the_page_holds() -> None:
+    """A team would copy a loop that cannot stand in, or that is no loop."""
+    defined: dict[str, Any] = {"MyAligner": LeavesInChannel}
+    exec(LOOP, defined)
+    assert pulls(defined["FirstSeen"])
+    scope = WorldScope("two sources", Setup("a->s b->s", events=1, checkpoints=1))
+    assert scope.check(parts_of(defined["FirstSeen"], "aligned"), None).verdict == "holds"
+
+
 def test_the_verdict_of_the_page_is_what_comes_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,7 +129,8 @@ def test_the_verdict_of_the_page_is_what_comes_out(
 
 def test_the_page_names_every_method() -> None:
     """A team would learn from an error what it must have."""
-    asked = [name for name in vars(Aligner) if not name.startswith("_")]
+    asked = [name for shape in (Aligner, Driven, PullAligner) for name in vars(shape) if not name.startswith("_")]
+    assert {"offer", "abort", "poll"} <= set(asked)
     assert [name for name in asked if f"`{name}" not in PAGE] == []
 
 

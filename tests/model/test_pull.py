@@ -1,0 +1,204 @@
+"""The reading loop may be the external aligner's own: the world says what is readable, and it chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from model.capabilities import Capabilities
+from model.check import WorldScope, properties
+from model.explore import explore
+from model.foreign import ForeignError, goes_unaligned, parts_of
+from model.reduction import Ample
+from model.scopes import SCOPES
+from model.setup import Setup
+from model.story import replay
+from model.trace import judged
+from model.world import World
+from tests.model.engines.pull import JetLoop, StashLoop
+from tests.model.engines.push import Alternating, LeavesInChannel, Stash
+
+TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
+SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
+PAIR = Setup("a->s b->s", events=1, checkpoints=1)
+
+
+class FirstSeen(LeavesInChannel):
+    """Reads what was seen first."""
+
+    capabilities = Capabilities(timeout=False)
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return next((each for each in readable if self.can_take(each)), None)
+
+    def take(self, input_id: int, message: Any, now_ns: int) -> None:
+        super().offer(input_id, message, now_ns)
+
+
+class AlternatingLoop(Alternating):
+    """Goes unaligned, and reads the lowest input first."""
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return next((each for each in sorted(readable) if self.can_take(each)), None)
+
+    def take(self, input_id: int, message: Any, now_ns: int) -> None:
+        super().offer(input_id, message, now_ns)
+
+
+class ForgetsAnInput(FirstSeen):
+    """Never reads the second input."""
+
+    def can_take(self, input_id: int) -> bool:
+        return input_id != 1 and super().can_take(input_id)
+
+
+class LooksTwice(FirstSeen):
+    """Reads nothing in every other round."""
+
+    is_ready = False
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        self.is_ready = not self.is_ready
+        return None if self.is_ready else super().poll(readable, now_ns)
+
+    def capture(self) -> Any:
+        return super().capture(), self.is_ready
+
+    def restore(self, value: Any) -> None:
+        rest, self.is_ready = value
+        super().restore(rest)
+
+
+def of(scopes: list[WorldScope], protocol: str = "aligned") -> list[Any]:
+    """To be parametrized with."""
+    return [pytest.param(each, id=each.name) for each in scopes if each.protocol == protocol]
+
+
+@pytest.mark.parametrize("kind", [JetLoop, FirstSeen, LooksTwice])
+@pytest.mark.parametrize("scope", of([each for each in TINY if "b->s" in each.name]))
+def test_a_sound_loop_holds(scope: WorldScope, kind: type) -> None:
+    """A loop would be told of a fault that it has not."""
+    outcome = scope.check(parts_of(kind, "aligned"), None)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", of(SMALL))
+def test_a_sound_loop_holds_in_small_dataflows(scope: WorldScope) -> None:
+    """As above, where there is more to come."""
+    assert scope.check(parts_of(JetLoop, "aligned"), None).verdict == "holds"
+
+
+@pytest.mark.parametrize("mode", ["unaligned", "fallback"])
+def test_barriers_that_overtake_are_announced_to_a_loop(mode: str) -> None:
+    """A loop could not be asked for unaligned checkpoints."""
+    assert goes_unaligned(AlternatingLoop)
+    setup = Setup("a->join b->join join->s", mode, events=1, checkpoints=1)
+    outcome = WorldScope("a join", setup).check(parts_of(AlternatingLoop, mode), None)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
+
+
+def test_what_overtakes_a_stashed_barrier_is_found() -> None:
+    """The loop reads on before the barrier is out (hazelcast PR 22207), and the world would always release it first."""
+    (violation,) = WorldScope("a pair", PAIR).check(parts_of(StashLoop, "aligned"), None).violations
+    assert (violation.invariant, violation.steps) == ("CUT", 11)
+    assert violation.reason == "1 events of b->s are orphans: taken before the cut in checkpoint 1"
+    assert [line for line in violation.trace.splitlines() if line.startswith("> poll")] == [
+        *("> poll s b->s", "> poll s a->s", "> poll s b->s", "> poll s"),
+    ]
+
+
+def test_a_run_of_a_loop_is_replayed_and_judged() -> None:
+    """A counterexample could not be read back."""
+    parts = parts_of(StashLoop, "aligned")
+    (violation,) = WorldScope("a pair", PAIR).check(parts, None).violations
+    assert replay(violation.trace, parts) == violation.trace
+    (found,) = judged(violation.trace).violations
+    assert f"! {found}" == violation.trace.splitlines()[-1]
+
+
+@pytest.mark.parametrize("setup", [PAIR, Setup("a->s b->s", events=1, checkpoints=1, closes=True)])
+def test_a_loop_that_leaves_for_ever_what_is_readable_is_found(setup: Setup) -> None:
+    """It would look as if it waited for something."""
+    (violation,) = WorldScope("a pair", setup).check(parts_of(ForgetsAnInput, "aligned"), None).violations
+    assert violation.invariant == "LIVE"
+
+
+@pytest.mark.parametrize("kind", [FirstSeen, StashLoop, Stash])
+@pytest.mark.parametrize("fault", [{}, {"cancels": 1}, {"closes": True}], ids=str)
+def test_the_reduction_says_the_same_of_who_reads_on(kind: type, fault: dict[str, Any]) -> None:
+    """It would take for granted that what may be released is released before anything is read."""
+    setup = Setup("a->s b->s", events=1, checkpoints=1, **fault)
+    parts = parts_of(kind, "aligned")
+    world = World(setup, parts)
+    whole = explore(world, properties(world), acyclic=True)
+    assert WorldScope("a pair", setup).check(parts, None).verdict == whole.verdict
+
+
+def test_what_may_be_released_is_put_off_for_what_is_still_to_come() -> None:
+    """The reduction would always release first: who reads on may read what a source has yet to make."""
+    world = World(Setup("a->s b->s", events=1, checkpoints=1, closes=True), parts_of(Stash, "aligned"))
+    state = world.start()
+    begun = ("emit a", "trigger 1", "inject a", "inject b", "close a", "ack a", "ack b", "finished a")
+    for text in (*begun, "deliver a->s", "deliver a->s", "deliver b->s", "deliver a->s"):
+        (move,) = [each for each in world.moves(state) if each.text.startswith(text)][:1]
+        state = world.after(state, move)
+    moves = world.moves(state)
+    assert "release s" in map(str, moves)
+    assert "emit b" in map(str, Ample(world).moves(state, moves))
+
+
+def test_every_order_in_which_inputs_can_be_seen_is_offered() -> None:
+    """A loop would be asked about one order of events, and break in another."""
+    seen = set()
+
+    class Watched(FirstSeen):
+        def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+            seen.add(readable)
+            return super().poll(readable, now_ns)
+
+    world = World(Setup("a->s b->s c->s", events=1, checkpoints=0), parts_of(Watched, "aligned"))
+    explore(world, properties(world))
+    seen = {each for each in seen if len(each) == 3}
+    assert seen == {(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)}
+
+
+class AnswersAnInputThatThereIsNot(FirstSeen):
+    """Counts from 7."""
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return 7
+
+
+class AnswersText(FirstSeen):
+    """Knows inputs by name."""
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> Any:
+        return "s"
+
+
+class TakesNothing(LeavesInChannel):
+    """Chooses, and no more."""
+
+    capabilities = Capabilities(timeout=False)
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (AnswersAnInputThatThereIsNot, "AnswersAnInputThatThereIsNot.poll answered 7 for (0,); allowed: 0 or None"),
+        (AnswersText, "AnswersText.poll answered 's'; allowed: int or None"),
+        (TakesNothing, "TakesNothing has no method 'take'; aligned checkpoints need poll, take, abort, "),
+    ],
+)
+def test_a_loop_that_cannot_stand_in_is_told_so_in_a_line(kind: type, told: str) -> None:
+    """A team would be shown a traceback."""
+    with pytest.raises(ForeignError) as raised:
+        parts_of(kind, "aligned")
+    assert str(raised.value).startswith(told)
+    assert len(str(raised.value).splitlines()) == 1
