@@ -253,7 +253,7 @@ def _ended(ghost: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broke
     broken = []
     if checkpoint_id in ghost.ended:
         broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
-    if verb == "completed":
+    elif verb == "completed":
         if checkpoint_id < ghost.completed:
             broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {ghost.completed}"))
         if checkpoint_id > ghost.triggered:

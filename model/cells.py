@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from impl.actions import AbortTask, Inject, Notify
 from impl.commit import Ledger
-from impl.messages import CheckpointBarrier, Event, StreamMessage
+from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.recovery import TaskRestore
 from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
 from model.ghost import Broken, Part, Past, TaskGhost, raised
@@ -333,6 +333,11 @@ class TaskTable:
         events = [at for at, item in enumerate(self._script, 1) if type(item) is Event]
         return events[made - 1] if made else 0
 
+    def unsent(self, cell: int) -> StreamMessage | None:
+        """The first of what the task had to send and has not."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return self.ghost.unsent()
+
     def blocked(self, cell: int) -> tuple[int, ...]:
         """By input, the checkpoint that it waits for; 0 if none."""
         self.ghost.restore(self.cells.values[cell].ghost)
@@ -526,10 +531,11 @@ class TaskTable:
         item = self._script[self._at]
         self._at += 1
         if type(item) is Event:
-            self.ghost.emit()
+            self.ghost.emit(item)
             self.task.emit(item)
         else:
             assert isinstance(item, int)
+            self.ghost.emit(Watermark(item))
             self.task.emit_watermark(item)
         return True
 

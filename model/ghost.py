@@ -17,19 +17,23 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
-from impl.task import Operator, Task, digest
+from impl.reasons import Reason
+from impl.task import Acknowledge, Operator, Task, digest
+from impl.unaligned import InFlightChannelData
+from model.interning import exact
 from model.invariants import Limits
 from model.topology import Topology
 
 Broken = tuple[str, str]
+"""An invariant, and why it does not hold."""
+
+TASK = "TASK"
+"""The name of what no journal tells: a task sends or reports something else than its operator and its cut ask for."""
 
 
 def raised(name: str, error: Exception) -> Broken:
     """What is broken when a machine raises that was told nothing but what may happen."""
     return "RAISED", f"{name}: {type(error).__name__}: {error}"
-
-
-"""An invariant, and why it does not hold."""
 
 
 _ENDED = -1
@@ -126,6 +130,20 @@ class Cut(NamedTuple):
     past: Past | None = None
 
 
+class Owed(NamedTuple):
+    """What a task is to send.
+
+    Attributes
+    ----------
+    message : Event or Watermark
+    outputs : tuple of int
+        It goes out on one of them.
+    """
+
+    message: Event | Watermark
+    outputs: tuple[int, ...]
+
+
 class TaskGhost:
     """What judging needs to know of one task.
 
@@ -156,12 +174,11 @@ class TaskGhost:
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
         *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
-        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed"),
+        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
     )
     __slots__ = (
         *_KEPT,
         "_ahead",
-        "_copies",
         "_fold",
         "_groups",
         "_guarantee",
@@ -195,7 +212,6 @@ class TaskGhost:
     ) -> None:
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._fold, self._groups, self._limits = fold, groups, limits
-        self._copies = sum(len(outputs) if exchange == "broadcast" else 1 for exchange, outputs in groups)
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
         self.broken: list[Broken] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
@@ -224,7 +240,10 @@ class TaskGhost:
         self.done = 0  # the last complete checkpoint
         self.cuts: tuple[tuple[int, Cut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
-        self.owed = 0  # how many events the operator gave that are not sent: in the outbox, or kept back by the task
+        # What is to be sent and is not, in order, by out-edge, with the outputs that still wait for it: it is in the
+        # outbox, or kept back by the task. And whether the outputs know the watermark; not so after a recovery.
+        self.owed: tuple[tuple[Owed, ...], ...] = ((),) * len(groups)
+        self.has_announced = True
         # Of a sink: what took effect and is not visible, in order; how many events the newest complete checkpoint
         # covers; how many those cover that are still to be announced here; what has rows, and which are visible.
         self.unseen: tuple[Event, ...] = ()
@@ -310,31 +329,34 @@ class TaskGhost:
 
         Not so if the task keeps back what its operator gave, or the watermark that it has reached.
         """
-        if self.owed > 0 or (self.inputs and any(self.watermark_ms != mark for mark in self._open_marks())):
+        if self.inputs and any(self.owed):
             return
         self.cause = None
         if self.unaligned:
             self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
 
-    def _open_marks(self) -> Iterable[int | None]:
-        return (mark for mark, side in zip(self.marks, self.outside, strict=True) if side != _ENDED)
-
-    def emit(self) -> None:
-        """A source makes an event."""
-        self.made += 1
+    def emit(self, item: Event | Watermark) -> None:
+        """A source makes an event, or a watermark."""
+        if type(item) is Event:
+            self.made += 1
+        else:
+            assert type(item) is Watermark
+            self.watermark_ms = (
+                item.timestamp_ms if self.watermark_ms is None else max(self.watermark_ms, item.timestamp_ms)
+            )
+        self._owes(item)
 
     def send(self, output: int, message: StreamMessage, last: bool) -> None:
         """A message enters an output channel; whether it is the `last` of the outbox."""
         kind = type(message)
         if kind is Event or kind is Watermark:
             self._separated(output, message)
+            self._pays(output, message)  # type: ignore[arg-type]
         if self.outside[output] == _ENDED:
             self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
             self.sent = _put(self.sent, output, self.sent[output] + 1)
-            if self.inputs:
-                self.owed -= 1
-            else:
+            if not self.inputs:
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
             self._promise(output, message)  # type: ignore[arg-type]
@@ -410,6 +432,7 @@ class TaskGhost:
         self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
         self.finished, self.made = past.finished, past.made
         self.watermark_ms, self.marks = past.watermark_ms, past.marks
+        self.has_announced = past.watermark_ms is None
         self.covered, self.rows = covered, past.rows
         if self._guarantee == "exactly_once":
             self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
@@ -536,10 +559,40 @@ class TaskGhost:
             if self.watermark_ms is None or self.watermark_ms < least:
                 self.watermark_ms = least
                 self._gives(self._fold.on_watermark(least))
+            elif self.has_announced or least < self.watermark_ms:
+                return
+            self.has_announced = True
+            self._owes(Watermark(least))
 
     def _gives(self, outputs: Iterable[Event]) -> None:
-        """What the operator gives goes out on each edge, once, or on each channel of it."""
-        self.owed += sum(1 for _ in outputs) * self._copies
+        for event in outputs:
+            self._owes(event)
+
+    def _owes(self, message: Event | Watermark) -> None:
+        """A watermark goes out on every output; an event on each edge, once, or on each channel of it."""
+        owed = []
+        for (exchange, outputs), due in zip(self._groups, self.owed, strict=True):
+            once = type(message) is Event and exchange != "broadcast"
+            new = [Owed(message, outputs)] if once else [Owed(message, (each,)) for each in outputs]
+            owed.append((*due, *new))
+        self.owed = tuple(owed)
+
+    def _pays(self, output: int, message: Event | Watermark) -> None:
+        """It is sent what was to be sent next on this output: an edge keeps the order of what its task gives."""
+        edge = next(at for at, (_, outputs) in enumerate(self._groups) if output in outputs)
+        owed = self.owed[edge]
+        place = next((at for at, due in enumerate(owed) if output in due.outputs), None)
+        if place is None or exact(owed[place].message) != exact(message):
+            due = "nothing" if place is None else str(owed[place].message)
+            due += " with another payload" if due == str(message) else ""
+            self._breaks(TASK, f"{self.name} sent {message} on {self.outputs[output]} where {due} was due")
+            place = next((at for at, its in enumerate(owed) if output in its.outputs and its.message == message), None)
+        if place is not None:
+            self.owed = _put(self.owed, edge, (*owed[:place], *owed[place + 1 :]))
+
+    def unsent(self) -> StreamMessage | None:
+        """The first of what was to be sent and is not."""
+        return next((due.message for owed in self.owed for due in owed), None)
 
     def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
         waiting = (*self.waiting[index], message)
@@ -662,8 +715,20 @@ class TaskGhost:
         if barrier.is_unaligned:
             self.unaligned |= {barrier.checkpoint_id}
 
-    def _give_up(self, index: int, subject: Any, task: Task) -> None:
-        self.given_up |= {subject[0] if isinstance(subject, tuple) else subject}
+    def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
+        checkpoint_id, reason = subject
+        most = self._limits.max_inflight_buffer_bytes
+        if reason is Reason.IN_FLIGHT_LIMIT and most is not None:
+            cut = self._cut(checkpoint_id)
+            to_come = [*self._ahead, *(() if self._taken is None else (self._taken[1],))]
+            counted = sum(map(size_of, to_come)) + (0 if cut is None else cut.recorded_bytes)
+            if counted <= most:
+                what = f"{self.name} gave checkpoint {checkpoint_id} up over {counted} bytes in flight"
+                self._breaks(TASK, f"{what}; {most} may be")
+        self._give_up(index, checkpoint_id, task)
+
+    def _give_up(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.given_up |= {checkpoint_id}
 
     def _begin(self, checkpoint_id: int) -> None:
         if checkpoint_id not in self.settled:
@@ -766,7 +831,7 @@ _TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
     "capture": TaskGhost._capture,
     "capture_output": TaskGhost._capture_output,
     "forward": TaskGhost._forward,
-    "decline": TaskGhost._give_up,
+    "decline": TaskGhost._decline,
     "cancel": TaskGhost._give_up,
     "write": TaskGhost._shown,
     "upsert": TaskGhost._shown,
@@ -787,6 +852,33 @@ def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMess
 
 def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
     return (*values[:index], value, *values[index + 1 :])
+
+
+def differs(part: Acknowledge, past: Past) -> Iterator[Broken]:
+    """What a part, as it is stored, says otherwise than its task was at the cut."""
+    position = None if past.applied else past.made + 1
+    for what, said, was in (
+        ("its state", digest(part.image), digest(past.state if position is None else position)),
+        ("its position", part.position, position),
+        ("its watermark", part.watermark_ms, past.watermark_ms),
+        ("inputs that had ended", part.ended, tuple(i for i, is_open in enumerate(past.open) if not is_open)),
+        ("that it had finished", part.finished, past.finished),
+        ("what was in flight on its inputs", _recorded(part.inflight), dict(_named(past.recorded))),
+        ("what was in flight on its outputs", _recorded(part.inflight_output), dict(_named(past.recorded_out))),
+    ):
+        if said != was:
+            yield (
+                TASK,
+                f"{part.task} stores {said} as {what} in checkpoint {part.checkpoint_id}; at its cut it was {was}",
+            )
+
+
+def _recorded(record: Iterable[InFlightChannelData]) -> dict[int, str]:
+    return {data.input_id: " ".join(map(str, data.events)) for data in record}
+
+
+def _named(record: Iterable[tuple[Event, ...]]) -> Iterator[tuple[int, str]]:
+    return ((index, " ".join(map(str, events))) for index, events in enumerate(record) if events)
 
 
 def completes(

@@ -156,6 +156,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "crashes": _whole(0),
     "checkpoints_again": _whole(0),
     "guarantee": _one_of(*_GUARANTEES),
+    "emits": _yes,
     "sender_records": _yes,
     "max_buffer_per_input": _whole(1),
     "max_buffer_memory_bytes": _whole(1),

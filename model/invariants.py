@@ -319,7 +319,10 @@ def noloss(case: Case) -> Iterator[Violation]:
 
 
 def wm(case: Case) -> Iterator[Violation]:
-    """A watermark overtakes no event; on a channel it never goes back; a task promises no more than its open inputs."""
+    """A watermark overtakes no event; on a channel it never goes back; a task promises what all its open inputs have.
+
+    No more than that, and once every source has finished no less: what came again after a restore goes on again.
+    """
     for channel, kept in case.history.channels.items():
         last: Marked | None = None
         for mark in cast(list[Marked], [m for m in kept.sent if kind_of(m) == "Watermark"]):
@@ -328,8 +331,11 @@ def wm(case: Case) -> Iterator[Violation]:
             last = mark
         if case.out_of_order(channel) is not None:
             yield from _overtaken(case, channel, kept)
+    ends = not case.cut_off and all(case.history.tasks[each].finished_ns is not None for each in case.topology.sources)
     for name in case.topology.tasks:
         yield from _promised_too_much(case, name)
+        if ends:
+            yield from _withheld(case, name)
 
 
 def ids(case: Case) -> Iterator[Violation]:
@@ -804,6 +810,34 @@ def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
                     if promise is None or promise < mark:
                         has = "has promised nothing" if promise is None else f"has promised {promise} only"
                         yield Violation("WM", f"{name} sent {subject} on {channel}, but {source} {has}", at_ns)
+
+
+def _withheld(case: Case, name: str) -> Iterator[Violation]:
+    """Watermarks that all open inputs of the task had promised, and that it did not pass on."""
+    start = case.history.start
+    ended = start.ended.get(name, ()) if start is not None else ()
+    promised: dict[str, int | None] = {channel: None for channel in case.topology.inputs(name) if channel not in ended}
+    sent: dict[str, int] = {}
+    due_ms: int | None = None
+    for _, verb, _, channel, subject in case.history.tasks[name].controls:
+        is_mark = kind_of(subject) == "Watermark"
+        if verb == "send" and is_mark:
+            sent[cast(str, channel)] = cast(Marked, subject).timestamp_ms
+            continue
+        if verb == "end":
+            promised.pop(cast(str, channel), None)
+        elif verb == "deliver" and is_mark and channel in promised:
+            promised[channel] = _later(promised[channel], cast(Marked, subject).timestamp_ms)
+        promises = [promise for promise in promised.values() if promise is not None]
+        if promises and len(promises) == len(promised):
+            due_ms = _later(due_ms, min(promises))
+    for channel in case.topology.outputs(name):
+        if due_ms is not None and (channel not in sent or sent[channel] < due_ms):
+            yield Violation("WM", f"{name} never sent watermark {due_ms} on {channel}", case.history.end_ns)
+
+
+def _later(before_ms: int | None, now_ms: int) -> int:
+    return now_ms if before_ms is None else max(before_ms, now_ms)
 
 
 def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Violation]:

@@ -23,6 +23,7 @@ from model.setup import MODES, Setup
 from model.story_scopes import stories
 
 CHAIN = "a->s"
+LONG = "a->m m->s"
 JOIN = "a->join b->join join->s"
 TWO_SINKS = "a->s a->t b->s b->t"
 DIAMOND = "a->l a->r l->join r->join join->s"
@@ -38,6 +39,14 @@ FAULTS: dict[str, dict[str, object]] = {
 }
 """What goes wrong once in a scope, in the words of `Setup`."""
 
+COMBINED: dict[str, dict[str, object]] = {
+    "closed input and crash": {"closes": True, "crashes": 1, "guarantee": "exactly_once"},
+    "crash, at least once": {"crashes": 1, "guarantee": "at_least_once"},
+    "crash, idempotent": {"crashes": 1, "guarantee": "idempotent"},
+    "closed input and crash, idempotent": {"closes": True, "crashes": 1, "guarantee": "idempotent"},
+}
+"""What goes wrong together, or where a sink promises less."""
+
 
 def _worlds(
     topology: str, modes: Sequence[str] = MODES, faults: Sequence[str] = tuple(FAULTS), **extent: object
@@ -45,7 +54,7 @@ def _worlds(
     """One scope a mode and fault."""
     words = ", ".join(f"{name} {value}".replace("_", " ") for name, value in extent.items())
     for mode, fault in product(modes, faults):
-        setup = Setup(topology, mode=mode, **{**extent, **FAULTS[fault]})  # type: ignore[arg-type]
+        setup = Setup(topology, mode=mode, **{**extent, **(FAULTS | COMBINED)[fault]})  # type: ignore[arg-type]
         yield WorldScope(f"{mode}: {topology}; {words}; {fault}", setup)
 
 
@@ -81,10 +90,31 @@ def small() -> Iterator[Scope]:
     yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
+    yield from _combined()
     yield from (scope for scope in GATES if not scope.slow)
     yield from (*CONTROL, *CONTROL_TABLES)
     yield from JOINS
     yield from stories()
+
+
+def _combined() -> Iterator[WorldScope]:
+    """Ends, watermarks, little room and limits together with a crash; operators that emit; sinks that promise less."""
+    one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
+    little_room: dict[str, Any] = {"events": 2, "checkpoints": 1, "capacity": 1, "sender_records": True}
+    ahead, crash, ends = ("unaligned", "fallback"), ("crash",), ("closed input and crash",)
+    for topology in (CHAIN, LONG):
+        yield from _worlds(topology, MODES, ends, events=1, checkpoints=2)
+    yield from _worlds(PAIR, ("aligned",), ends, **one_of_each)
+    yield from _worlds(JOIN, ("unaligned",), ends, **one_of_each)
+    yield from _worlds(JOIN, MODES, ("closed input",), watermarks=1, emits=True, **one_of_each)
+    yield from _worlds(LONG, MODES, ends, watermarks=1, emits=True, **one_of_each)
+    yield from _worlds(JOIN, ("aligned", "unaligned"), crash, watermarks=1, **one_of_each)
+    yield from _worlds(LONG, ahead, crash, **little_room)
+    yield from _worlds(LONG, ahead, crash, **little_room, max_inflight_buffer_bytes=1)
+    yield from _worlds(JOIN, ("unaligned",), crash, **(little_room | {"events": 1}))
+    yield from _worlds(JOIN, MODES, crash, max_buffer_per_input=1, **one_of_each)
+    yield from _worlds(CHAIN, MODES, ("crash, at least once", "crash, idempotent"), events=2, checkpoints=2)
+    yield from _worlds(PAIR, ("aligned",), ("closed input and crash, idempotent",), **one_of_each)
 
 
 def full() -> Iterator[Scope]:
@@ -92,6 +122,9 @@ def full() -> Iterator[Scope]:
     for operators in (2, 3, 4):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, events=2, checkpoints=2)
+    for operators in (2, 3):
+        for topology in connected_dataflows(operators):
+            yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
     yield from GATES
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
     yield from (*JOINS, *WIDE_JOINS)

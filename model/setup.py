@@ -55,6 +55,8 @@ class Setup:
         How many checkpoints are triggered after that.
     guarantee : str
         What sinks write to the outside, ``exactly_once``, ``at_least_once`` or ``idempotent``; empty: nothing.
+    emits : bool
+        Whether operators between sources and sinks also make an event of their own at each watermark, and at each end.
     sender_records : bool
         Whether a flagged barrier passes what is in a channel at its sender, which then records it, or at its receiver.
     parallelism : tuple of (str, int)
@@ -80,6 +82,7 @@ class Setup:
     crashes: int = 0
     checkpoints_again: int = 1
     guarantee: str = ""
+    emits: bool = False
     sender_records: bool = False
     parallelism: tuple[tuple[str, int], ...] = ()
     exchanges: tuple[tuple[str, str], ...] = ()
@@ -126,13 +129,22 @@ class Setup:
 
 
 class Tally:
-    """An operator that passes every event on, and counts what it has seen, input by input."""
+    """An operator that passes every event on, and counts what it has seen, input by input.
 
-    __slots__ = ("counts", "watermark_ms")
+    Parameters
+    ----------
+    inputs : int
+    name : str
+        If given, it also makes an event at each watermark and at each end, named after it: `Setup.emits`.
+    """
 
-    def __init__(self, inputs: int) -> None:
+    __slots__ = ("counts", "made", "name", "watermark_ms")
+
+    def __init__(self, inputs: int, name: str = "") -> None:
+        self.name = name
         self.counts = [0] * inputs
         self.watermark_ms: int | None = None
+        self.made = 0
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """The event itself."""
@@ -140,22 +152,35 @@ class Tally:
         return (event,)
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """Nothing."""
+        """The counts so far, if it emits."""
         self.watermark_ms = timestamp_ms
-        return ()
+        return self._made(timestamp_ms)
 
     def on_end(self, input_id: int) -> Iterable[Event]:
-        """Nothing."""
-        return ()
+        """The counts so far, if it emits."""
+        return self._made(self.watermark_ms or 0)
+
+    def _made(self, timestamp_ms: int) -> Iterable[Event]:
+        if not self.name:
+            return ()
+        self.made += 1
+        return (Event(self.name, self.made, value=tuple(self.counts), timestamp_ms=timestamp_ms),)
 
     def checkpoint(self) -> object:
-        """``(counts, watermark)``."""
-        return tuple(self.counts), self.watermark_ms
+        """``(counts, watermark)``, and how many events it has made, if it emits."""
+        counts = tuple(self.counts), self.watermark_ms
+        return (*counts, self.made) if self.name else counts
 
     def restore(self, image: object) -> None:
         """Take the state of `image` on."""
-        counts, self.watermark_ms = image  # type: ignore[misc]
+        counts, self.watermark_ms, *made = image  # type: ignore[misc]
         self.counts = list(counts)  # type: ignore[has-type]
+        self.made = made[0] if made else 0  # type: ignore[has-type]
+
+
+def make_operator(setup: Setup, topology: Topology, name: str) -> Tally:
+    """What the task `name` runs; a sink never emits."""
+    return Tally(len(topology.inputs(name)), name if setup.emits and topology.outputs(name) else "")
 
 
 def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
@@ -174,8 +199,9 @@ def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: T
     inputs, is_sink = len(topology.inputs(name)), not topology.outputs(name)
     if not inputs:
         return parts.make_source(name, parts.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell)
+    operator = make_operator(setup, topology, name)
     config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
     if is_sink and setup.guarantee:
         writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
-        return parts.make_sink(name, Tally(inputs), config, unaligned, True, writer, tell)
-    return parts.make_task(name, Tally(inputs), config, unaligned, is_sink, exchanges, tell)
+        return parts.make_sink(name, operator, config, unaligned, True, writer, tell)
+    return parts.make_task(name, operator, config, unaligned, is_sink, exchanges, tell)

@@ -10,7 +10,7 @@ A move of a task ends with what it sends, as far as there is room; what is left 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import permutations
@@ -23,7 +23,7 @@ from impl.snapshot import Checkpoint, Manifest
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision
 from model.cells import Info, Note, Order, Step, TaskTable
-from model.ghost import Broken, Part, Past, TaskGhost, completes, raised
+from model.ghost import TASK, Broken, Part, Past, TaskGhost, completes, differs, raised
 from model.head import head_of_setup
 from model.history import COORDINATOR, Entry
 from model.interning import Interner
@@ -31,7 +31,7 @@ from model.invariants import Verdict, judge_run
 from model.operators import refolding
 from model.parts import SOUND, Parts
 from model.queues import Queues
-from model.setup import Setup, Tally, make_coordinator, make_task
+from model.setup import Setup, make_coordinator, make_operator, make_task
 from model.topology import Topology
 from model.trace import NS_PER_MOVE, write
 
@@ -261,6 +261,9 @@ class World:
                 left.append(f"{name} cannot send what is in its outbox")
             if self._tables[at].holds(state[at]):
                 left.append(f"{name} holds something for ever")
+            unsent = self._tables[at].unsent(state[at])
+            if unsent is not None:
+                return f"{'WM' if type(unsent) is Watermark else TASK}: {name} never sends {unsent}"
             missing = self._tables[at].missing(state[at])
             if missing is not None and self.parts.capabilities.ends:
                 return f"REC: {missing}"
@@ -396,7 +399,7 @@ class World:
 
     def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
         """What `model.invariants` says of a journal of this world."""
-        fold = refolding(self.topology, lambda name: Tally(len(self.topology.inputs(name))))
+        fold = refolding(self.topology, lambda name: make_operator(self.setup, self.topology, name))
         guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
         return judge_run(entries, self.topology, self.limits, fold, cut_off, guarantees)
 
@@ -413,10 +416,13 @@ class World:
         return write(entries, head, self.verdicts(state, verdict))
 
     def verdicts(self, state: State, verdict: Verdict) -> list[str]:
-        """What is wrong with a run that ends in `state`, a line each: what a machine raised is in no journal."""
+        """What is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
+
+        That is what a machine raised, and what a ghost knows of a task and no journal: its operator, and its parts.
+        """
+        found = [str(violation) for violation in verdict.violations]
         reason = self.broken(state) or ""
-        raised = [reason] if reason.startswith("RAISED") else []
-        return raised + [str(violation) for violation in verdict.violations]
+        return [reason, *found] if reason and (reason.startswith("RAISED") or not found) else found
 
     # What the moves do.
 
@@ -537,7 +543,15 @@ class World:
             decision = decision._replace(ends=())
         elif self.may_fail(state):  # else nobody comes back to it
             new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
-        return self._decided(new, decision)
+        new = list(self._decided(new, decision))
+        if not state[self._down_at] and not self.may_fail(state):  # else no task is left to say, or a restore will
+            self._breaks(new, tuple(self._differ_from_the_cut(state, move.numbers[0], decision.parts)))
+        return tuple(new)
+
+    def _differ_from_the_cut(self, state: State, checkpoint_id: int, parts: Iterable[Acknowledge]) -> Iterator[Broken]:
+        for part in parts:
+            at = self._task_at[part.task]
+            yield from differs(part, self._tables[at].past(state[at], checkpoint_id))
 
     def _store(
         self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Broken, ...] = ()
@@ -936,7 +950,7 @@ class World:
             return make_task(setup, topology, self.parts, name, tell)
 
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
-        fold = Tally(len(inputs)) if inputs else None
+        fold = make_operator(setup, topology, name) if inputs else None
         guarantee = setup.guarantee if not outputs else ""
         repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
         ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)

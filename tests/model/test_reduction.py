@@ -13,6 +13,7 @@ from impl.alignment import Action, AlignmentAction, BarrierAligner
 from impl.coordinator import CheckpointCoordinator
 from impl.messages import CheckpointBarrier
 from model.explore import Always, AtRest, Property, Result, explore
+from model.ghost import TASK
 from model.parts import SOUND, Parts, with_aligner
 from model.reduction import Ample, plans
 from model.setup import Setup
@@ -84,7 +85,7 @@ FOUND: dict[str, tuple[Setup, set[str], int]] = {
     "DrainsFirst": (Setup(JOIN, events=1), {"CUT", "FWD"}, 13),
     "SnapshotsLate": (Setup(CHAIN, events=1), {"ONCE"}, 5),  # it acknowledges what it has not taken yet
     "AppliesTwice": (Setup(CHAIN), {"CUT"}, 9),
-    "PromisesTheMost": (Setup(JOIN, events=1, watermarks=1), {"WM"}, 4),
+    "PromisesTheMost": (Setup(JOIN, events=1, watermarks=1), {"TASK", "WM"}, 4),
     "KeepsTheWatermark": (Setup(LONG, events=1, watermarks=1), {"FWD"}, 12),
     "NeverGivesUp": (Setup(TWO_JOINS, events=0, expiries=1), {"LIVE"}, 15),
     "DropsWhatIsHeld": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 10),
@@ -139,7 +140,7 @@ def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
     if violation.property == "at rest" or name in SEEN_LATER:
         assert broken <= told[True]
     else:
-        assert told[False] == broken
+        assert told[False] == broken - {TASK}
     assert reduced(setup, MACHINES[name])[0] == "broken"
     assert reduced(setup)[0] == ("void" if name in GIVES_UP else "holds")
 

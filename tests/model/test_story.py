@@ -44,7 +44,15 @@ checkpoints: 0
 SETUPS = [
     Setup("a->s b->s"),
     Setup("a->s b->s", "fallback", 1, 1, (("a", 2),), 2, 3, cancels=1, expiries=1, may_expire=("s",), closes=True),
-    Setup("a->x x->s", "unaligned", sender_records=True, gives_up=(2, 1), checkpoints=2, max_inflight_buffer_bytes=9),
+    Setup(
+        "a->x x->s",
+        "unaligned",
+        emits=True,
+        sender_records=True,
+        gives_up=(2, 1),
+        checkpoints=2,
+        max_inflight_buffer_bytes=9,
+    ),
     Setup("a->s", crashes=1, checkpoints_again=0, guarantee="exactly_once", max_buffer_per_input=1),
     Setup("a->x", parallelism=(("x", 2),), exchanges=(("a->x", "broadcast"),), max_buffer_memory_bytes=7),
 ]

@@ -1,0 +1,132 @@
+"""Faults together, and what a part says: each mistake here passes a scope in which only one thing goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from impl.commit import SinkWriter
+from impl.messages import EndOfInput, Watermark
+from impl.recovery import Restore, TaskRestore, Wiring, plan
+from impl.snapshot import Checkpoint
+from impl.task import OperatorTask, SourceTask
+from model.check import WorldScope
+from model.parts import SOUND, Parts
+from model.scopes import small
+from model.setup import Setup
+from model.story import replay
+
+SCOPES = {scope.name: scope for scope in small() if isinstance(scope, WorldScope)}
+ENDS = "a->s; events 1, checkpoints 2; closed input and crash"
+EMITS = "a->join b->join join->s; watermarks 1, emits True, events 1, checkpoints 1; closed input"
+
+
+class CoversItsLastWithTheOneBefore(SinkWriter):
+    """What is written behind the last snapshot is committed with that."""
+
+    def prepare_last(self) -> None:
+        self._newest_id -= 1
+        super().prepare_last()
+        self._newest_id += 1
+
+
+def ends_twice(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
+    """The end of a sender that had finished is put back though it had taken effect."""
+    restored = plan(checkpoint, wiring)
+    over = {channel for task, part in restored.tasks.items() if part.finished for channel in wiring.outputs[task]}
+    channels = {
+        name: (*messages, EndOfInput()) if name in over and EndOfInput() not in messages else messages
+        for name, messages in restored.channels.items()
+    }
+    return replace(restored, channels=channels)
+
+
+class BelievesItHasAnnounced(OperatorTask):
+    """After a recovery the watermark is not passed on again."""
+
+    def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
+        state = super().recover(part, checkpoint_id)
+        self._announced = True
+        return state
+
+
+class HasNoWatermarkAtTheEnd(OperatorTask):
+    """An input that ends does not move the watermark on."""
+
+    def _advance(self) -> None:
+        if len(self._input_watermarks) == self.gate.aligner.config.num_inputs:
+            super()._advance()
+
+
+class PromisesFirst(OperatorTask):
+    """A watermark leaves ahead of the events that it causes."""
+
+    def _advance(self) -> None:
+        before = len(self.outbox)
+        super()._advance()
+        new = [self.outbox.pop() for _ in range(len(self.outbox) - before)][::-1]
+        self.outbox.extend(sorted(new, key=lambda each: type(each[1]) is not Watermark))
+
+
+class ForgetsItsWatermark(SourceTask):
+    """A part of a source is without the watermark that it had sent."""
+
+    def poll(self, now_ns: int) -> Any:
+        barrier = super().poll(now_ns)
+        self.reports[:] = [replace(report, watermark_ms=None) for report in self.reports]  # type: ignore[type-var]
+        return barrier
+
+
+@pytest.mark.parametrize(
+    ("parts", "scope", "invariant"),
+    [
+        (Parts(writer=CoversItsLastWithTheOneBefore), f"aligned: {ENDS}", "REC"),
+        (Parts(plan=ends_twice), f"aligned: {ENDS}", "REC"),
+        (
+            Parts(task=BelievesItHasAnnounced),
+            "aligned: a->join b->join join->s; watermarks 1, events 1, checkpoints 1; crash",
+            "WM",
+        ),
+        (Parts(task=HasNoWatermarkAtTheEnd), f"aligned: {EMITS}", "TASK"),
+        (Parts(task=PromisesFirst), f"unaligned: {EMITS}", "TASK"),
+        (
+            Parts(source=ForgetsItsWatermark),
+            "aligned: a->m m->s; watermarks 1, emits True, events 1, checkpoints 1; closed input and crash",
+            "TASK",
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_a_mistake_that_needs_two_faults_is_found(parts: Parts, scope: str, invariant: str) -> None:
+    """A machine would be called sound that breaks as soon as two things go wrong, or a window fires."""
+    assert SCOPES[scope].check(SOUND, 60.0).verdict == "holds"
+    outcome = SCOPES[scope].check(parts, 60.0)
+    assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", invariant), outcome.why
+    trace = outcome.violations[0].trace
+    assert f"! {invariant}: " in trace
+    assert replay(trace, parts) == trace  # whoever reads the run can make it again
+
+
+@pytest.mark.parametrize("kind", ["exactly_once", "at_least_once", "idempotent"])
+def test_every_guarantee_meets_a_crash_in_small(kind: str) -> None:
+    """A sink that promises less would never be asked whether it keeps it."""
+    assert any(scope.setup.guarantee == kind and scope.setup.crashes for scope in SCOPES.values())
+
+
+PAIRS: list[Callable[[Setup], bool]] = [
+    lambda setup: setup.closes,
+    lambda setup: bool(setup.watermarks),
+    lambda setup: setup.sender_records and setup.capacity == 1,
+    lambda setup: setup.max_inflight_buffer_bytes == 1,
+    lambda setup: setup.max_buffer_per_input == 1,
+    lambda setup: setup.emits,
+]
+
+
+@pytest.mark.parametrize("with_a_crash", PAIRS)
+def test_no_fault_meets_a_crash_only_by_itself(with_a_crash: Callable[[Setup], bool]) -> None:
+    """What two faults do together would be left to chance."""
+    assert any(scope.setup.crashes and with_a_crash(scope.setup) for scope in SCOPES.values())
