@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from model.asked import JUDGES
 from model.capabilities import STRICT
@@ -18,7 +17,7 @@ from model.scopes import SCOPES
 from sim.check import BUDGETS_S, PROTOCOLS, CheckError, Plan, plan, run
 from sim.checked import annotations, as_json, junit, markdown, save, show
 from sim.files import write
-from sim.printed import EXIT
+from sim.status import OF_VERDICT, stdout_console
 from sim.sweep.progress import Watch
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -91,14 +90,14 @@ def check_command(
     if json_wanted:
         click.echo(json.dumps(as_json(outcomes, chosen), indent=2))
     else:
-        show(Console(width=None if sys.stdout.isatty() else 120), outcomes, chosen)
+        show(stdout_console(), outcomes, chosen)
     if directory is not None:
         for path in save(outcomes, directory):
             click.echo(f"written: {path}", err=True)
     _write(outcomes, chosen, junit_file, markdown_file, json_wanted)
     verdict = verdict_of(outcomes)
     lacks = strict and verdict == HOLDS and not STRICT.isdisjoint(chosen.undeclared)
-    sys.exit(EXIT[UNDECIDED if lacks else verdict])
+    sys.exit(OF_VERDICT[UNDECIDED if lacks else verdict])
 
 
 def _say(line: str) -> None:

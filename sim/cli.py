@@ -1,7 +1,6 @@
 """The command `barrierlab`.
 
-Exit status: 0 the invariants hold; 1 a violation was found; 2 the input is wrong (one line on stderr); 3 undecided.
-With `--json`, stdout is one JSON object and nothing else.
+What an exit status means is in `sim.status`. With `--json`, stdout is one JSON object and nothing else.
 """
 
 from __future__ import annotations
@@ -24,18 +23,12 @@ from sim.printed import exit_status, show
 from sim.result import run
 from sim.scenario import ScenarioError, all_shipped, load
 from sim.show import ShowError, show_command
+from sim.status import RAISED, STATUSES, VIOLATION, Group, raised_by_machine, run_command_line, stdout_console
 from sim.sweep.commands import COMMANDS
 from sim.sweep.errors import SweepError
 
 
-class Commands(click.Group):
-    """The commands, in the order of their use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, epilog=STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="barrierlab")
 def cli() -> None:
     """Prove, break and predict the checkpoints of stream processors.
@@ -85,14 +78,29 @@ def run_command(
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
     loaded = load(scenario, read_settings(pairs))
-    result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+    try:
+        result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+    except Exception as error:
+        if machine := raised_by_machine(error):
+            _show_raised(machine, as_json)
+            sys.exit(VIOLATION)
+        raise
     if trace is not None:
         write(trace, result.trace(), ScenarioError, "--trace")
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
     else:
-        show(Console(width=None if sys.stdout.isatty() else 120), result)
+        show(stdout_console(), result)
     sys.exit(exit_status(result, strict))
+
+
+def _show_raised(machine: str, as_json: bool) -> None:
+    """Print that a machine of the system under test raised: there is no more of that run."""
+    violation = {"invariant": RAISED, "reason": machine}
+    if as_json:
+        click.echo(json.dumps({"verdict": "broken", "violations": [violation]}, indent=2))
+    else:
+        click.echo(f"! {RAISED}: {machine}\nverdict: broken (1 violations)")
 
 
 def _with_status(text: str, work: Any) -> Any:
@@ -119,7 +127,7 @@ def scenarios_command(as_json: bool) -> None:
         }
         click.echo(json.dumps({"scenarios": rows}, indent=2))
         return
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    console = stdout_console()
     for name, scenario in found.items():
         console.print(f"[bold]{name}[/bold]: {scenario.title}", highlight=False)
         console.print(f"  {scenario.topology}", highlight=False, markup=False)
@@ -153,21 +161,9 @@ for command in (check_command, defects_command, *COMMANDS, show_command):
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command; a wrong input is one line on stderr and status 2."""
-    try:
-        cli.main(args=arguments, standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except click.UsageError as error:
-        hint = f" ({error.ctx.command_path} --help)" if error.ctx is not None else ""
-        click.echo(f"barrierlab: {error.format_message()}{hint}", err=True)
-        sys.exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("barrierlab: interrupted", err=True)
-        sys.exit(130)
-    except (ScenarioError, SweepError, ShowError, CheckError, ForeignError, DefectsError) as error:
-        click.echo(f"barrierlab: {error}", err=True)
-        sys.exit(2)
+    """Run a command, and exit with its status."""
+    told = (ScenarioError, SweepError, ShowError, CheckError, ForeignError, DefectsError)
+    sys.exit(run_command_line(cli, arguments, told))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from model.defects.barrier_kind import BarrierDefect
-from model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
+from model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, Entry, catalogue
 from model.defects.found import Found
 from model.topology import suggestion
+from sim.status import HOLDS, UNDECIDED, VIOLATION, stdout_console
 from sim.sweep.progress import Watch
 
 
@@ -56,7 +56,8 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
     """Run the catalogue: the protocols at their documents' word, each with the shortest run in which that goes wrong.
 
     An entry is caught if it breaks the invariant that it names, and the sound protocol, in the same scope, none. With
-    one NAME or ID its page and its counterexample are printed. The exit status is 1 if one is missed.
+    one NAME or ID its page and its counterexample are printed. One that is missed leaves the catalogue undecided; a
+    violation is what the sound protocol breaks.
 
     Example: barrierlab defects A-04
     """
@@ -75,7 +76,8 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
             _show_one(row)
     else:
         _show_all(rows)
-    sys.exit(1 if any(row.status == MISSED for row in rows) else 0)
+    found = {row.status for row in rows}
+    sys.exit(VIOLATION if UNSOUND in found else UNDECIDED if MISSED in found else HOLDS)
 
 
 def _chosen(names: Sequence[str]) -> list[Entry]:
@@ -103,7 +105,7 @@ def _show_all(rows: Sequence[Row]) -> None:
         defect = row.entry.defect
         counts = (str(row.found.steps or ""), str(row.found.states or ""))
         table.add_row(row.entry.id, row.entry.name, "" if defect is None else defect.breaks, *counts, row.status)
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    stdout_console().print(table)
     click.echo(summary(rows))
 
 

@@ -9,9 +9,7 @@ from sim.control_signals import ControlResult
 from sim.coverage import Coverage
 from sim.joins import JoinResult
 from sim.result import Result
-
-EXIT = {"holds": 0, "broken": 1, "undecided": 3}
-"""The exit status of a verdict."""
+from sim.status import OF_VERDICT, UNDECIDED
 
 
 def show(console: Console, result: Result | JoinResult | ControlResult) -> None:
@@ -89,7 +87,7 @@ def verdict_line(result: Result | JoinResult | ControlResult) -> str:
 def exit_status(result: Result | JoinResult | ControlResult, strict: bool = False) -> int:
     """Return the exit status of a run: of its verdict, and 3 where a `strict` one judged less than was asked for."""
     short = isinstance(result, Result) and result.verdict == "holds" and result.coverage.falls_short
-    return EXIT["undecided"] if strict and short else EXIT[result.verdict]
+    return UNDECIDED if strict and short else OF_VERDICT[result.verdict]
 
 
 def _show_recoveries(console: Console, result: Result) -> None:

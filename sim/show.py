@@ -16,7 +16,7 @@ from model.topology import Topology, TopologyError
 from model.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
 from sim.files import read_text
 from sim.files import write as write_file
-from sim.printed import EXIT
+from sim.status import OF_VERDICT
 
 
 class ShowError(ValueError):
@@ -123,4 +123,4 @@ def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | N
     else:
         write_file(out, text, ShowError, "--out")
         click.echo(f"{out}: {form}, {len(shown.drawn.times_ns)} steps, verdict {shown.verdict}")
-    sys.exit(EXIT[shown.verdict])
+    sys.exit(OF_VERDICT[shown.verdict])

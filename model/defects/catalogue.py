@@ -21,7 +21,7 @@ DOCUMENTS = {
 }
 """By the first letter of an id."""
 
-CAUGHT, MISSED, LISTED = "caught", "missed", "listed"
+CAUGHT, MISSED, LISTED, UNSOUND = "caught", "missed", "listed", "the sound protocol is broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,11 @@ class Entry:
         """Whether it is caught: it breaks what it says, and what is sound does not; and what was found."""
         if self.defect is None:
             return LISTED, Found()
+        sound = self.defect.sound()
+        if sound.broken:
+            return UNSOUND, sound
         found = self.defect.as_documented()
-        caught = self.defect.breaks in found.broken and not self.defect.sound().broken
-        return (CAUGHT if caught else MISSED), found
+        return (CAUGHT if self.defect.breaks in found.broken else MISSED), found
 
 
 @cache

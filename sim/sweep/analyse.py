@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.invariants import INVARIANTS, RUN_INVARIANTS
 from sim.sweep import measured
+from sim.sweep.outcome import COLUMNS, outcome
 from sim.sweep.plan import short_hash
 from sim.sweep.session import spark_failures, spark_session
 from sim.sweep.store import Store
@@ -81,7 +82,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
         "effects": _effects(spark, per_run, manifest["parts"]),
         "measured": _measured(spark, store, runs),
         "errors": _rows(
-            runs.where("status = 'ERROR'")
+            runs.where("status <> 'OK'")
             .orderBy("run_id")
             .select("run_id", "scenario", "parameters", "seed", "error")
             .limit(SHOWN_ERRORS)
@@ -132,13 +133,10 @@ def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
 def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
     from pyspark.sql import functions as F
 
-    counted = {status: F.count_if(F.col("status") == status) for status in ("OK", "ERROR")}
-    verdicts = {verdict: F.count_if(F.col("verdict") == verdict) for verdict in ("holds", "broken", "undecided")}
     added = ("violations", "checkpoints_completed", "checkpoints_failed", "failures", "events_replayed", "duplicates")
-    sums = {c: F.coalesce(F.sum(c), F.lit(0)) for c in added}
-    row = runs.agg(*[e.alias(name) for name, e in {**counted, **verdicts, **sums}.items()]).first()
-    found = row.asDict() if row is not None else {}
-    return {"planned": planned, "done": found["OK"] + found["ERROR"], **found, "steady_checkpoints": steady.count()}
+    row = runs.agg(*[F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in added]).first()
+    found = outcome(_rows(runs.select(*COLUMNS)), planned)
+    return {**found, **(row.asDict() if row is not None else {}), "steady_checkpoints": steady.count()}
 
 
 def _invariants(violations: DataFrame) -> dict[str, int]:

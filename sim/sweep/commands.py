@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sim.status import VIOLATION, of_runs, stdout_console
+
 if TYPE_CHECKING:
     from sim.sweep.plan import Plan
     from sim.sweep.store import Store
@@ -28,8 +30,11 @@ _spark_master = click.option("--master", default="local[*]", show_default=True, 
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
 @click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
+@click.option("--strict", is_flag=True, help="Status 3 if a run judged less than its scenario asks for.")
 @_json
-def sweep_command(sweep: str, directory: Path, master: str, resume: bool, events: bool, as_json: bool) -> None:
+def sweep_command(
+    sweep: str, directory: Path, master: str, resume: bool, events: bool, strict: bool, as_json: bool
+) -> None:
     """Run the runs of SWEEP, a shipped sweep or a TOML file, and store their results as Parquet.
 
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
@@ -55,11 +60,11 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, events
 
         click.echo("analysing", err=True)
         analysed(store, master)  # kept in the directory: now, while Spark is warm, it takes a third of the time
-    found = _outcome(store, plan)
+    found = _outcome(store)
     if as_json:
         click.echo(json.dumps(found))
     else:
-        from sim.sweep.summary import verdict_line
+        from sim.sweep.outcome import verdict_line
 
         if plan.is_of_joins:
             from sim.sweep.joins import analyse
@@ -67,7 +72,7 @@ def sweep_command(sweep: str, directory: Path, master: str, resume: bool, events
             _show_joins(analyse(store))
         click.echo(verdict_line(found))
         click.echo(f"results: {directory}")
-    sys.exit(1 if found["violations"] else 0)
+    sys.exit(of_runs(found, strict))
 
 
 def _execute(plan: Plan, store: Store, master: str, again: str) -> None:
@@ -86,25 +91,13 @@ def _execute(plan: Plan, store: Store, master: str, again: str) -> None:
         sys.exit(130)
 
 
-def _outcome(store: Store, plan: Plan) -> dict[str, Any]:
+def _outcome(store: Store) -> dict[str, Any]:
     """What the table `runs` says in sum."""
-    import pyarrow.compute as pc
+    from sim.sweep.outcome import COLUMNS, outcome
 
-    runs = store.read("runs")
-
-    def count(column: str, value: str) -> int:
-        return int(pc.sum(pc.equal(runs[column], value)).as_py() or 0)
-
-    return {
-        "sweep": plan.name,
-        "out": str(store.directory),
-        "planned": len(plan.runs),
-        "done": runs.num_rows,
-        "OK": count("status", "OK"),
-        "ERROR": count("status", "ERROR"),
-        "undecided": count("verdict", "undecided"),
-        "violations": int(pc.sum(runs["violations"]).as_py() or 0),
-    }
+    manifest = store.manifest()
+    runs = store.read("runs").select(COLUMNS).to_pylist()
+    return {"sweep": manifest["sweep"], "out": str(store.directory), **outcome(runs, manifest["runs"])}
 
 
 @click.command("analyse")
@@ -116,7 +109,7 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
 
     Example: barrierlab analyse out/demo --json
     """
-    from sim.sweep.summary import verdict_line
+    from sim.sweep.outcome import verdict_line
 
     analysis, store = _analysed(directory, master)
     if as_json:
@@ -124,7 +117,7 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
     else:
         (_show_joins if store.is_of_joins else _show_analysis)(analysis)
         click.echo(verdict_line(analysis["runs"]))
-    sys.exit(1 if analysis["runs"]["violations"] else 0)
+    sys.exit(of_runs(analysis["runs"]))
 
 
 @click.command("report")
@@ -144,6 +137,7 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
     from sim.files import write
     from sim.sweep import join_report, joins, report, summary
     from sim.sweep.errors import SweepError
+    from sim.sweep.outcome import verdict_line
 
     analysis, store = _analysed(directory, master)
     if store.is_of_joins:
@@ -162,9 +156,9 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
         click.echo(f"\n{question}")
     for sentence in sentences:
         click.echo(f"  {sentence}")
-    click.echo(f"\n{summary.verdict_line(analysis['runs'])}")
+    click.echo(f"\n{verdict_line(analysis['runs'])}")
     click.echo(f"report: {path}")
-    sys.exit(1 if analysis["runs"]["violations"] else 0)
+    sys.exit(of_runs(analysis["runs"]))
 
 
 def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
@@ -185,7 +179,6 @@ def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
 
 def _show_joins(analysis: dict[str, Any]) -> None:
     """The table of a sweep of joins, and its answer."""
-    from rich.console import Console
     from rich.table import Table
 
     from sim.sweep.joins import TIMES, answer
@@ -201,7 +194,7 @@ def _show_joins(analysis: dict[str, Any]) -> None:
             f"{100 * cell['complete_share']:.1f}",
             *("" if value is None else f"{value:.1f}" for value in values),
         )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    stdout_console().print(table)
     if question := analysis["sweep"]["question"]:
         click.echo(question)
     for sentence in answer(found):
@@ -209,7 +202,6 @@ def _show_joins(analysis: dict[str, Any]) -> None:
 
 
 def _show_analysis(analysis: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from sim.sweep.summary import answer
@@ -225,7 +217,7 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
         values = [row[p]["at"] for p in ("p50", "p90", "p99")] + [mean["start_delay_ms"], mean["alignment_ms"]]
         words = " ".join(f"{name}={value}" for name, value in row["parameters"].items())
         table.add_row(row["scenario"], words, str(row["n"]), *(f"{v:.1f}" for v in values))
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    stdout_console(160).print(table)
 
 
 @click.command("verify")
@@ -238,7 +230,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     A second judge, to be laid beside the one of each run. Judged where the runs ran, and not here: REC, and of CUT
     whether each state is the fold of what took effect before the cut.
 
-    Exit status 1 if a run is broken, or the two judges do not agree.
+    A run that only one of the two judges calls broken is a violation, too.
 
     Example: barrierlab verify out/smoke
     """
@@ -258,11 +250,15 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
         spark_failures("the queries failed", "if a file of the sweep is damaged, remove it and sweep with --resume"),
     ):
         found = verify(spark_session(master), store, watch.tick)
+    found["outcome"] = _outcome(store)
     if as_json:
         click.echo(json.dumps(found))
     else:
+        from sim.sweep.outcome import verdict_line
+
+        click.echo(f"where they ran: {verdict_line(found['outcome'])}")
         _show_verified(found)
-    sys.exit(1 if found["violations"] or found["disagreements"] else 0)
+    sys.exit(VIOLATION if found["violations"] or found["disagreements"] else of_runs(found["outcome"]))
 
 
 _SHOWN = 10
@@ -271,13 +267,12 @@ _SHOWN = 10
 
 def _show_verified(found: dict[str, Any]) -> None:
     """The table of invariants; what broke them first, run by run; where the two judges differ."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("invariant", "runs", "violations")
     for name, violations in found["invariants"].items():
         table.add_row(name, str(found["runs"]), str(violations))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    stdout_console().print(table)
     for name, words in found["elsewhere"].items():
         click.echo(f"Judged where the runs ran, not here: {words} ({name}).")
     for row in found["violations"][:_SHOWN]:
@@ -301,7 +296,7 @@ def _show_verified(found: dict[str, Any]) -> None:
 def measured_command(seeds: int, master: str, as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
 
-    Exit status 1 if an invariant is violated; a missed target is shown, not an error.
+    A target that is missed is shown, and is no violation.
 
     Example: barrierlab measured
     """
@@ -316,7 +311,7 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
         store = Store.create(Path(directory) / "measured", plan)
         _execute(plan, store, master, f"barrierlab measured --seeds {seeds}")
-        found = _outcome(store, plan)
+        found = _outcome(store)
         runs, checkpoints, tasks = (store.read(name).to_pylist() for name in ("runs", "checkpoints", "tasks"))
     names = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
     jobs = {row["run_id"]: names[row["scenario"], row["parameters"]] for row in runs if row["status"] == "OK"}
@@ -326,12 +321,12 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
             json.dumps({"runs": found["done"], "violations": found["violations"], "cells": [c.as_row() for c in cells]})
         )
     else:
-        from sim.sweep.summary import verdict_line
+        from sim.sweep.outcome import verdict_line
 
         click.echo(measured.markdown(cells))
         judged = [cell for cell in cells if cell.good is not None]
         click.echo(f"\n{sum(c.good is True for c in judged)} of {len(judged)} targets are met; {verdict_line(found)}")
-    sys.exit(1 if found["violations"] else 0)
+    sys.exit(of_runs(found))
 
 
 COMMANDS = [sweep_command, analyse_command, verify_command, report_command, measured_command]

@@ -14,16 +14,15 @@ import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sim.status import RAISED, raised_by_machine, text_of
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
 from sim.sweep.session import check_master, is_local, local_cores, process_count, spark_failures, spark_session
@@ -138,7 +137,10 @@ def work_chunk(chunk: Chunk, directory: str, simulate: str) -> None:
 
 
 def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
-    """The rows of one run, each with its run id. A run that raises gives one row in `runs`, with its error."""
+    """The rows of one run, each with its run id. A run that raises gives one row in `runs`, with its error.
+
+    Where a machine of the system under test has raised, the run is broken, and the error is a violation, RAISED.
+    """
     about: dict[str, Any] = {
         "run_id": run.run_id,
         "part": run.part,
@@ -149,9 +151,12 @@ def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
     try:
         computed = compute(run)
     except Exception as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        text = " ".join(f"{type(error).__name__}: {error} (in {Path(at.filename).name}, line {at.lineno})".split())
-        return {"runs": [{**about, "status": "ERROR", "error": text}]}
+        machine = raised_by_machine(error)
+        if machine is None:
+            return {"runs": [{**about, "status": "ERROR", "error": text_of(error)}]}
+        violation = {"run_id": run.run_id, "number": 0, "invariant": RAISED, "reason": machine}
+        broken = {"status": RAISED, "error": machine, "verdict": "broken", "violations": 1}
+        return {"runs": [about | broken], "violations": [violation]}
     rows: Rows = {name: [{"run_id": run.run_id, **row} for row in found] for name, found in computed.items()}
     rows["runs"] = [{**computed["runs"][0], **about, "status": "OK"}]
     return rows

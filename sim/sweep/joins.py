@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.join_invariants import JOIN_INVARIANTS
 from sim.sweep.analyse import ASKED, CONFIDENCE, SHOWN_ERRORS, by_invariant, t_interval
+from sim.sweep.outcome import outcome
 from sim.sweep.tables import SKIPS, skip_column
 
 if TYPE_CHECKING:
@@ -40,17 +41,13 @@ def analyse(store: Store) -> dict[str, Any]:
     """The analysis of the sweep in `store`, whole or as far as it is; a plain value, in the shape of that of jobs."""
     manifest = store.manifest()
     runs, joins = (store.read(name).to_pylist() for name in ("runs", "joins"))
-    errors = [row for row in runs if row["status"] == "ERROR"]
+    errors = [row for row in runs if row["status"] != "OK"]
     shown = ("run_id", "scenario", "parameters", "seed", "error")
     return {
         "sweep": {key: manifest[key] for key in ASKED},
         "confidence": CONFIDENCE,
         "runs": {
-            "planned": manifest["runs"],
-            "done": len(runs),
-            **{status: sum(row["status"] == status for row in runs) for status in ("OK", "ERROR")},
-            **{word: sum(row["verdict"] == word for row in runs) for word in ("holds", "broken", "undecided")},
-            "violations": sum(row["violations"] or 0 for row in runs),
+            **outcome(runs, manifest["runs"]),
             "frames": sum(row["events_in"] or 0 for row in runs),
             "outputs": sum(row["outputs"] for row in joins),
         },

@@ -10,9 +10,10 @@ from sim.files import read_text
 from sim.sweep import figures, measured
 from sim.sweep.analyse import PIECES
 from sim.sweep.errors import SweepError
+from sim.sweep.outcome import verdict_line
 from sim.sweep.plan import shipped_sweeps
 from sim.sweep.store import Store
-from sim.sweep.summary import answer, mean_pieces, verdict_line
+from sim.sweep.summary import answer, mean_pieces
 
 Row = Mapping[str, Any]
 
@@ -37,6 +38,7 @@ MEANING = {
     "ID": "checkpoint ids strictly increase at every task",
     "LIVE": "every started checkpoint ends everywhere, and nothing stays blocked",
     "BOUND": "no buffer grows beyond its limit",
+    "RAISED": "no machine of the system under test raises",
     "REC": "after a restore every source record has its effect exactly once, on states and outside",
 }
 

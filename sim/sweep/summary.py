@@ -12,23 +12,6 @@ from sim.sweep.measured import WITHIN
 Row = Mapping[str, Any]
 
 
-def verdict_line(runs: Row) -> str:
-    """`0 violations in 308 runs`, and what else a reader must know about them.
-
-    >>> verdict_line({"violations": 0, "OK": 308, "ERROR": 0, "undecided": 0, "done": 308, "planned": 308})
-    '0 violations in 308 runs'
-    """
-    count = runs["violations"]
-    text = f"{count} violation{'' if count == 1 else 's'} in {runs['OK']} run{'' if runs['OK'] == 1 else 's'}"
-    if runs["undecided"]:
-        text += f", {runs['undecided']} of them undecided"
-    if runs["ERROR"]:
-        text += f"; {runs['ERROR']} more stopped with an error"
-    if runs["done"] < runs["planned"]:
-        text += f"; {runs['planned'] - runs['done']} of {runs['planned']} planned runs are not done yet"
-    return text
-
-
 def answer(analysis: Row) -> list[str]:
     """What failures cost, where the time goes, what changes it most, how far to trust it: a sentence or two on each."""
     parts = [part["name"] for part in analysis["sweep"]["parts"]]

@@ -22,6 +22,7 @@ from model.check import Outcome
 from sim.check import plan, run
 from sim.checked import KEPT
 from sim.cli import cli
+from sim.sweep.outcome import outcome
 from sim.sweep.plan import load_plan
 from sim.sweep.store import Store
 from sim.sweep.tables import ON_REQUEST, TABLES
@@ -229,11 +230,11 @@ def _with_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     import sim.sweep.commands as commands
     from sim.sweep import report, summary
 
-    analysis = {"sweep": {"question": ""}, "runs": {"violations": 0, "OK": 1, "ERROR": 0, "undecided": 0}}
+    judged = outcome([{"status": "OK", "verdict": "holds", "violations": 0}], 1)
+    analysis = {"sweep": {"question": ""}, "runs": judged}
     monkeypatch.setattr(commands, "_analysed", lambda directory, master: (analysis, Store.open(directory)))
     monkeypatch.setattr(report, "render", lambda analysis, store: "<html></html>\n" * 100)
     monkeypatch.setattr(summary, "answer", lambda analysis: [])
-    monkeypatch.setattr(summary, "verdict_line", lambda runs: "0 violations in 1 runs")
 
 
 @pytest.mark.parametrize(

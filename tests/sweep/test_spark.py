@@ -20,10 +20,11 @@ from sim.sweep import join_report, joins
 from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
 from sim.sweep.execute import SIMULATE, execute
 from sim.sweep.measured import MODES, load_measured
+from sim.sweep.outcome import verdict_line
 from sim.sweep.plan import load_plan, plan_of
 from sim.sweep.report import SECTIONS, render
 from sim.sweep.store import Store
-from sim.sweep.summary import answer, verdict_line
+from sim.sweep.summary import answer
 from sim.sweep.tables import TABLES
 
 SWEEP = """

@@ -1,0 +1,72 @@
+"""What the runs of a sweep come to in sum: how many were judged, and how; the line that says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sim.coverage import NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from sim.status import OF_VERDICT, RAISED
+
+Row = Mapping[str, Any]
+COLUMNS = ("status", "verdict", "violations", "falls_short", "faults_without_effect", "vacuous_asked_for", "progress")
+"""The columns of the table `runs` that are asked."""
+STATUSES = ("OK", RAISED, "ERROR")
+"""Of a run: it came to its end; a machine of the system under test raised; it could not be finished."""
+
+WAYS = {
+    NONE_COMPLETED: "no checkpoint completed",
+    RESTART_LOOP: "a restart loop",
+    STANDS_STILL: "a standstill",
+}
+"""The ways in which a job does not get on, as a sum of runs names them."""
+
+
+def outcome(runs: Iterable[Row], planned: int) -> dict[str, Any]:
+    """Return what rows of the table `runs` come to, of so many that were planned.
+
+    Counted are runs, but for `violations` and `idle_faults`; `vacuous` and `progress` count runs by invariant that was
+    asked for, and by way of not getting on.
+    """
+    rows = list(runs)
+    names = (name for row in rows for name in (row.get("vacuous_asked_for") or "").split())
+    ways = (row.get("progress") for row in rows)
+    return {
+        "planned": planned,
+        "done": len(rows),
+        **{status: sum(row.get("status") == status for row in rows) for status in STATUSES},
+        **{verdict: sum(row.get("verdict") == verdict for row in rows) for verdict in OF_VERDICT},
+        "violations": sum(row.get("violations") or 0 for row in rows),
+        "short": sum(bool(row.get("falls_short")) for row in rows),
+        "idle_faults": sum(row.get("faults_without_effect") or 0 for row in rows),
+        "vacuous": dict(sorted(Counter(names).items())),
+        "progress": {way: count for way, count in Counter(ways).items() if way in WAYS},
+    }
+
+
+def verdict_line(runs: Row) -> str:
+    """`0 violations in 308 runs`, and what else a reader must know about them.
+
+    >>> verdict_line(outcome([{"status": "OK", "verdict": "holds", "violations": 0}] * 308, 308))
+    '0 violations in 308 runs'
+    """
+    count, judged = runs["violations"], runs["OK"] + runs[RAISED]
+    text = f"{count} violation{'' if count == 1 else 's'} in {judged} run{'' if judged == 1 else 's'}"
+    if runs["undecided"]:
+        text += f", {runs['undecided']} of them undecided"
+    if runs["short"]:
+        text += f", {runs['short']} of them short of what was asked for ({_short(runs)})"
+    if runs["ERROR"]:
+        text += f"; {runs['ERROR']} more stopped with an error"
+    if runs["done"] < runs["planned"]:
+        text += f"; {runs['planned'] - runs['done']} of {runs['planned']} planned runs are not done yet"
+    return text
+
+
+def _short(runs: Row) -> str:
+    parts = [f"{words} in {runs['progress'][way]}" for way, words in WAYS.items() if way in runs["progress"]]
+    parts += [f"{name} vacuous in {count}" for name, count in runs["vacuous"].items()]
+    if runs["idle_faults"]:
+        parts.append(f"{runs['idle_faults']} fault{'' if runs['idle_faults'] == 1 else 's'} without effect")
+    return "; ".join(parts) or "nothing is measured"
