@@ -124,7 +124,10 @@ _REFUSED = AlignmentAction.REFUSED
 
 @dataclass(frozen=True, slots=True)
 class BarrierAlignerMetrics:
-    """What the document lists; events only, and time in nanoseconds."""
+    """What the document lists; events only, and time in nanoseconds.
+
+    An alignment lasts from the first barrier of a checkpoint to its last, aligned or unaligned.
+    """
 
     alignments_completed: int
     total_events_buffered: int
@@ -351,10 +354,12 @@ class BarrierAligner:
 
     def _all_in(self, now_ns: int) -> AlignmentAction:
         self.triggered = True
-        duration_ns = now_ns - self._first_ns
-        if duration_ns > self.max_alignment_duration_ns:
-            self.max_alignment_duration_ns = duration_ns
+        self._note_duration(now_ns)
         return _TRIGGER
+
+    def _note_duration(self, now_ns: int) -> None:
+        """The last barrier, or end, of the current checkpoint has come."""
+        self.max_alignment_duration_ns = max(self.max_alignment_duration_ns, now_ns - self._first_ns)
 
     def _on_end(self, input_id: int, now_ns: int) -> Action:
         """Protocol rule 13: a closed input has delivered, for the current and for every later id."""

@@ -279,7 +279,7 @@ class UnalignedCheckpointer(BarrierAligner):
         current = self.barrier
         if self.recording and current is not None:
             if barrier.checkpoint_id <= current.checkpoint_id:
-                return self._on_late_barrier(input_id, barrier, current)
+                return self._on_late_barrier(input_id, barrier, current, now_ns)
             if input_id not in self._missing:
                 return self._wait(input_id, barrier, now_ns)
             self._missing.discard(input_id)
@@ -298,7 +298,9 @@ class UnalignedCheckpointer(BarrierAligner):
             return self._start(switched=True)
         return self._passing_the_flag_on(action)
 
-    def _on_late_barrier(self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier) -> Action:
+    def _on_late_barrier(
+        self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier, now_ns: int
+    ) -> Action:
         """A barrier up to the current one, after the snapshot. The input is in `_missing` or has delivered."""
         if input_id not in self._missing or _flagged(barrier) != current:
             return self._again(barrier, current)
@@ -306,11 +308,12 @@ class UnalignedCheckpointer(BarrierAligner):
         if not self._queues[input_id]:
             self.free.add(input_id)
         self._park()
-        return self._late()
+        return self._late(now_ns)
 
-    def _late(self) -> UnalignedAction:
+    def _late(self, now_ns: int) -> UnalignedAction:
         if self._missing:
             return _LATE
+        self._note_duration(now_ns)
         self.triggered = True
         return _PART_COMPLETE
 
@@ -325,7 +328,7 @@ class UnalignedCheckpointer(BarrierAligner):
             if input_id not in self._missing:
                 return _ENDED
             self._missing.discard(input_id)
-            return _ENDED if self._missing else self._late()
+            return _ENDED if self._missing else self._late(now_ns)
         action = super()._on_end(input_id, now_ns)
         if action is _ENDED and self._is_overdue(now_ns):
             return self._start(switched=True)
@@ -486,7 +489,8 @@ class UnalignedCheckpointer(BarrierAligner):
         if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
             self._give_up(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return False
-        return self._late() is _PART_COMPLETE
+        self.triggered = not self._missing
+        return self.triggered
 
     def _over_limit(self, current: CheckpointBarrier) -> Action:
         """Protocol rule 7: what may be held is used up, so hold no longer. Later, it is backpressure."""

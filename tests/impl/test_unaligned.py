@@ -9,6 +9,7 @@ from impl import (
     BarrierAlignerConfig,
     CheckpointBarrier,
     ClosedInputError,
+    EndOfInput,
     Event,
     InFlightChannelData,
     InputIndexError,
@@ -179,6 +180,22 @@ def test_metrics_count_unaligned_checkpoints():
     metrics = machine.metrics()
     assert (metrics.unaligned_count, metrics.alignments_completed, metrics.total_inflight_bytes) == (2, 3, 10)
     assert (metrics.threshold_switches, metrics.is_in_unaligned_mode, metrics.flag_mismatches) == (0, False, 0)
+
+
+def test_the_longest_alignment_is_from_first_to_last_barrier():
+    """If it fails, unaligned checkpoints show no alignment, however far apart their barriers come."""
+    machine = UnalignedCheckpointer()
+    for checkpoint_id, begin, end in ((1, 100, 150), (2, 200, 290), (3, 300, 310)):
+        machine.process_message(0, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id), begin)
+        assert not machine.begin_recording()
+        machine.process_message(1, CheckpointBarrier(checkpoint_id, checkpoint_id), end)
+        machine.complete_alignment()
+    assert machine.metrics().max_alignment_duration_ns == 90
+    machine.process_message(0, CheckpointBarrier.new_unaligned(4, 4), 400)
+    machine.begin_recording()
+    machine.process_message(1, EndOfInput(), 500)
+    machine.complete_alignment()
+    assert machine.metrics().max_alignment_duration_ns == 100
 
 
 def test_metrics_count_threshold_switches():
