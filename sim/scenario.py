@@ -145,7 +145,8 @@ class Builder:
             for name, table in self._tables("source")
         }
         channels = dict(self._tables("channel"))
-        default = ChannelSettings(**self._section("channel.default", channels.pop("default", {}), CHANNEL))
+        common = channels.pop("default", {})
+        default = ChannelSettings(**self._section("channel.default", common, CHANNEL))
         topology = self._topology(top["topology"], sources, operators, default, channels)
         edges = self._channels(topology, default, channels)
         checkpoint = CheckpointSettings(**self._section("checkpoint", self._table("checkpoint"), CHECKPOINT))
@@ -160,6 +161,7 @@ class Builder:
             sources=sources,
             operators=operators,
             channels=edges,
+            formless=tuple(edge for edge in edges if not {"form", "capacity"} & {*common, *channels.get(edge, {})}),
             checkpoint=checkpoint,
             recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
             store=StoreSettings(**self._section("store", self._table("store"), STORE)),

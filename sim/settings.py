@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,7 +152,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """All that one run depends on, besides its seed."""
+    """All that one run depends on, besides its seed.
+
+    `formless` are the exchanges of which the file does not say what their channels are made of.
+    """
 
     name: str
     title: str
@@ -171,6 +174,7 @@ class Scenario:
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+    formless: tuple[str, ...] = ()
 
     def aligns(self, task: str) -> bool:
         """Whether no barrier may overtake on the way into `task`.
@@ -188,29 +192,49 @@ class Scenario:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the run is not what its settings seem to ask for, a line each."""
-        if self.protocol != "unaligned":
-            return ()
-        lines = []
+        """Where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
+        return (*self._unlike_measured(), *(self._not_unaligned() if self.protocol == "unaligned" else ()))
+
+    def _unlike_measured(self) -> Iterator[str]:
+        """The defaults that matter to checkpoints, and are not what was measured (sim/data/flink)."""
+        if self.formless:
+            capacity = self.channels[self.formless[0]].capacity
+            yield (
+                f"{', '.join(self.formless)}: a queue of {capacity} messages, since neither form nor capacity is "
+                'given; the measured jobs had form = "network", where more is queued ahead of a barrier'
+            )
+        left_open = [
+            edge
+            for edge, channel in self.channels.items()
+            if channel.exchange == "auto"
+            and self.topology.exchange(edge) == "forward"
+            and self.topology.parallelism(edge.split("->")[1]) > 1
+        ]
+        if left_open and self.protocol != "unaligned":
+            yield (
+                f"{', '.join(left_open)}: the exchange is left to auto, which is forward at equal parallelism, where a "
+                "barrier has no others to wait for; the measured jobs had rebalance"
+            )
+
+    def _not_unaligned(self) -> Iterator[str]:
         for operator in self.operators:
             if self._is_aligning_sink(operator):
                 continue
             pointwise = self._inputs_by(operator, *ALIGNED_EXCHANGES)
             if pointwise:
                 named = ", ".join(f"{edge} is {self.channels[edge].exchange}" for edge in pointwise)
-                lines.append(
+                yield (
                     f"{operator!r} aligns on all its inputs, though unaligned checkpoints are asked for: {named}, and "
                     "no barrier overtakes there (FLINK-21945)"
                 )
                 continue
             left_open = [e for e in self._inputs_by(operator, "auto") if self.topology.exchange(e) == "forward"]
             if left_open and self.topology.parallelism(operator) > 1:
-                lines.append(
+                yield (
                     f"{operator!r} goes unaligned, though the exchange of {', '.join(left_open)} is left to auto: at "
                     'equal parallelism Flink takes forward, and aligns (FLINK-21945); write exchange = "forward", or '
                     "what the job has"
                 )
-        return tuple(lines)
 
 
 def ns(seconds: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from model.trace import judged, read, topology_of
 from sim import load, run, shipped
 from sim.scenario import SHIPPED
+from tests.sim.support import SKEWED, bent, scenario
 
 SMALL: dict[str, dict[str, Any]] = {
     "diamond": {},
@@ -92,3 +94,25 @@ def test_whole_runs_hold(name: str) -> None:
     for settings in _each_choice(name):
         result = run(load(name, settings), seed=3)
         assert result.verdict == "holds", (settings, result.violations)
+
+
+def test_a_job_unlike_the_measured_ones_says_so(tmp_path: Path) -> None:
+    """Who writes a measured job down by its rates alone would be promised a third of its checkpoints' time."""
+    two = {"operator": {"join": {"parallelism": 2}}, "source": {"a": {"parallelism": 2}}}
+    job = bent(SKEWED, {"channel": {"default": None, "b->join": None}})
+    (queue,) = scenario(tmp_path, job).warnings
+    assert "a->join, b->join, join->sink: a queue of 64 messages" in queue
+    assert 'form = "network"' in queue
+    queue, exchange = scenario(tmp_path, bent(job, two)).warnings
+    assert "a->join: the exchange is left to auto" in exchange
+    for said in ({"form": "network"}, {"form": "spsc"}, {"capacity": 8}):
+        assert scenario(tmp_path, bent(job, {"channel": {"default": said}})).warnings == ()
+    assert (
+        scenario(tmp_path, bent(bent(SKEWED, two), {"channel": {"a->join": {"exchange": "rebalance"}}})).warnings == ()
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name != "survive_anything"])
+def test_shipped_scenarios_say_what_their_channels_are(name: str) -> None:
+    """The examples that people copy would rest on defaults that nobody measured."""
+    assert load(name).warnings == ()
