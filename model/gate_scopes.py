@@ -20,7 +20,7 @@ from model.tables.gate import Gate, Rules
 from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Release, Triggered
 from model.tables.table import Table
 
-EVENT = Event("", 1)  # stands for one of the input's own
+EVENT, SECOND = Event("", 1), Event("", 2)  # stand for events of the input's own
 WATERMARK = Watermark(1)
 END = EndOfInput()
 TAKEN, FAILED = Answer(), Answer(Reason.SNAPSHOT_FAILED)
@@ -33,7 +33,7 @@ def barrier(checkpoint_id: int, epoch: int = 1, flags: int = 0) -> CheckpointBar
     return CheckpointBarrier(checkpoint_id, epoch, flags)
 
 
-B1, B2 = barrier(1), barrier(2)
+B1, B2, B3 = barrier(1), barrier(2), barrier(3)
 B1_CONTRADICTS, B1_FLAGGED, B2_FLAGGED = barrier(1, epoch=2), barrier(1, flags=1), barrier(2, flags=1)
 C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
 
@@ -80,17 +80,17 @@ _MOST_TIMES = 20
 """So many times the states of the table a machine may have."""
 
 
-def gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:
-    """Another's gate with these rules."""
+def gate_of(parts: Parts, rules: Rules, port: Port, enabled: bool = True) -> Implementation:
+    """Another's gate with these rules; not `enabled`, it may not overtake either, and is no sink."""
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
     )
     unaligned = None
     if not rules.flag_matters:
         unaligned = UnalignedCheckpointConfig(
-            True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+            enabled, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
         )
-    is_sink = not rules.flag_matters and not rules.may_overtake
+    is_sink = enabled and not rules.flag_matters and not rules.may_overtake
     if parts.gate is not None:
         return parts.gate(port, config, unaligned, is_sink)
     return Implementation(parts.aligner(config, unaligned, is_sink), port)
@@ -98,7 +98,7 @@ def gate_of(parts: Parts, rules: Rules, port: Port) -> Implementation:
 
 def own(input_id: int, message: StreamMessage) -> StreamMessage:
     """The message as one of that input: an event has a name of its own."""
-    return Event("abc"[input_id], 1) if message is EVENT else message
+    return Event("abc"[input_id], message.sequence) if type(message) is Event else message
 
 
 def arrivals(inputs: int, *messages: StreamMessage, at: Sequence[int] = (0,)) -> Iterable[Happening]:
@@ -174,6 +174,20 @@ SCOPES = (
         "one input", "aligned", 6, rules(1, held=2), (*arrivals(1, EVENT, END, B1, B2, C2), Release()), (TAKEN, FAILED)
     ),
     Scope(
+        "ids that leave some out",
+        "aligned",
+        52,
+        rules(),
+        (*arrivals(2, B1, B2, B3), Release(), Abort(2)),
+    ),
+    Scope(
+        "two held at each input, released in turn",
+        "aligned",
+        40,
+        rules(held=2),
+        (*arrivals(2, EVENT, SECOND, B1), Release()),
+    ),
+    Scope(
         "every message, and barriers that overtake",
         "unaligned",
         544,
@@ -224,6 +238,13 @@ SCOPES = (
         rules(held=2, held_bytes=24, **UNALIGNED_ONLY),
         (*arrivals(2, EVENT, END, B1, B2), Release(), Abort(1)),
     ),
+    Scope(
+        "ids that leave some out",
+        "unaligned",
+        90,
+        rules(**UNALIGNED_ONLY),
+        (*arrivals(2, EVENT, B1, B3), *overtakings(2, B1, B2, B3, past=()), Release(), Abort(2)),
+    ),
     Scope("one input", "unaligned", 6, rules(1, **UNALIGNED_ONLY), (*arrivals(1, EVENT, END, B1, B2), Release())),
     Scope(
         "flagged or not, overtaking or not",
@@ -248,6 +269,20 @@ SCOPES = (
             *(Release(), Abort(1), Triggered(1, 0), Triggered(2, 0), Clock(1), Clock(3)),
         ),
         (TAKEN, FAILED),
+    ),
+    Scope(
+        "at the threshold, and at the deadline",
+        "fallback",
+        162,
+        rules(**FALLING_BACK),
+        (*arrivals(2, B1, END, at=(0, 1, 2)), *arrivals(2, B2, at=(1,)), Triggered(1, 0), Clock(1), Clock(2), Clock(3)),
+    ),
+    Scope(
+        "two held at each input, released in turn",
+        "fallback",
+        222,
+        rules(held=2, **FALLING_BACK),
+        (*arrivals(2, EVENT, SECOND, B1), Release(), Clock(1)),
     ),
     Scope(
         "a sink",

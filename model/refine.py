@@ -7,8 +7,8 @@ means: `captured` says which. So what agrees on every reachable gate of a scope 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from impl.alignment import BarrierAligner, BarrierAlignerConfig
@@ -36,6 +36,7 @@ from model.tables.happenings import (
     Taken,
     Triggered,
 )
+from model.tables.table import Row, Table, phrase
 
 Effects = tuple[Effect, ...]
 END = EndOfInput()
@@ -177,6 +178,7 @@ class Machine:
         self.port = Port()
         self.gate = self.port.gate = make(rules, self.port)
         self._captures: dict[Gate, Hashable] = {}
+        self.answer: object = None  # to the last move: whether something was done, where that is said
 
     def difference(self, gate: Gate, move: Move) -> str | None:
         """How the machine, in the state of `gate`, makes the move otherwise than the table; None if it does not."""
@@ -184,14 +186,17 @@ class Machine:
 
     def difference_from(self, gate: Gate, move: Move, after: Gate, expected: Effects) -> str | None:
         """The same, where the table's answer is known."""
-        self.gate.restore(self._captured(gate))
-        effects = self.made(move)
+        try:
+            self.gate.restore(self._captured(gate))
+            effects = self.made(move)
+            found = self.gate.capture()
+        except Exception as error:  # a machine that raises does something else, too
+            return explained(gate, move, expected, f"raised {type(error).__name__}: {error}")
         if effects != expected:
-            return f"{move}: the table says '{listed(expected)}', the machine '{listed(effects)}'"
-        found, meant = without_counters(self.gate.capture()), without_counters(self._captured(after))
-        if found != meant:
-            return f"{move}: the table leaves {meant}, the machine {found}"
-        return None
+            return explained(gate, move, expected, f"'{listed(effects)}'")
+        if without_counters(found) != without_counters(self._captured(after)):
+            return f"{move}: {fields_that_differ(self._captured(after), found)} ({rows_of(gate, move)})"
+        return self.misanswered(move, effects)
 
     def _captured(self, gate: Gate) -> Hashable:
         known = self._captures.get(gate)
@@ -203,20 +208,20 @@ class Machine:
         """What the machine does."""
         self.port.effects, self.port.answer = [], move.answer
         gate, happening = self.gate, move.happening
-        took = True
+        took, self.answer = True, None
         match happening:
             case Arrival(input_id, message, at_ns):
                 took = gate.offer(input_id, message, at_ns)
             case Overtaking(input_id, barrier, ahead, at_ns):
                 took = gate.offer_overtaking(input_id, barrier, ahead, at_ns)
             case Release(at_ns):
-                gate.release_next(at_ns)
+                self.answer = gate.release_next(at_ns)
             case Abort(checkpoint_id):
-                gate.abort(checkpoint_id, Reason.EXPIRED, 0)
+                self.answer = gate.abort(checkpoint_id, Reason.EXPIRED, 0)
             case Triggered(checkpoint_id, at_ns):
                 gate.note_trigger(checkpoint_id, at_ns)
             case Clock(at_ns):
-                gate.on_time(at_ns)
+                self.answer = gate.on_time(at_ns)
             case OutputPassed(size_bytes):
                 gate.note_output(size_bytes)
             case _:
@@ -226,13 +231,25 @@ class Machine:
             self.port.effects.insert(0, Effect("refuse", happening.input_id, happening.message))
         return tuple(self.port.effects)
 
+    def misanswered(self, move: Move, effects: Effects) -> str | None:
+        """Whether the machine says of the move that it did something though it did not, or the other way about.
+
+        A release, an abort and a deadline say so: what the table does then is never silent.
+        """
+        if self.answer is None or self.answer is bool(effects):
+            return None
+        return f"{move}: the machine answers {self.answer}, and did '{listed(effects)}'"
+
     def misstatement(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
         """What the machine, in the state of `gate`, answers otherwise when it is asked something; None if nothing.
 
         Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
         """
-        self.gate.restore(self._captured(gate))
-        return self.misstatement_now(gate, barriers)
+        try:
+            self.gate.restore(self._captured(gate))
+            return self.misstatement_now(gate, barriers)
+        except Exception as error:  # as above
+            return f"it was asked something, and raised {type(error).__name__}: {error}"
 
     def misstatement_now(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
         """The same, of the state that the machine is in."""
@@ -256,6 +273,33 @@ class Machine:
 def listed(effects: Effects) -> str:
     """Effects in a line."""
     return "; ".join(map(str, effects)) or "nothing"
+
+
+def explained(gate: Gate, move: Move, expected: Effects, did: str) -> str:
+    """A move that machine and table make otherwise, in a line: what each did, and by which rows of the table."""
+    return f"{move}: the table says '{listed(expected)}', the machine {did} ({rows_of(gate, move)})"
+
+
+class _Traced(Table[Gate, Happening]):
+    """A table that keeps the rows that it has found, in order."""
+
+    def __init__(self, table: Table[Gate, Happening]) -> None:
+        super().__init__(*table.rows)
+        self.found: list[Row[Gate, Happening]] = []
+
+    def row_for(self, value: Gate, happening: Happening) -> Row[Gate, Happening]:
+        """`Table.row_for`, kept."""
+        self.found.append(super().row_for(value, happening))
+        return self.found[-1]
+
+
+def rows_of(gate: Gate, move: Move) -> str:
+    """What the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
+    table = _Traced(gate.table)
+    run(replace(gate, table=table), move)
+    return "; ".join(
+        f"row '{row.name}': if {phrase(row.when)}, then {phrase(row.then) or 'nothing'}" for row in table.found
+    )
 
 
 # The state of a machine that a table's gate means.
@@ -314,6 +358,44 @@ def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
     """The same of an aligner's."""
     *state, first_ns, triggers, _ = whole
     return (*state, first_ns if whole[0] is not None else 0, triggers)
+
+
+_GATE = ("checkpoint that inputs wait for (0: none)",)
+_ALIGNER = (
+    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints given up and not told"),
+    *("messages held, by input", "free inputs", "inputs that wait", "inputs to release, in turn", "inputs not ended"),
+    *("inputs whose end has not taken effect", "time of the first barrier", "times of the triggers"),
+)
+_UNALIGNED = (
+    *("recording", "unaligned", "switched", "asked to go unaligned", "inputs without their barrier"),
+    *("events recorded, by input", "bytes in flight"),
+)
+
+
+def fields_that_differ(meant: Hashable, found: Hashable) -> str | None:
+    """In which fields two captures of a gate differ, and what each has there; None if that is only what it counts."""
+    pairs = zip(_fields(meant), _fields(found), strict=True)
+    parts = [
+        f"the table leaves {name}: {_said(own)}, the machine: {_said(other)}"
+        for (name, own), (_, other) in pairs
+        if own != other
+    ]
+    return "; ".join(parts) or None
+
+
+def _fields(capture: Hashable) -> Iterator[tuple[str, object]]:
+    """The fields of a capture, by name."""
+    blocking, whole = without_counters(capture)  # type: ignore[misc]
+    aligner, part = (whole[0], whole[1:]) if isinstance(whole[0], tuple) else (whole, ())  # type: ignore[has-type]
+    yield from zip((*_GATE, *_ALIGNER), (blocking, *aligner), strict=True)  # type: ignore[has-type]
+    yield from zip(_UNALIGNED[: len(part)], part, strict=True)
+
+
+def _said(value: object) -> str:
+    """A value of a field: messages as in a trace."""
+    if isinstance(value, tuple) and not isinstance(value, Effect):
+        return f"({', '.join(map(_said, value))})"
+    return str(value)
 
 
 # Every reachable gate.
@@ -454,10 +536,9 @@ class Following:
             reset_counters((machine.gate, machine.gate.aligner))
             reached = machine.gate.capture()
         except Exception as error:  # whatever another's code raises: that is another effect
-            raised = f"{type(error).__name__}: {error}"
-            return Difference(f"{move}: the table says '{listed(expected)}', the machine raised {raised}")
+            return Difference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
         if effects != expected:
-            return Difference(f"{move}: the table says '{listed(expected)}', the machine '{listed(effects)}'")
+            return Difference(explained(gate, move, expected, f"'{listed(effects)}'"))
         return after, reached
 
     @property

@@ -15,6 +15,7 @@ import networkx as nx
 from model.check import Scope, WorldScope
 from model.control_scopes import SMALL as CONTROL
 from model.control_scopes import WIDE as WIDE_CONTROL
+from model.gate_runs import SCOPES as GATE_RUNS
 from model.gate_scopes import SCOPES as GATES
 from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
@@ -64,6 +65,7 @@ def tiny() -> Iterator[Scope]:
         yield from _worlds(topology, events=1, checkpoints=1)
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
     yield from (scope for scope in GATES if scope.states < 300)
+    yield from GATE_RUNS
     yield from (scope for scope in CONTROL if scope.states < 1000)
     yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
     yield from JOINS
@@ -92,6 +94,7 @@ def small() -> Iterator[Scope]:
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
     yield from _combined()
     yield from (scope for scope in GATES if not scope.slow)
+    yield from GATE_RUNS
     yield from (*CONTROL, *CONTROL_TABLES)
     yield from JOINS
     yield from stories()
@@ -125,7 +128,7 @@ def full() -> Iterator[Scope]:
     for operators in (2, 3):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
-    yield from GATES
+    yield from (*GATES, *GATE_RUNS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
     yield from (*JOINS, *WIDE_JOINS)
     yield from stories()

@@ -72,7 +72,9 @@ def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
     Raises
     ------
     TraceError
-        If the head tells no world, a line is none of a story, or a move cannot be made.
+        If the head tells no world, or a line is none of a story.
+    StoryError
+        If a move cannot be made; it holds the run so far.
 
     Examples
     --------
@@ -87,9 +89,27 @@ def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
     run = _Run(World(story.setup(), parts))
     lines = list(story.head_lines)
     for told in story.told:
-        lines += told.put_among(run.make(told, story) if told.move else [])
+        try:
+            lines += told.put_among(run.make(told, story) if told.move else [])
+        except TraceError as error:
+            made = [*lines, *(f"{_VERDICT}{verdict}" for verdict in run.verdicts(True))]
+            raise StoryError(str(error), "\n".join(made)) from error
     lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(story.head.get(CUT_OFF) == "yes")]
     return "\n".join([*lines, *story.behind]) + "\n"
+
+
+class StoryError(TraceError):
+    """A move of a story that cannot be made.
+
+    Attributes
+    ----------
+    made : str
+        The story up to there, as the machines made it, and what is broken by then.
+    """
+
+    def __init__(self, message: str, made: str) -> None:
+        super().__init__(message)
+        self.made = made
 
 
 class _Told:

@@ -10,8 +10,7 @@ from time import monotonic
 from model.check import Outcome, Violation
 from model.explore import BROKEN, HOLDS
 from model.parts import Parts
-from model.story import cases, mode_of, replay
-from model.trace import TraceError
+from model.story import StoryError, cases, mode_of, replay
 
 TELLS = "STORY"
 """The name of what is broken where a machine tells a story otherwise."""
@@ -47,19 +46,34 @@ class StoryScope:
         return Outcome(self.name, self.protocol, verdict, why, moves + 1, moves, monotonic() - begun, violations)
 
     def _departures(self, parts: Parts) -> Iterator[Violation]:
-        """The first line that is told otherwise, if there is one."""
+        """What is broken that the story does not say; and the first line that is told otherwise, if there is one."""
         try:
-            told = replay(self.text, parts, self.of)
-        except TraceError as error:
-            yield Violation(TELLS, self.name, 0, str(error))
-            return
-        lines = zip_longest(self.text.split("\n"), told.split("\n"), fillvalue="")
-        for number, (expected, found) in enumerate(lines, 1):
-            if expected != found:
-                steps = "\n".join(told.split("\n")[:number]).count("\n> ")
-                reason = f"line {number}: the story says '{expected.strip()}', the machine '{found.strip()}'"
-                yield Violation(TELLS, self.name, steps, reason, told)
+            told, stopped = replay(self.text, parts, self.of), ""
+        except StoryError as error:
+            told, stopped = error.made, f"{error}"
+        lines, found = self.text.split("\n"), told.split("\n")
+        for line in found:
+            if line.strip().startswith("! ") and line not in lines:  # below `stabilize`, it is indented
+                invariant, _, why = line.strip().removeprefix("! ").partition(": ")
+                yield Violation(invariant, self.name, _moves(found), why, told)
+        # Of a run that stops, the lines are compared that there are; verdicts stand behind them.
+        made = [line for line in found if not line.startswith("! ")] if stopped else found
+        pairs = zip(lines, made, strict=False) if stopped else zip_longest(lines, made, fillvalue="")
+        for number, (expected, line) in enumerate(pairs, 1):
+            if expected != line:
+                reason = f"line {number}: the story says '{expected.strip()}', the machine '{line.strip()}'"
+                yield self._departure(reason, found[:number], told)
                 return
+        if stopped:
+            yield self._departure(stopped, found, told)
+
+    def _departure(self, reason: str, until: list[str], told: str) -> Violation:
+        told = told if told.endswith("\n") else f"{told}\n"
+        return Violation(TELLS, self.name, _moves(until), reason, f"{told}! {TELLS}: {reason}\n")
+
+
+def _moves(lines: list[str]) -> int:
+    return sum(line.startswith("> ") for line in lines)
 
 
 def stories() -> Iterator[StoryScope]:
