@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from impl.messages import CancelBarrier, EndOfInput
 from model.capabilities import RULES, Capabilities
 from model.check import Scope, WorldScope
+from model.gate_runs import RunScope
 from model.gate_scopes import Scope as GateScope
 from model.setup import Setup
 from model.story import setup_of_story
@@ -91,6 +92,8 @@ def needs(scope: Scope) -> list[str]:
         }
     elif isinstance(scope, GateScope):
         found = _needs_of_gate(scope)
+    elif isinstance(scope, RunScope):  # whatever can happen at a gate happens in such a run
+        found = set(RULES) - ({"unaligned"} if scope.protocol == "aligned" else set())
     else:
         found = set()
     return [name for name in RULES if name in found]
