@@ -7,8 +7,10 @@ states of the world the task is in. A *cell* is the value: the machine, what wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import networkx as nx
 
 from impl.actions import AbortTask, Inject, Notify
 from impl.commit import Ledger
@@ -152,6 +154,9 @@ class TaskTable:
     start : int
     pulls : bool
         Whether the task's gate reads the channels itself (`model.foreign.PullAligner`).
+    parts_are_late : bool
+        Whether, in any step so far, the task has acknowledged a checkpoint before its part was whole, has changed its
+        part afterwards, or has gone on after it had ended: then it matters when the coordinator hears of it.
     """
 
     def __init__(
@@ -181,6 +186,7 @@ class TaskTable:
         self._machines = _machines(self.task)
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
+        self.parts_are_late = False
         self.start = self._captured()
 
     # Steps. Each is looked up first.
@@ -348,6 +354,74 @@ class TaskTable:
         self.ghost.restore(self.cells.values[cell].ghost)
         return any(self.ghost.waiting)
 
+    # What the steps have in common.
+
+    def edges(self) -> Iterator[tuple[int, int, bool]]:
+        """From cell to cell, each step that was ever taken, and whether it used something up.
+
+        That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that a setup
+        lets pass. A failure, and what goes back behind it, is no step.
+        """
+        for offers in (self._offers, self._overtakes):
+            for (cell, *_), step in offers.items():
+                if step is not None:
+                    yield cell, step.cell, step.took
+        for (does, cell, *_), step in self._steps.items():  # type: ignore[assignment]
+            if step is not None:
+                used = does in ("_obey", "_passes") or (does == "_poll" and step.took and step.place >= 0)
+                yield cell, step.cell, used or (does == "_expire" and self.infos[cell].expires == "give up")
+        for (cell, _), step in self._sends.items():
+            yield cell, step.cell, False
+        for cell, (after, _) in self._reported.items():
+            yield cell, after, False
+        for (cell, *_), after in self._settled.items():
+            yield cell, after, False
+
+    def is_acyclic(self) -> bool:
+        """Whether no run of steps comes back to a cell, but for steps that use something up and change nothing else."""
+        graph = nx.DiGraph()
+        graph.add_edges_from((cell, after) for cell, after, used in self.edges() if cell != after or not used)
+        return bool(nx.is_directed_acyclic_graph(graph))
+
+    def ignores(self, cell: int, order: Order) -> bool:
+        """Whether an order is nothing to the task as it is."""
+        step = self.obey(cell, order)
+        return step is not None and step.cell == cell and not step.broken
+
+    def ignores_always(self, cells: Iterable[int], order: Order) -> bool:
+        """Whether an order is nothing to the task in `cells`, and in all that it has ever come to from there."""
+        following: dict[int, list[int]] = {}
+        for cell, after, _ in self.edges():
+            following.setdefault(cell, []).append(after)
+        seen, left = set(cells), list(cells)
+        while left:
+            cell = left.pop()
+            if not self.ignores(cell, order):
+                return False
+            for after in following.get(cell, ()):
+                if after not in seen:
+                    seen.add(after)
+                    left.append(after)
+        return True
+
+    def declines_what_is_late(self) -> bool:
+        """Whether each deadline that gives something up does that with the checkpoint that is under way, and says so.
+
+        Only then can the coordinator not tell it from what it gives up itself.
+        """
+        for cell, info in enumerate(tuple(self.infos)):
+            if info.expires != "give up":
+                continue
+            step = self.expire(cell)
+            declined = [] if step is None else [note[3][0] for note in step.notes if note[0] == "decline"]  # type: ignore[index]
+            if len(self.ghost.inputs) < 2 or declined != [info.newest] or not self._is_under_way(cell, info.newest):
+                return False
+        return True
+
+    def _is_under_way(self, cell: int, checkpoint_id: int) -> bool:
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return checkpoint_id not in self.ghost.given_up and not self.ghost.is_whole(checkpoint_id)
+
     # What they are made of.
 
     def _step(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
@@ -362,9 +436,12 @@ class TaskTable:
         """Put the machine back, let it do, and capture it; None if it does nothing."""
         try:
             self._put_back(cell)
+            reports, had_ended = len(self.task.reports), self.task.finished
+            was_whole = {number for number, _ in self.ghost.cuts if self.ghost.is_whole(number)}
             took = does(*arguments)
             self.ghost.moved(self.task)
             place = self._place
+            self._look_at_parts(does.__name__, reports, had_ended, was_whole)
             after = self._captured()
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
@@ -373,6 +450,15 @@ class TaskTable:
         if took is None or (not took and after == cell and not self._notes):
             return None
         return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))
+
+    def _look_at_parts(self, does: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
+        told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
+        early = any(not self.ghost.is_whole(checkpoint_id) for checkpoint_id in told)
+        # What a barrier passes in a channel is recorded before its part is told (`World._send`).
+        captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and does != "_passes"]
+        late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
+        goes_on = had_ended and does not in ("_obey", "_passes") and bool(self._notes)
+        self.parts_are_late = self.parts_are_late or early or late or goes_on
 
     def _put_back(self, cell: int) -> None:
         value = self.cells.values[cell]
@@ -436,7 +522,7 @@ class TaskTable:
             may_close = not cell.finished and self.ghost.made >= self.ghost.most_made
             return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
         deadline_ns = task.next_deadline_ns()
-        expires = "" if deadline_ns is None else "switch" if deadline_ns <= THRESHOLD_NS else "give up"
+        expires = "" if deadline_ns is None else "switch" if deadline_ns < TIMEOUT_NS else "give up"
         takes = tuple(i for i, is_open in enumerate(self.ghost.open) if (is_open if self.pulls else task.can_take(i)))
         return Info(
             cell.outbox,

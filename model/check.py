@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from model.explore import BROKEN, HOLDS, UNDECIDED, Always, AtRest, Counts, Limits, Result, explore
 from model.parts import Parts
-from model.reduction import Ample, plans
+from model.reduction import Ample, can_be_planned, plans
 from model.setup import Setup
 from model.world import Move, State, World
 
@@ -140,28 +140,37 @@ class WorldScope:
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
         begun = monotonic()
+        if not can_be_planned(self.setup, parts):
+            return self._whole(parts, seconds, begun)
         states = transitions = 0
         first: World | None = None
         for planned in plans(self.setup):
             world = first.planned(planned) if first is not None else World(planned, parts)
             first = world  # the plans of a setup share their tables
-            ample = Ample(world)
+            ample = Ample(world, self.setup)
             result = _explored(world, _left(seconds, begun), ample)
             states += result.counts.states
             transitions += result.counts.transitions
-            if result.verdict == BROKEN or ample.is_void:
-                return self._whole(parts, seconds, begun, world, result)
+            if result.verdict == BROKEN:
+                return self._whole(parts, seconds, begun, (world, result))
+            if result.verdict == HOLDS and ample.is_void:
+                return self._whole(parts, seconds, begun)
             if result.verdict == UNDECIDED:
                 return self._outcome(UNDECIDED, result.why, states, transitions, begun)
         return self._outcome(HOLDS, "every reachable state was seen", states, transitions, begun)
 
     def _whole(
-        self, parts: Parts, seconds: float | None, begun: float, reduced: World, before: Result[State, Move]
+        self,
+        parts: Parts,
+        seconds: float | None,
+        begun: float,
+        broken: tuple[World, Result[State, Move]] | None = None,
     ) -> Outcome:
+        """Explore it without reduction, unless there is no time for that and it is known to be broken."""
         world = World(self.setup, parts)
         result = _explored(world, _left(seconds, begun), None)
-        if result.verdict != BROKEN and before.verdict == BROKEN:
-            world, result = reduced, before  # a run is known, though it may not be a shortest one
+        if result.verdict == UNDECIDED and broken is not None:
+            world, result = broken  # a run is known, though it may not be a shortest one
         violations = tuple(
             violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
         )

@@ -503,6 +503,14 @@ class TaskGhost:
             checkpoint_id in self.blocked,
         )
 
+    def is_whole(self, checkpoint_id: int) -> bool:
+        """Whether nothing more is to come of a part: its snapshot is taken, and no input waits or is waited for."""
+        has_come = all(
+            inside >= checkpoint_id or not is_open for inside, is_open in zip(self.inside, self.open, strict=True)
+        )
+        is_cut = checkpoint_id in self.settled or self._cut(checkpoint_id) is not None
+        return is_cut and has_come and checkpoint_id not in self.blocked
+
     def _cut(self, checkpoint_id: int) -> Cut | None:
         return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
 

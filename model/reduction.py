@@ -24,6 +24,40 @@ but a state is numbers that stand for values with names in them, and to find its
 
 When a checkpoint is given up from outside, it may be given up as early as that makes no other difference: the orders
 then wait, and a task obeys when it will. So the time is no choice of the exploration but of `plans`.
+
+Each shortcut rests on a property of what is explored. None is taken from the code of `impl`: another's aligner, or a
+bent one, may lack it. So it is looked at in what was explored, and a scope in which it fails is explored whole
+(`Ample.is_void`), or the shortcut is taken for the machines of `impl` alone. Looking afterwards is enough: up to the
+first step that lacks the property the reduction is right, so it comes to a run with that step in it.
+
+==========================  ==============================================================  =========================
+shortcut                    property that it rests on                                       how it is known
+==========================  ==============================================================  =========================
+a trigger first             no task sees a trigger but by its orders                        by the world
+a report first,             a part is whole when it is acknowledged, and stays as it is;    `TaskTable.
+a manifest first            who has ended does nothing more                                 parts_are_late`
+an abort first, that        it would change nothing later either: a gate that forgets what  `TaskTable.
+changes nothing now         was aborted before its barrier came obeys the same abort then   ignores_always`
+a notice first              sinks alone look at it, and nothing fails any more              by the world
+a task first                what it does next is a function of itself and of the heads of   by the world
+                            its inputs
+the same                    nobody takes room from it                                       `World.was_full`
+the same                    the coordinator tells it nothing but what is planned            `World.gave_up`
+the same                    a sink looks at heads only, and lets nothing overtake           `impl`'s alone
+nothing is put off for      no task comes back to what it was, but by what uses something   `TaskTable.is_acyclic`
+ever (`explore`, acyclic)   up and changes nothing
+`plans`: aborted at once    the source ignores an abort of what it has sent                 as *an abort first*
+`plans`: a deadline passes  it passes for what is under way and declines that, so that the  `TaskTable.
+when all is aborted         coordinator comes to the same                                   declines_what_is_late`
+the same, two checkpoints,  an older checkpoint is none the worse for a cancel marker that  `impl`'s alone
+two aligning tasks in line  waits behind its barrier                                        (`can_be_planned`)
+tables of steps             a machine is a function of what it captured: no chance,         `model.foreign` tries it
+                            nothing kept elsewhere                                          on walks
+plans share those tables    no machine sees which faults are to come                        by the world
+==========================  ==============================================================  =========================
+
+A message that stays in its channel, be it that ``can_take`` says so or that ``offer`` refuses it, makes no difference
+to these: either is a function of the task and of the head, which only the task itself can change.
 """
 
 from __future__ import annotations
@@ -35,6 +69,7 @@ import networkx as nx
 
 from impl.task import Acknowledge
 from model.cells import Finished
+from model.parts import SOUND, Parts
 from model.setup import Setup
 from model.world import Move, State, World
 
@@ -62,27 +97,50 @@ def plans(setup: Setup) -> Iterator[Setup]:
                     yield replace(planned, expiries=1, may_expire=(name,))
 
 
+def can_be_planned(setup: Setup, parts: Parts) -> bool:
+    """Whether `plans` are enough for such machines.
+
+    Where a deadline may pass at one task while an older checkpoint is still to complete at another behind it, the plans
+    leave out that the older one completes after the cancel marker has come there. That makes no difference to the
+    machines of `impl` (protocol rule 10), and is not known of others.
+    """
+    if not setup.expiries or setup.checkpoints < 2 or parts == SOUND:
+        return True
+    topology = setup.graph()
+    aligning = {topology.operator_of(name) for name in topology.tasks if len(topology.inputs(name)) > 1}
+    return not any(aligning & nx.descendants(topology.graph(), name) for name in aligning)
+
+
 class Ample:
     """The reduction of one world.
+
+    Parameters
+    ----------
+    world : World
+        One of the planned ones.
+    whole : Setup, optional
+        That of which it is a plan; by default it is none.
 
     Attributes
     ----------
     world : World
     is_void : bool
-        Whether the exploration so far has seen a checkpoint given up that nobody was to give up: this reduction was
-        not for such a world, and what was explored by it says nothing.
+        Whether the exploration so far has seen what this reduction is not for (the table above): what was explored by
+        it says nothing then.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, whole: Setup | None = None) -> None:
         self.world = world
-        setup, topology = world.setup, world.topology
+        self._may_expire = bool((whole or world.setup).expiries)
+        self._ahead: dict[tuple[int, int], set[int]] = {}  # by task and order, in which cells that was made early
+        setup, topology, is_other = world.setup, world.topology, world.parts != SOUND
         self._roomy = _most_messages(setup, world) <= setup.capacity and not setup.sender_records
         self._senders = [
             [topology.tasks.index(topology.ends(channel)[0]) for channel in topology.inputs(name)]
             for name in topology.tasks
         ]
         self._goes_ahead = [
-            setup.mode != "aligned" and bool(topology.inputs(name)) and bool(topology.outputs(name))
+            setup.mode != "aligned" and bool(topology.inputs(name)) and (bool(topology.outputs(name)) or is_other)
             for name in topology.tasks
         ]
         self._shows_at_once = [
@@ -92,8 +150,16 @@ class Ample:
 
     @property
     def is_void(self) -> bool:
-        """Whether a checkpoint was given up that was not to be."""
-        return self.world.gave_up and not self._is_open_ended
+        """Whether this reduction was not for what has been explored."""
+        world = self.world
+        if (world.gave_up and not self._is_open_ended) or (world.was_full and self._roomy):
+            return True
+        for table in world.tables:
+            if table.parts_are_late or not table.is_acyclic():
+                return True
+            if self._may_expire and not self._is_open_ended and not table.declines_what_is_late():
+                return True
+        return not all(world.changes_nothing_later(*where, cells) for where, cells in self._ahead.items())
 
     def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
         """Those of `moves` that are enough; all of them if it is not known which."""
@@ -134,7 +200,11 @@ class Ample:
         """Whether an order makes no difference to the task, but to what is outside."""
         if self.world.is_notice(move):
             return not self.world.may_fail(state)
-        return self.world.changes_nothing(state, move)
+        if not self.world.changes_nothing(state, move):
+            return False
+        at, number = move.numbers
+        self._ahead.setdefault((at, number), set()).add(state[at])
+        return True
 
     def _is_settled(self, state: State, at: int, its: Sequence[Move]) -> bool:
         """Whether no other task, nor the coordinator, can change what the task may do next."""
@@ -169,7 +239,9 @@ class Ample:
         if not behind:
             return world.can_trigger(state)
         outstanding = world.outstanding(state).get(behind)
-        return outstanding is not None and world.topology.tasks[at] not in outstanding
+        if outstanding is None:
+            return False
+        return world.topology.tasks[at] not in outstanding or world.has_reports(state, at)
 
     def _is_over(self, state: State, at: int) -> bool:
         """Whether nothing more will come of a task."""

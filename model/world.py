@@ -37,8 +37,6 @@ from model.trace import NS_PER_MOVE, write
 
 _DOWN = 1
 """In a state: the job has failed. More by the number of what is being written then."""
-_MANY_BYTES = 10_000
-"""More than all messages of a small scope together."""
 
 LATE = ("", " late")
 """What the text of a move says of the time."""
@@ -120,6 +118,8 @@ class World:
         Whether, in any move so far, a task's refusal has cost a checkpoint.
     reads_on : bool
         Whether a task may take new messages while it has something to release.
+    was_full : bool
+        Whether, in any move so far, a message has had to wait for room in its channel.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class World:
         self._report_values: Interner[object] = Interner()
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
-        self.gave_up = False
+        self.gave_up = self.was_full = False
         self._log: list[Note] | None = None  # what happens, while anyone asks
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
@@ -163,8 +163,6 @@ class World:
         self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
         self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
-        # Whether a message that may be read may still be refused: over the limit in bytes, or by another's aligner.
-        self._may_refuse = setup.max_buffer_memory_bytes < _MANY_BYTES or parts != SOUND
         self.reads_on = parts.capabilities.reads_on or any(table.pulls for table in self._tables)
         self._make_moves()
 
@@ -173,7 +171,7 @@ class World:
         same = {"cancels": 0, "expiries": 0, "gives_up": None, "may_expire": ()}
         assert replace(setup, **same) == replace(self.setup, **same)  # type: ignore[arg-type]
         other = copy(self)
-        other.setup, other.gave_up = setup, False
+        other.setup, other.gave_up, other.was_full = setup, False, False
         other._may_expire = [not setup.may_expire or name in setup.may_expire for name in self.topology.tasks]
         return other
 
@@ -199,7 +197,9 @@ class World:
         if self.can_trigger(state):
             moves.append(self._numbered("trigger", self._coordinator.ghosts[cell].triggered + 1))
         if state[self._cancels_at]:
-            moves += [self._numbered("cancel", n) for n in self._coordinator.outstanding[cell]]
+            moves += [
+                self._numbered("cancel", n) for n in self._coordinator.outstanding[cell] if self._may_give_up(cell, n)
+            ]
         for at, (outputs, is_source) in enumerate(self._shapes):
             info = self._infos[at][state[at]]
             if info.outbox:
@@ -325,10 +325,23 @@ class World:
         return self._coordinator.outstanding[state[self._coordinator_at]]
 
     def changes_nothing(self, state: State, move: Move) -> bool:
-        """Whether an order, on its way to a task, has come too late to matter there."""
-        order = self._order_values.values[move.numbers[1]]
-        step = self._tables[move.numbers[0]].obey(state[move.numbers[0]], order)
-        return step is not None and step.cell == state[move.numbers[0]] and type(order) is AbortTask
+        """Whether an abort, on its way to a task, has come too late to matter there, as the task is now."""
+        at, number = move.numbers
+        order = self._order_values.values[number]
+        return type(order) is AbortTask and self._tables[at].ignores(state[at], order)
+
+    def changes_nothing_later(self, at: int, number: int, cells: Iterable[int]) -> bool:
+        """Whether an order has made no difference to the task at a place since it was in any of `cells`."""
+        return self._tables[at].ignores_always(cells, self._order_values.values[number])
+
+    def has_reports(self, state: State, at: int) -> bool:
+        """Whether something that the task reported is on its way to the coordinator."""
+        return bool(state[self._reports_at + at])
+
+    @property
+    def tables(self) -> Sequence[TaskTable]:
+        """By the place of the task: all that has ever been done with it."""
+        return self._tables
 
     def may_fail(self, state: State) -> bool:
         """Whether the job may still fail, so that it matters what is in the store and outside."""
@@ -689,6 +702,7 @@ class World:
         for output, message in outbox:
             channel = outputs[output]
             if not self._has_room(new[channel], message):
+                self.was_full = True
                 break
             count += 1
             if self.setup.sender_records and self._is_flagged(message):
@@ -809,9 +823,6 @@ class World:
             if not queue:
                 continue
             in_time, *late = self._deliveries[at][index]
-            if not late and not self._may_refuse:
-                moves.append(in_time)
-                continue
             head = self._queues.contents[queue][0]
             step = table.offer(cell, index, head)
             if step is not None:
@@ -912,9 +923,16 @@ class World:
         """Whether the checkpoint that this world gives up is to be given up now."""
         assert self.setup.gives_up is not None
         checkpoint_id, behind = self.setup.gives_up
-        return checkpoint_id in self._coordinator.outstanding[cell] and (
-            not behind or self._coordinator.ghosts[cell].completed == behind
-        )
+        if behind and self._coordinator.ghosts[cell].completed != behind:
+            return False
+        return self._may_give_up(cell, checkpoint_id)
+
+    def _may_give_up(self, cell: int, checkpoint_id: int) -> bool:
+        """Whether the coordinator gives up what it is asked to: not what has ended, or what is being published."""
+        if checkpoint_id not in self._coordinator.outstanding[cell]:
+            return False
+        decision = self._coordinator.give_up(cell, checkpoint_id)
+        return decision is not None and (decision.cell != cell or bool(decision.broken))
 
     def _has_room(self, queue: int, message: int) -> bool:
         """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
@@ -978,4 +996,4 @@ _COORDINATOR_MOVES: dict[str, tuple[Does, bool]] = {
 
 def _differ(step: Step | None, late: Step | None) -> bool:
     """Whether a message that comes late has another effect than one that comes in time."""
-    return late is not None and (step is None or step[:2] != late[:2])
+    return late is not None and (step is None or step[:2] != late[:2] or step.broken != late.broken)

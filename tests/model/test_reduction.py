@@ -72,11 +72,11 @@ def reduced(setup: Setup, parts: Parts = SOUND, kind: type[Ample] = Ample) -> tu
     """The verdict of what is left of all runs, and how many states that takes."""
     world, verdicts, states = World(setup, parts), set(), 0
     for planned in map(world.planned, plans(setup)):
-        ample = kind(planned)
+        ample = kind(planned, setup)
         result = explore(planned, properties(planned), ample=ample.moves, acyclic=True)
         verdicts.add(result.verdict if result.verdict == "broken" or not ample.is_void else "void")
         states += result.counts.states
-    return min(verdicts), states  # "broken" before "holds" before "void"
+    return next(each for each in ("broken", "void", "holds") if each in verdicts), states
 
 
 # Where each bent machine is found: what a shortest run breaks, and how long it is.
@@ -204,6 +204,11 @@ MANY_MACHINES = (
 """Scopes that take seconds, as often as there are machines."""
 
 
+def assert_same(name: str, reduced_verdict: str, whole_verdict: str) -> None:
+    """One verdict; a bent machine may also be one that is not to be reduced, and is noticed to be that."""
+    assert reduced_verdict == whole_verdict or (reduced_verdict == "void" and name != "sound"), name
+
+
 @pytest.mark.parametrize(
     "scope", [pytest.param(scope, marks=[pytest.mark.slow] * (scope in MANY_MACHINES)) for scope in SCOPES]
 )
@@ -211,7 +216,7 @@ def test_the_reduction_changes_no_verdict(scope: str) -> None:
     """A defect would hide in a run that was put off for ever, or a sound machine would be called broken."""
     setup = SCOPES[scope]
     for name in fitting(setup):
-        assert reduced(setup, MACHINES[name])[0] == whole(setup, MACHINES[name])[1].verdict, name
+        assert_same(name, reduced(setup, MACHINES[name])[0], whole(setup, MACHINES[name])[1].verdict)
 
 
 @pytest.mark.slow
@@ -220,7 +225,7 @@ def test_the_reduction_changes_no_verdict_of_larger_scopes(scope: str) -> None:
     """As above, where more can be put off."""
     setup = LARGE_SCOPES[scope]
     for name in fitting(setup):
-        assert reduced(setup, MACHINES[name])[0] == whole(setup, MACHINES[name])[1].verdict, name
+        assert_same(name, reduced(setup, MACHINES[name])[0], whole(setup, MACHINES[name])[1].verdict)
 
 
 def ends(world: World, kind: type[Ample] | None = None) -> set[State]:
@@ -290,7 +295,7 @@ STANDARD_JOINS = {
     "aligned": (Setup(JOIN, events=2), 13_480, 427),
     "two checkpoints": (Setup(JOIN, events=1, checkpoints=2), 29_759, 468),
     "unaligned": (Setup(JOIN, events=1, mode="unaligned"), 3_339, 160),
-    "fallback": (Setup(JOIN, events=1, mode="fallback"), 10_480, 459),
+    "fallback": (Setup(JOIN, events=1, mode="fallback"), 13_734, 569),
     "a deadline passes": (Setup(JOIN, events=1, expiries=1), 35_549, 591),
 }
 

@@ -1,0 +1,177 @@
+"""Aligners of every kind come to the same verdict reduced and whole: no shortcut was argued from the code of `impl`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from model.cells import TaskTable
+from model.check import WorldScope
+from model.explore import explore
+from model.foreign import ForeignError, parts_of
+from model.parts import Parts
+from model.setup import Setup
+from model.world import World
+from tests.model.schemes import CHOICES, Scheme, class_of
+from tests.model.test_reduction import reduced, whole
+
+JOIN = "a->join b->join"
+FAULTS: dict[str, dict[str, Any]] = {
+    "abort": {"cancels": 1},
+    "end": {"closes": True},
+    "crash": {"crashes": 1, "guarantee": "exactly_once"},
+    "timeout": {"expiries": 1},
+}
+EXTENTS: dict[str, dict[str, Any]] = {"an event": {"events": 1}, "two checkpoints": {"events": 0, "checkpoints": 2}}
+
+SOUND = {
+    "it leaves what waits in its channel": Scheme(),
+    "it refuses what waits": Scheme(waits="refused"),
+    "it holds what waits": Scheme(waits="held"),
+    "it releases the highest input first": Scheme(waits="held", releases="highest"),
+    "it counts barriers": Scheme(counts=True),
+    "it has deadlines": Scheme(deadline="declines"),
+}
+ABORTS = {
+    "it forgets an abort that comes first": Scheme(remembers="aligned"),
+    "it forgets every id": Scheme(remembers="none"),
+    "it forgets every id, and holds": Scheme(remembers="none", waits="held"),
+    "it obeys only while it aligns": Scheme(obeys="aligning"),
+    "it obeys only while it is idle": Scheme(obeys="idle"),
+    "it never obeys": Scheme(obeys="never"),
+}
+ENDS = {
+    "an end counts for nothing": Scheme(counts_ends=False),
+    "an end completes nothing": Scheme(looks_at_ends=False),
+    "it counts barriers, and no ends": Scheme(counts=True, counts_ends=False, waits="held"),
+}
+CUTS = {
+    "the first barrier is enough": Scheme(snapshots="first"),
+    "the snapshot comes later": Scheme(snapshots="later"),
+    "the barrier goes on later": Scheme(forwards="later"),
+    "it completes what it has not taken": Scheme(completes="early", snapshots="later"),
+    "it goes on later": Scheme(resumes="later"),
+    "it compares no ids": Scheme(compares_ids=False, waits="held"),
+}
+DEADLINES = {
+    "it gives up silently": Scheme(deadline="silently"),
+    "its deadline outlives the checkpoint": Scheme(deadline="kept"),
+    "nothing comes of its deadline": Scheme(deadline="nothing"),
+}
+TURNS = {"it always has something to release": Scheme(goes_round=True)}
+SCHEMES = SOUND | ABORTS | ENDS | CUTS | DEADLINES | TURNS
+
+BROKEN = {
+    *((name, "abort") for name in ("it forgets every id", "it forgets every id, and holds")),
+    *((name, "end") for name in ENDS),
+    *((name, fault) for name in CUTS for fault in ("abort", "end", "crash") if name != "it compares no ids"),
+    ("it gives up silently", "timeout"),
+}
+"""What is broken with one event and one checkpoint."""
+
+RELEVANT = [
+    (name, fault)
+    for name, scheme in SCHEMES.items()
+    for fault in FAULTS
+    if scheme.deadline != "none" or fault != "timeout"
+]
+
+
+@cache
+def parts(scheme: Scheme) -> Parts:
+    """The sound parts, with such an aligner."""
+    return parts_of(class_of(scheme), "aligned")
+
+
+def verdicts(scheme: Scheme, fault: str, extent: str) -> tuple[str, str]:
+    """Of the reduced exploration, `"void"` if that was not for such an aligner; and of the whole one."""
+    setup = Setup(JOIN, **EXTENTS[extent], **FAULTS[fault])
+    return reduced(setup, parts(scheme))[0], whole(setup, parts(scheme))[1].verdict
+
+
+QUICK = {*BROKEN, *((name, "abort") for name in ABORTS), *((name, "timeout") for name in DEADLINES)}
+QUICK |= {("it leaves what waits in its channel", fault) for fault in FAULTS}
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"), [pytest.param(*each, marks=[pytest.mark.slow] * (each not in QUICK)) for each in RELEVANT]
+)
+def test_a_scheme_has_one_verdict(name: str, fault: str) -> None:
+    """An aligner that is broken would pass, as its runs are put off that break it; or a sound one would not."""
+    fast, slow = verdicts(SCHEMES[name], fault, "an event")
+    assert slow == ("broken" if (name, fault) in BROKEN else "holds")
+    assert fast == slow or (fast == "void" and name not in SOUND)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "fault"), RELEVANT)
+def test_a_scheme_has_one_verdict_with_two_checkpoints(name: str, fault: str) -> None:
+    """As above, where one checkpoint comes behind another."""
+    fast, slow = verdicts(SCHEMES[name], fault, "two checkpoints")
+    assert fast == slow or (fast == "void" and name not in SOUND)
+
+
+def test_there_are_enough_of_them() -> None:
+    """A test of few schemes, or of sound ones, would let any reduction pass."""
+    assert len(set(SCHEMES.values())) == len(SCHEMES) == 25
+    assert len(BROKEN) == 21
+
+
+@pytest.mark.slow
+@settings(max_examples=40, derandomize=True)
+@given(st.data())
+def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
+    """A kind of aligner that nobody has thought of would pass for another reason than that it is sound."""
+    names = data.draw(st.lists(st.sampled_from(sorted(CHOICES)), max_size=4, unique=True))
+    scheme = Scheme(**{name: data.draw(st.sampled_from(CHOICES[name])) for name in names})  # type: ignore[arg-type]
+    fault = data.draw(st.sampled_from(sorted(FAULTS)))
+    try:
+        parts(scheme)
+    except ForeignError:
+        assume(False)
+    fast, slow = verdicts(scheme, fault, data.draw(st.sampled_from(sorted(EXTENTS))))
+    assert fast in (slow, "void"), scheme
+
+
+# Each property of a system that a shortcut rests on is looked at: without that look a verdict is wrong.
+
+LOOKS: dict[str, tuple[Scheme, str]] = {
+    "ignores_always": (ABORTS["it forgets every id"], "abort"),
+    "declines_what_is_late": (DEADLINES["it gives up silently"], "timeout"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_look_that_is_left_out_is_missed(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be there for nothing, and could be taken out."""
+    monkeypatch.setattr(TaskTable, look, lambda self, *_: True)
+    scheme, fault = LOOKS[look]
+    assert verdicts(scheme, fault, "an event") == ("holds", "broken")
+
+
+def test_an_aligner_that_goes_round_is_not_reduced() -> None:
+    """What others may do would be put off for ever."""
+    assert reduced(Setup(JOIN, events=1), parts(TURNS["it always has something to release"]))[0] == "void"
+
+
+LATE = ("the snapshot comes later", "it completes what it has not taken", "it goes on later")
+
+
+@pytest.mark.parametrize("name", [*LATE, *SOUND])
+def test_a_part_that_is_told_before_it_is_whole_is_noticed(name: str) -> None:
+    """It would make a difference when the coordinator hears of it, and it would hear of it at one time only."""
+    world = World(Setup(JOIN, events=0), parts(SCHEMES[name]))
+    explore(world)
+    assert [table.parts_are_late for table in world.tables] == [False, name in LATE, False]
+
+
+@pytest.mark.parametrize(("topology", "steps"), [("a->s b->s", 14), ("a->join b->join join->s", 17)])
+def test_an_aligner_without_a_tombstone_is_broken_by_whole_dataflows(topology: str, steps: int) -> None:
+    """A task would wait for ever for what was given up before its barrier came, and only tables would show it."""
+    outcome = WorldScope("", Setup(topology, events=1, cancels=1)).check(parts(Scheme(remembers="none")), None)
+    (violation,) = outcome.violations
+    assert (outcome.verdict, violation.invariant, violation.steps) == ("broken", "LIVE", steps)
