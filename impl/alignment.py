@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from impl.checks import check_number
 from impl.errors import (
     CheckpointIdError,
     ClosedInputError,
@@ -75,11 +76,15 @@ class BarrierAlignerConfig:
     alignment_timeout_ns: int = 60_000_000_000
 
     def __post_init__(self) -> None:
-        if not 1 <= self.num_inputs <= MAX_INPUTS:
+        if type(self.num_inputs) is not int or not 1 <= self.num_inputs <= MAX_INPUTS:
             raise InputCountError(self.num_inputs, MAX_INPUTS)
         for name in ("max_buffer_per_input", "max_buffer_memory_bytes", "alignment_timeout_ns"):
-            if getattr(self, name) < 1:
-                raise LimitError(name, getattr(self, name), "1 or more")
+            check_number(name, getattr(self, name), 1)
+
+
+def _check_id(checkpoint_id: int) -> None:
+    if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
+        raise CheckpointIdError(checkpoint_id)
 
 
 class AlignmentAction(Enum):
@@ -379,10 +384,14 @@ class BarrierAligner:
 
         Raises
         ------
-        InputIndexError
-            If an input is none. Nothing changes.
+        CheckpointIdError, InputIndexError, LimitError
+            If the id or an input is none, or an input is named twice. Nothing changes.
         """
+        if last_done or type(last_done) is not int:  # 0 is the beginning
+            _check_id(last_done)
         closed = tuple(ended)
+        if len(set(closed)) < len(closed):
+            raise LimitError("ended", closed, "each input once")
         for input_id in closed:
             if input_id not in self._takes:
                 raise InputIndexError(input_id, self.config.num_inputs)
@@ -445,8 +454,7 @@ class BarrierAligner:
         CheckpointIdError
             If the id is out of range.
         """
-        if not 1 <= checkpoint_id <= MAX_U64:
-            raise CheckpointIdError(checkpoint_id)
+        _check_id(checkpoint_id)
         if self._is_closed(checkpoint_id):
             return False
         self._give_up(checkpoint_id, reason)
@@ -580,6 +588,11 @@ class BarrierAligner:
         return now_ns - deadline_ns + self.config.alignment_timeout_ns
 
     # Questions.
+
+    @property
+    def size_of(self) -> Callable[[StreamMessage], int]:
+        """The measure of a message in bytes."""
+        return self._size_of
 
     @property
     def has_released(self) -> bool:

@@ -28,8 +28,9 @@ from impl.actions import (
     Refused,
     Triggered,
 )
-from impl.errors import CheckpointIdError, LimitError, NotPublishingError, UnknownTaskError, UnsettledError
-from impl.injector import InjectBarrierCommand
+from impl.checks import check_flag, check_number
+from impl.errors import CheckpointIdError, NotPublishingError, UnknownTaskError, UnsettledError
+from impl.injector import MAX_EPOCH, InjectBarrierCommand
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
 
@@ -73,17 +74,13 @@ class CoordinatorConfig:
     unaligned: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("interval_ns", 1),
-            ("min_pause_ns", 0),
-            ("timeout_ns", 1),
-            ("max_concurrent", 1),
-            ("tolerable_failures", 0),
-            ("first_trigger_ns", 0),
-        ):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise LimitError(name, value, f"{least} or more")
+        check_number("interval_ns", self.interval_ns, 1, or_none="to trigger only on demand")
+        check_number("min_pause_ns", self.min_pause_ns, 0)
+        check_number("timeout_ns", self.timeout_ns, 1)
+        check_number("max_concurrent", self.max_concurrent, 1)
+        check_number("tolerable_failures", self.tolerable_failures, 0, or_none="to tolerate any number")
+        check_number("first_trigger_ns", self.first_trigger_ns, 0, or_none="for one interval after 0")
+        check_flag("unaligned", self.unaligned)
 
 
 class PendingCheckpoint:
@@ -153,8 +150,8 @@ class CheckpointCoordinator:
 
     Raises
     ------
-    CheckpointIdError, UnknownTaskError
-        If the first id is less than 1, or a source is no task.
+    CheckpointIdError, LimitError, UnknownTaskError
+        If the first id is less than 1, or more than an epoch can be, or a source is no task.
 
     Examples
     --------
@@ -198,8 +195,9 @@ class CheckpointCoordinator:
         self.sources = tuple(sources)
         for source in self.sources:
             self._known(source)
-        if first_id < 1:
+        if type(first_id) is not int or first_id < 1:
             raise CheckpointIdError(first_id)
+        check_number("first_id", first_id, 1, MAX_EPOCH)
         self.pending: dict[int, PendingCheckpoint] = {}
         self.finished_tasks: set[str] = set()
         self.final_parts: dict[str, Acknowledge] = {}
@@ -252,6 +250,8 @@ class CheckpointCoordinator:
             return Reason.TOO_MANY_FAILURES
         if self.finished_tasks.issuperset(self.sources):
             return Reason.SOURCES_FINISHED
+        if self._next_id > MAX_EPOCH:
+            return Reason.IDS_USED_UP
         if len(self.pending) >= self.config.max_concurrent:
             return Reason.TOO_MANY_PENDING
         if self._completed_ns is not None and now_ns < self._completed_ns + self.config.min_pause_ns:
@@ -486,7 +486,7 @@ class CheckpointCoordinator:
         """The final checkpoint, once nothing else is under way. It needs no barrier: every part of it is there."""
         if not self._wants_final():
             return ()
-        if len(self.final_parts) < len(self.tasks):
+        if len(self.final_parts) < len(self.tasks) or self._next_id > MAX_EPOCH:
             self.ended = True
             return ()
         if self._retry_ns is not None and now_ns < self._retry_ns:

@@ -227,8 +227,13 @@ class RestoreError(ContractError):
 class SnapshotFailedError(BarrierError):
     """The image of a task's state could not be taken: the checkpoint is declined (protocol rule 9)."""
 
-    def __init__(self, cause: str, reason: Reason = Reason.SNAPSHOT_FAILED) -> None:
-        super().__init__(cause, "an immutable image of the state", "the checkpoint is declined and the next one tried")
+    def __init__(
+        self,
+        cause: str,
+        reason: Reason = Reason.SNAPSHOT_FAILED,
+        hint: str = "the checkpoint is declined and the next one tried",
+    ) -> None:
+        super().__init__(cause, "an immutable image of the state", hint)
         self.reason = reason
 
 

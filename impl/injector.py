@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from impl.errors import CheckpointIdError, EpochError, LimitError, RegressingIdError
+from impl.checks import check_flag, check_number
+from impl.errors import CheckpointIdError, EpochError, RegressingIdError
 from impl.messages import MAX_U64, UNALIGNED_FLAG, CheckpointBarrier
 
 EPOCH_BITS = 48
@@ -40,8 +41,7 @@ class BarrierInjectorConfig:
     source_id: str = ""
 
     def __post_init__(self) -> None:
-        if self.periodic_interval_ns is not None and self.periodic_interval_ns < 1:
-            raise LimitError("periodic_interval_ns", self.periodic_interval_ns, "1 or more, or None for never")
+        check_number("periodic_interval_ns", self.periodic_interval_ns, 1, or_none="for never")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,14 @@ class PackedBarrierCmd:
             If the id is 0 or does not fit 64 bits.
         EpochError
             If the epoch does not fit 48 bits.
+        LimitError
+            If the flag is none.
         """
-        if not 1 <= checkpoint_id <= MAX_U64:
+        if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
             raise CheckpointIdError(checkpoint_id)
-        if not 0 <= epoch <= MAX_EPOCH:
+        if type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH:
             raise EpochError(epoch, f"0 to {MAX_EPOCH} ({EPOCH_BITS} bits)")
+        check_flag("is_unaligned", is_unaligned)
         return cls(checkpoint_id << 64 | epoch << 16 | is_unaligned << 15)
 
     @property

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from impl.checks import check_number
 from impl.errors import CheckpointIdError, EpochError, LimitError
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 MAX_U64 = 2**64 - 1
 UNALIGNED_FLAG = 1
 _LAYOUT = Struct("<QQQ")
+
+
+def _check_id(checkpoint_id: int) -> None:
+    if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
+        raise CheckpointIdError(checkpoint_id)
 
 
 class Event:
@@ -117,12 +123,10 @@ class CheckpointBarrier:
     flags: int = 0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.checkpoint_id <= MAX_U64:
-            raise CheckpointIdError(self.checkpoint_id)
-        if not 0 <= self.epoch <= MAX_U64:
+        _check_id(self.checkpoint_id)
+        if type(self.epoch) is not int or not 0 <= self.epoch <= MAX_U64:
             raise EpochError(self.epoch, f"0 to {MAX_U64}")
-        if not 0 <= self.flags <= MAX_U64:
-            raise LimitError("flags", self.flags, f"0 to {MAX_U64}")
+        check_number("flags", self.flags, 0, MAX_U64)
 
     @classmethod
     def aligned(cls, checkpoint_id: int, epoch: int) -> CheckpointBarrier:
@@ -174,8 +178,7 @@ class CancelBarrier:
     checkpoint_id: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.checkpoint_id <= MAX_U64:
-            raise CheckpointIdError(self.checkpoint_id)
+        _check_id(self.checkpoint_id)
 
     def __str__(self) -> str:
         return f"cancel {self.checkpoint_id}"

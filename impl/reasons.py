@@ -23,6 +23,7 @@ class Reason(StrEnum):
     TOO_MANY_PENDING = "too many pending"
     TOO_MANY_FAILURES = "too many failures"
     SOURCES_FINISHED = "sources finished"
+    IDS_USED_UP = "ids used up"
     STORE_FAILED = "store failed"
     STORE_IN_DOUBT = "store in doubt"
     JOB_FAILED = "job failed"
@@ -88,6 +89,7 @@ REASONS: dict[Reason, About] = {
     Reason.SOURCES_FINISHED: About(
         "Every source has ended, so nothing can carry a barrier; it was not begun.", True, counts=False
     ),
+    Reason.IDS_USED_UP: About("Every id that fits an epoch's 48 bits has been given.", True, counts=False),
     Reason.STORE_FAILED: About("The store refused its manifest.", True, counts=True),
     Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False, counts=True),
     Reason.JOB_FAILED: About(

@@ -19,10 +19,12 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 from impl.alignment import BarrierAligner
+from impl.checks import check_number
 from impl.commit import SinkWriter
 from impl.errors import LimitError, NotFinishedError, NotRecordingError, SequenceError, SnapshotFailedError
 from impl.gate import Gate
@@ -157,6 +159,9 @@ class OutputExchange:
     def __init__(self, kind: str, channels: Sequence[int], start: int = 0) -> None:
         if kind not in EXCHANGE_KINDS:
             raise LimitError("kind", kind, ", ".join(EXCHANGE_KINDS))
+        check_number("start", start, 0)
+        for channel in channels:
+            check_number("a channel", channel, 0)
         if not channels or (kind == "forward" and len(channels) != 1):
             raise LimitError("channels", list(channels), "exactly one for forward, one or more for the others")
         self.kind = kind
@@ -199,6 +204,8 @@ class Task:
         Whether the end of input went to every output.
     watermark_ms : int or None
         The highest watermark that it has reached.
+    size_of : callable
+        The measure of a message in bytes: its aligner's, where it can go unaligned.
     max_inflight_buffer_bytes : int
         The most that a part may record as in flight, on the way in and out together (protocol rule 18).
     """
@@ -215,6 +222,7 @@ class Task:
         "name",
         "outbox",
         "reports",
+        "size_of",
         "tell",
         "watermark_ms",
     )
@@ -227,6 +235,7 @@ class Task:
         self.tell = tell
         self.finished = False
         self.watermark_ms: int | None = None
+        self.size_of: Callable[[StreamMessage], int] = size_of
         self.max_inflight_buffer_bytes = UnalignedCheckpointConfig().max_inflight_buffer_bytes
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
@@ -269,9 +278,7 @@ class Task:
         """Send the barrier to every output ahead of the outbox, behind barriers that went ahead before (rule 16)."""
         self.tell("forward", -1, barrier)
         outbox = self.outbox
-        first: list[tuple[int, StreamMessage]] = []
-        while outbox and type(message := outbox[0][1]) is CheckpointBarrier and message.is_unaligned:
-            first.append(outbox.popleft())
+        first = [outbox.popleft() for _ in range(self._ahead())]
         self._ahead_id = barrier.checkpoint_id
         self._overtaken = {}
         passed: dict[int, list[StreamMessage]] = {}
@@ -309,7 +316,7 @@ class Task:
         for event in events:
             self.tell("capture_output", output, (checkpoint_id, event))
         if part is None:
-            self._note_output(sum(map(size_of, events)))
+            self._note_output(sum(map(self.size_of, events)))
         elif self._gives_up(part):
             self.reports.remove(part)
 
@@ -336,8 +343,10 @@ class Task:
     def expedite(self, output: int, barrier: CheckpointBarrier) -> bool:
         """An aligned barrier that still waits in the outbox for this output goes to the front, flagged: its time is up.
 
-        What it passes in the outbox on its way to this output is recorded (protocol rule 16); the driver then lets it
-        pass what is in the channel. To be called while the acknowledgement has not been taken (Flink: FLINK-27251).
+        It stays behind barriers that went ahead before, and where it is if it would pass an older one that is still
+        wanted, whose checkpoint that would cost (rule 6). What it passes in the outbox on its way to this output is
+        recorded (protocol rule 16); the driver then lets it pass what is in the channel. To be called while the
+        acknowledgement has not been taken (Flink: FLINK-27251).
 
         Returns
         -------
@@ -351,13 +360,23 @@ class Task:
             if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
                 if message.is_unaligned:
                     return False
+                if any(type(each) is CheckpointBarrier and self._is_passed_over(each, barrier) for each in passed):
+                    return False
                 del self.outbox[place]
-                self.outbox.appendleft((output, barrier))
+                self.outbox.insert(self._ahead(), (output, barrier))
                 self.turn_ahead(barrier.checkpoint_id)
                 self.capture_overtaken(output, passed, barrier.checkpoint_id)
                 return True
             passed.append(message)
         return False
+
+    def _ahead(self) -> int:
+        """How many barriers at the front of the outbox went ahead before."""
+        ahead = takewhile(lambda entry: type(entry[1]) is CheckpointBarrier and entry[1].is_unaligned, self.outbox)
+        return sum(1 for _ in ahead)
+
+    def _is_passed_over(self, older: CheckpointBarrier, barrier: CheckpointBarrier) -> bool:
+        return older.is_aligned and self._given_up < older.checkpoint_id < barrier.checkpoint_id
 
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> Acknowledge:
         """The part is complete already; its acknowledgement still waits to be taken, and is now this one.
@@ -368,7 +387,7 @@ class Task:
             if type(report) is Acknowledge and report.checkpoint_id == checkpoint_id:
                 record = {data.input_id: list(data.events) for data in report.inflight_output}
                 record[output] = events + record.get(output, [])
-                record_of = channel_data(record, size_of)
+                record_of = channel_data(record, self.size_of)
                 self.reports[index] = amended = replace(report, is_unaligned=True, inflight_output=record_of)
                 return amended
         raise NotRecordingError(checkpoint_id, output)
@@ -388,17 +407,24 @@ class Task:
         ------
         NotFinishedError
             If the task goes on.
+        SnapshotFailedError
+            If the operator cannot give its image now. Nothing changes; to be asked again.
         """
         if not self.finished:
             raise NotFinishedError(self.name)
-        return self._last_part()
+        try:
+            return self._last_part()
+        except SnapshotFailedError as error:
+            raise SnapshotFailedError(
+                error.came, error.reason, "ask for the final part again: the task stays"
+            ) from error
 
     def _last_part(self) -> Acknowledge:
         raise NotImplementedError
 
     def _take_overtaken(self) -> tuple[InFlightChannelData, ...]:
         overtaken, self._overtaken = self._overtaken, None
-        return channel_data(overtaken or {}, size_of)
+        return channel_data(overtaken or {}, self.size_of)
 
     def _send(self, event: Event) -> None:
         outbox = self.outbox
@@ -494,6 +520,7 @@ class OperatorTask(Task):
         self.gate = Gate(aligner, self)
         if self.gate.unaligned is not None:
             self.max_inflight_buffer_bytes = self.gate.unaligned.unaligned.max_inflight_buffer_bytes
+            self.size_of = self.gate.unaligned.size_of
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         """`Gate.offer`."""

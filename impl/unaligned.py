@@ -30,7 +30,8 @@ from impl.alignment import (
     BarrierAlignerMetrics,
     UnalignedAction,
 )
-from impl.errors import LimitError, NotTriggeredError, UnknownMessageError
+from impl.checks import check_flag, check_number
+from impl.errors import NotTriggeredError, UnknownMessageError
 from impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, Event, StreamMessage
 from impl.messages import size_of as default_size_of
 from impl.reasons import Reason
@@ -82,8 +83,9 @@ class UnalignedCheckpointConfig:
 
     def __post_init__(self) -> None:
         for name, least in (("alignment_timeout_threshold_ns", 0), ("max_inflight_buffer_bytes", 1)):
-            if getattr(self, name) < least:
-                raise LimitError(name, getattr(self, name), f"{least} or more")
+            check_number(name, getattr(self, name), least)
+        check_flag("enabled", self.enabled)
+        check_flag("force_unaligned", self.force_unaligned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Protocol
 
+from impl.checks import check_number
 from impl.control.errors import BarrierOverlapError, DuplicateBarrierError, NoUpstreamsError
 from impl.control.signals import BarrierControlSignal, Carrier, ControlSignal, InstantControlSignal
 from impl.errors import ClosedInputError, InputIndexError
@@ -103,8 +104,9 @@ class IdentityAligner:
     __slots__ = ("_ahead", "_closed", "_order", "carrier", "expected_upstreams", "last_done")
 
     def __init__(self, expected_upstreams: int, carrier: Carrier) -> None:
-        if expected_upstreams < 1:
+        if not expected_upstreams:
             raise NoUpstreamsError(carrier)
+        check_number("expected_upstreams", expected_upstreams, 1)
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
         self.last_done = 0
@@ -213,8 +215,9 @@ class CountingAligner:
     __slots__ = ("arrived_count", "carrier", "expected_upstreams", "last_done", "pending")
 
     def __init__(self, expected_upstreams: int, carrier: Carrier) -> None:
-        if expected_upstreams < 1:
+        if not expected_upstreams:
             raise NoUpstreamsError(carrier)
+        check_number("expected_upstreams", expected_upstreams, 1)
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
         self.last_done = 0

@@ -41,7 +41,7 @@ class BarrierIdAllocator:
         BarrierIdError
             If all 64-bit ids have been given.
         """
-        if not 1 <= self.next_id <= MAX_U64:
+        if type(self.next_id) is not int or not 1 <= self.next_id <= MAX_U64:
             raise BarrierIdError(self.next_id)
         self.next_id += 1
         return self.next_id - 1

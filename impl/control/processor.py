@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
+from impl.checks import check_number
 from impl.control.aligner import ControlAligner, IdentityAligner
 from impl.control.errors import ControlSignalError, UnequalUpstreamsError
 from impl.control.sender import Sender, Tell, silent
@@ -22,7 +23,7 @@ from impl.control.signals import (
     InstantControlSignal,
     Message,
 )
-from impl.errors import ClosedInputError, InputIndexError, LimitError, UnknownMessageError
+from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from impl.messages import EndOfInput, Event
 from impl.task import Operator
 
@@ -94,8 +95,7 @@ class ControlProcessor(Sender):
         tell: Tell = silent,
     ) -> None:
         super().__init__(name, data_outputs, control_outputs, tell)
-        if max_ahead < 1:
-            raise LimitError("max_ahead", max_ahead, "1 or more")
+        check_number("max_ahead", max_ahead, 1)
         if equal_upstreams and data_upstreams != control_upstreams:
             raise UnequalUpstreamsError(name, data_upstreams, control_upstreams)
         self.operator = operator

@@ -106,7 +106,7 @@ class BarrierControlSignal:
     fenced: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.barrier_id <= MAX_U64:
+        if type(self.barrier_id) is not int or not 1 <= self.barrier_id <= MAX_U64:
             raise BarrierIdError(self.barrier_id)
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
-from impl.errors import LimitError
+from impl.checks import check_number
 from impl.join.barrier import Read
 from impl.join.merge_map import TimestampSource
 
@@ -61,8 +61,7 @@ class SlotRing:
     __slots__ = ("_counters", "_frames", "newest", "slots")
 
     def __init__(self, slots: int) -> None:
-        if slots < 1:
-            raise LimitError("slots", slots, "1 or more")
+        check_number("slots", slots, 1)
         self.slots = slots
         self._frames: list[Frame | None] = [None] * slots
         self._counters = [0] * slots

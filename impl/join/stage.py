@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from impl.checks import check_number
 from impl.errors import LimitError, NoMapError
 from impl.join.barrier import JoinBarrier, MapChange, Read, Readiness
 from impl.join.latest import LatestValueJoinBarrier
@@ -78,8 +79,7 @@ class StageConfig:
 
     def __post_init__(self) -> None:
         for name, value in (("most_pending", self.most_pending), *((f"slots of {s}", n) for s, n in self.slots)):
-            if value < 1:
-                raise LimitError(name, value, "1 or more")
+            check_number(name, value, 1)
 
 
 class Attempt(NamedTuple):
