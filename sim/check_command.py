@@ -14,6 +14,7 @@ from model.capabilities import STRICT
 from model.check import Outcome, verdict_of
 from model.explore import HOLDS, UNDECIDED
 from model.scopes import SCOPES
+from sim.budget import SECONDS
 from sim.check import BUDGETS_S, PROTOCOLS, CheckError, Plan, plan, run
 from sim.checked import annotations, as_json, junit, markdown, save, show
 from sim.files import write
@@ -34,7 +35,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--strict", is_flag=True, help="Exit with 3 if --impl does not declare several inputs, aborts or ends.")
 @click.option(
-    "--budget", "budget_s", type=click.FloatRange(min=0, min_open=True), help="Seconds, then undecided; of full, 3600."
+    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then undecided; of full, 3600."
 )
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @click.option(

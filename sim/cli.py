@@ -15,6 +15,7 @@ from rich.console import Console
 
 from model.foreign import ForeignError
 from model.tables import TABLES
+from sim.budget import SECONDS, announcement, budget
 from sim.check import CheckError
 from sim.check_command import check_command
 from sim.defects import DefectsError, defects_command
@@ -66,10 +67,17 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
 )
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
+@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s; then status 3.")
 @click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(
-    scenario: str, seed: int | None, pairs: tuple[str, ...], trace: Path | None, strict: bool, as_json: bool
+    scenario: str,
+    seed: int | None,
+    pairs: tuple[str, ...],
+    trace: Path | None,
+    budget_s: float | None,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Simulate SCENARIO once: its checkpoints, control signals or joined outputs, and the verdict of the invariants.
 
@@ -78,8 +86,11 @@ def run_command(
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
     loaded = load(scenario, read_settings(pairs))
+    if budget_s is None and (long := announcement(loaded)):
+        click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
     try:
-        result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+        with budget(budget_s):
+            result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
     except Exception as error:
         if machine := raised_by_machine(error):
             _show_raised(machine, as_json)

@@ -12,6 +12,8 @@ from typing import Any
 import click
 from rich.console import Console
 
+from sim.budget import BudgetError
+
 HOLDS, VIOLATION, WRONG, UNDECIDED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 OF_VERDICT = {"holds": HOLDS, "broken": VIOLATION, "undecided": UNDECIDED}
 RAISED = "RAISED"
@@ -109,6 +111,9 @@ def _status(command: Callable[[], object], told: tuple[type[Exception], ...]) ->
     except (click.Abort, KeyboardInterrupt):
         click.echo("barrierlab: interrupted", err=True)
         return INTERRUPTED
+    except BudgetError as error:
+        click.echo(f"barrierlab: undecided: {error}", err=True)
+        return UNDECIDED
     except told as error:
         line = str(error)
     except (BrokenPipeError, _ClosedPipeError):

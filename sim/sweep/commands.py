@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sim.status import VIOLATION, of_runs, stdout_console
+from sim.budget import SECONDS, BudgetError
+from sim.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
 
 if TYPE_CHECKING:
     from sim.sweep.plan import Plan
@@ -30,10 +32,18 @@ _spark_master = click.option("--master", default="local[*]", show_default=True, 
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
 @click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
+@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 5m; then status 3.")
 @click.option("--strict", is_flag=True, help="Status 3 if a run judged less than its scenario asks for.")
 @_json
 def sweep_command(
-    sweep: str, directory: Path, master: str, resume: bool, events: bool, strict: bool, as_json: bool
+    sweep: str,
+    directory: Path,
+    master: str,
+    resume: bool,
+    events: bool,
+    budget_s: float | None,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Run the runs of SWEEP, a shipped sweep or a TOML file, and store their results as Parquet.
 
@@ -54,7 +64,7 @@ def sweep_command(
         store = Store.create(directory, plan, events)
     options = ("" if master == "local[*]" else f" --master {master}") + (" --events" if events else "")
     again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
-    _execute(plan, store, master, again)
+    _execute(plan, store, master, again, budget_s)
     if process_count(master) is None and not plan.is_of_joins:
         from sim.sweep.analyse import analysed
 
@@ -75,20 +85,38 @@ def sweep_command(
     sys.exit(of_runs(found, strict))
 
 
-def _execute(plan: Plan, store: Store, master: str, again: str) -> None:
-    """Run what is missing; interrupted, say how to go on and exit with 130."""
+def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float | None = None) -> None:
+    """Run what is missing; interrupted, or when the budget is used up, say how to go on and exit with 130 or 3.
+
+    Parameters
+    ----------
+    again : str
+        The command that goes on, or empty if nothing is kept that it could go on from.
+    budget_s : float, optional
+        Of wall time.
+    """
     from sim.sweep.execute import execute
     from sim.sweep.progress import Watch
 
     done = len(store.done())
     if done:
         click.echo(f"{done} of {len(plan.runs)} runs are done already", err=True)
+    end_s = None if budget_s is None else time.monotonic() + budget_s
+
+    def tick(number: int) -> None:
+        watch.tick(number)
+        if end_s is not None and time.monotonic() > end_s:
+            raise BudgetError
+
+    kept = f"{{}} of {len(plan.runs)} runs are stored; to go on: {again}" if again else "nothing is kept"
     try:
         with Watch(len(plan.runs), done) as watch:
-            execute(plan, store, master, watch.tick)
-    except KeyboardInterrupt:
-        click.echo(f"interrupted: {store.count()} of {len(plan.runs)} runs are stored; to go on: {again}", err=True)
-        sys.exit(130)
+            execute(plan, store, master, tick)
+    except (KeyboardInterrupt, BudgetError) as stopped:
+        is_interrupt = isinstance(stopped, KeyboardInterrupt)
+        what = "interrupted" if is_interrupt else f"undecided: the budget of {budget_s:g} s is used up"
+        click.echo(f"{what}: {kept.format(store.count())}", err=True)
+        sys.exit(INTERRUPTED if is_interrupt else UNDECIDED)
 
 
 def _outcome(store: Store) -> dict[str, Any]:
@@ -310,7 +338,7 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
     plan = plan_of(text, "measured", Path("measured.toml"))
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
         store = Store.create(Path(directory) / "measured", plan)
-        _execute(plan, store, master, f"barrierlab measured --seeds {seeds}")
+        _execute(plan, store, master, again="")
         found = _outcome(store)
         runs, checkpoints, tasks = (store.read(name).to_pylist() for name in ("runs", "checkpoints", "tasks"))
     names = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}

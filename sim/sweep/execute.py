@@ -22,6 +22,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sim.budget import BudgetError
 from sim.status import RAISED, raised_by_machine, text_of
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
@@ -210,6 +211,10 @@ def on_processes(processes: int, chunks: Sequence[C], work: Callable[[C], None],
             watch()  # first, as Ctrl-C ends the workers too
             for future in finished:
                 future.result()
+    except BudgetError:
+        for child in multiprocessing.active_children():
+            child.terminate()  # a run that would go on for ever; what is half written counts for nothing
+        raise
     except BrokenProcessPool:
         raise SweepError("a worker process died (killed, or out of memory): continue with --resume") from None
     finally:

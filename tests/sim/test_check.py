@@ -333,7 +333,7 @@ WRONG = {
     "a judge of nobody": (["--judge", "table"], "--judge table needs --impl MODULE:CLASS"),
     "resume": (["--resume"], "--resume needs --save DIR"),
     "folder": (["--junit", "nowhere/junit.xml"], "there is no folder nowhere"),
-    "budget": (["--budget", "0"], "0.0 is not in the range"),
+    "budget": (["--budget", "0"], "allowed: a time above 0, such as 60s"),
     "save": (["--save", "of_mine.py"], "is a file"),
 }
 

@@ -1,0 +1,98 @@
+"""Runs that would never end: announced, and ended by a budget."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from sim import load
+from sim.budget import announcement, steps
+from sim.result import run
+from tests.sim.support import barrierlab
+
+ENDLESS = {
+    "a checkpoint a nanosecond": "checkpoint.interval_s=1e-9",
+    "thirty thousand years": "until_s=1e12",
+    "a watermark a nanosecond": "source.source.watermark_interval_s=1e-9",
+    "an event a nanosecond": "source.source.rate_per_s=1e9",
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_budget_ends_any_run(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A slip of a unit would run until somebody kills it, and a script would wait for ever."""
+    status, out, err = barrierlab(capfd, "run", "diamond", "--set", ENDLESS[name], "--budget", "0.2s")
+    assert (status, out) == (3, "")
+    assert err == (
+        "barrierlab: undecided: --budget 0.2s is used up, and nothing was judged: give more, or a shorter run\n"
+    )
+
+
+def test_a_fault_a_nanosecond_is_ended_as_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As above."""
+    text = (Path(__file__).parents[2] / "sim/scenarios/diamond.toml").read_text(encoding="utf-8")
+    fault = '\n[[fault]]\nkind = "stall"\ntask = "all"\nrate_per_s = 1e9\nfor_s = 0.001\n'
+    (tmp_path / "job.toml").write_text(text + fault, encoding="utf-8")
+    status, _, err = barrierlab(capfd, "run", str(tmp_path / "job.toml"), "--budget", "0.2s")
+    assert (status, len(err.splitlines())) == (3, 1)
+
+
+def test_what_takes_long_is_announced() -> None:
+    """A person would not know whether to wait."""
+    assert announcement(load("diamond")) is None
+    text = announcement(load("diamond", {"until_s": 1e12}))
+    assert text is not None
+    assert "years; a shorter until_s" in text
+    assert "--budget 60s ends it" in text
+
+
+@pytest.mark.parametrize("name", ["diamond", "flink_chain"])
+def test_the_estimate_is_of_the_right_size(name: str) -> None:
+    """It would frighten people off, or say nothing where it should."""
+    scenario = load(name)
+    taken = sum(entry[1] == "take" for entry in run(scenario, 1).entries)
+    assert 0.5 < steps(scenario) / taken < 4
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1 day", "", "nan", "1e99"])
+def test_a_wrong_budget_is_one_line(value: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """It would end a run at once, or never."""
+    status, out, err = barrierlab(capfd, "run", "diamond", "--budget", value)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "allowed: a time above 0, such as 60s, 5m or 1h" in err
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "check"])
+def test_whatever_may_take_long_takes_a_budget(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A job of a CI has a limit of its own, and says nothing when it strikes."""
+    assert "--budget SECONDS" in barrierlab(capfd, command, "--help")[1]
+
+
+def test_a_sweep_keeps_what_its_budget_reached(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Hours of runs would be lost to one that never ends; or its process would stay behind."""
+    sweep = tmp_path / "ever.toml"
+    sweep.write_text('[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = { until_s = [0.5, 1e12] }\n')
+    arguments = ["sweep", str(sweep), "--out", str(tmp_path / "out"), "--master", "processes[2]"]
+    status, out, err = barrierlab(capfd, *arguments, "--budget", "6s")
+    again = f"barrierlab {' '.join(arguments)} --resume"
+    assert (status, out) == (3, "")
+    assert err.splitlines()[-1] == (
+        f"undecided: the budget of 6 s is used up: 1 of 2 runs are stored; to go on: {again}"
+    )
+    assert not multiprocessing.active_children()
+
+
+def test_an_interrupted_measurement_promises_nothing(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its runs were in a folder that is gone, and it said how to go on with them."""
+    import sim.sweep.execute
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sim.sweep.execute, "execute", interrupted)
+    status, out, err = barrierlab(capfd, "measured")
+    assert (status, out, err) == (130, "", "interrupted: nothing is kept\n")

@@ -1,0 +1,73 @@
+"""A master that is not local: the package goes to its workers, and one that does not work ends in a line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sim.sweep.errors import SweepError
+from sim.sweep.session import _check_reachable, _packed
+from sim.sweep.store import Store
+from tests.sim.support import barrierlab
+
+
+def test_the_archive_is_the_package():
+    """A worker would lack a module, a scenario, a golden trace or a template."""
+    names = set(zipfile.ZipFile(_packed()).namelist())
+    assert {
+        *("impl/alignment.py", "model/world.py", "sim/cli.py", "sim/scenarios/diamond.toml", "sim/data/flink/runs.csv"),
+        *("sim/sweep/log4j2.properties", "sim/scenarios/sweeps/smoke.toml"),
+    } <= names
+    assert any(name.startswith("model/cases/") and name.endswith(".trace") for name in names)
+    assert not any("__pycache__" in name for name in names)
+
+
+@pytest.mark.parametrize("command", [["sweep", "smoke", "--out", "{}/out"], ["check", "--scope", "tiny"]])
+def test_a_master_that_does_not_answer_is_one_line(capfd, tmp_path, monkeypatch, command):
+    """A minute of waiting, and then a stack trace of Java and the status of a violation."""
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)  # other tests may have one
+    arguments = [argument.format(tmp_path) for argument in command]
+    status, out, err = barrierlab(capfd, *arguments, "--master", "spark://127.0.0.1:1")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert "--master spark://127.0.0.1:1: nothing answers there (127.0.0.1:1: " in err
+
+
+@pytest.mark.parametrize("master", ["spark://nowhere.invalid:7077", "spark://127.0.0.1", "spark://127.0.0.1:x"])
+def test_an_address_that_is_none_is_told(master):
+    """As above."""
+    with pytest.raises(SweepError, match="nothing answers there"):
+        _check_reachable(master)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_workers_need_the_libraries_and_not_the_package(tmp_path):
+    """On a cluster every run would end in ModuleNotFoundError: No module named 'sim'."""
+    bare = tmp_path / "python"  # -S: the files of site-packages that lead to this package are not read
+    bare.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{sysconfig.get_path("purelib")}:$PYTHONPATH" exec "{sys.executable}" -S "$@"\n'
+    )
+    bare.chmod(0o755)
+    without = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    lacking = subprocess.run(
+        [bare, "-c", "import simpy, sim"], env=without, capture_output=True, text=True, check=False
+    )
+    assert "No module named 'sim'" in lacking.stderr
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", "sim.cli", "sweep", "smoke", "--out", tmp_path / "out"]
+    swept = subprocess.run(
+        [*command, "--master", "local-cluster[2,1,1024]"],
+        env={**without, "PYSPARK_PYTHON": str(bare), "PYTHONPATH": root},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert swept.returncode == 0, swept.stderr
+    assert Store.open(tmp_path / "out").count() == 8
