@@ -32,7 +32,7 @@ from impl.join.merge_map import ClockDomain
 from impl.join.stage import Attempt
 from model.join_history import FrameFacts, JoinEntry, JoinSpec, MapFacts, RuleFacts
 
-_BY = {TimestampSource.FRAME_DESCRIPTOR: "frame", TimestampSource.SLOT_HEADER: "slot"}
+BY = {TimestampSource.FRAME_DESCRIPTOR: "frame", TimestampSource.SLOT_HEADER: "slot"}
 _OPEN = (SkipReason.NEXT_TICK, SkipReason.MAP_CHANGED)
 
 
@@ -42,7 +42,7 @@ def facts_of(merge_map: MergeMap) -> MapFacts:
         rules = tuple(RuleFacts(r.input_stream_id, "seq", r.offset, r.window_size) for r in merge_map.rules)
         return MapFacts("sequence", merge_map.epoch, rules, merge_map.stale_timeout_ns)
     timed = tuple(
-        RuleFacts(r.input_stream_id, _BY[r.timestamp_source], r.offset_ns, r.window_ns) for r in merge_map.rules
+        RuleFacts(r.input_stream_id, BY[r.timestamp_source], r.offset_ns, r.window_ns) for r in merge_map.rules
     )
     return MapFacts(
         "timestamp",
@@ -75,7 +75,8 @@ def spec_of(stage: JoinStage, rings: Mapping[int, SlotRing]) -> JoinSpec:
     )
 
 
-def _facts(frame: Frame) -> FrameFacts:
+def frame_facts(frame: Frame) -> FrameFacts:
+    """A frame in the words of the journal."""
     return FrameFacts(frame.epoch, frame.seq, frame.frame_ns, frame.slot_ns)
 
 
@@ -116,7 +117,7 @@ class JoinWorld:
     def commit(self, frame: Frame, now_ns: int) -> None:
         """A writer has written it."""
         self.rings[frame.stream_id].commit(frame)
-        self.entries.append((now_ns, "publish", frame.stream_id, _facts(frame)))
+        self.entries.append((now_ns, "publish", frame.stream_id, frame_facts(frame)))
 
     def publish(self, frame: Frame, now_ns: int) -> None:
         """Both, at once."""
@@ -125,7 +126,7 @@ class JoinWorld:
 
     def observe(self, frame: Frame, now_ns: int) -> None:
         """A frame's descriptor comes to the stage, and the time in its slot header with it."""
-        self.entries.append((now_ns, "observe", frame.stream_id, _facts(frame)))
+        self.entries.append((now_ns, "observe", frame.stream_id, frame_facts(frame)))
         self.stage.observe(frame, now_ns)
 
     def process(self, frame: Frame, now_ns: int) -> None:
@@ -138,7 +139,7 @@ class JoinWorld:
         assert not isinstance(barrier, LatestValueJoinBarrier)
         for source, at_ns in zip(TimestampSource, (frame.frame_ns, frame.slot_ns), strict=True):
             if at_ns is not None:
-                self.entries.append((now_ns, "process", frame.stream_id, (frame.epoch, _BY[source], at_ns)))
+                self.entries.append((now_ns, "process", frame.stream_id, (frame.epoch, BY[source], at_ns)))
                 barrier.process_time(frame.stream_id, frame.epoch, source, at_ns)  # type: ignore[attr-defined]
 
     def declare_clock(self, stream_id: int, domain: ClockDomain, now_ns: int) -> None:
@@ -159,37 +160,41 @@ class JoinWorld:
             self.entries.append((now_ns, "announce", self.out, facts_of(said)))
         return self.stage.announce(said, now_ns)
 
-    def begin_epoch(self, epoch: int, now_ns: int) -> None:
-        """The output stream enters an epoch."""
+    def begin_epoch(self, epoch: int, now_ns: int) -> bool:
+        """The output stream enters an epoch; whether it is a newer one."""
         self.entries.append((now_ns, "epoch", self.out, epoch))
-        self.stage.barrier.begin_epoch(epoch)
+        return self.stage.barrier.begin_epoch(epoch)
 
     # The output.
 
-    def offer(self, value: int, now_ns: int) -> None:
-        """An output time or tick is wanted."""
-        for skipped in self.stage.offer(value):
+    def offer(self, value: int, now_ns: int) -> tuple[Skipped, ...]:
+        """An output time or tick is wanted; what is skipped for it."""
+        gone = self.stage.offer(value)
+        for skipped in gone:
             self._note(skipped, now_ns)
+        return gone
 
     def ask(self, value: int, now_ns: int) -> Readiness:
         """Ask the barrier, and nothing more: asking is free."""
         return self._asked(value, self.stage.barrier.ready(value, now_ns), now_ns)
 
+    def poll(self, now_ns: int) -> Attempt | Skipped | Readiness | None:
+        """What is next; where it is an attempt, it is begun, and its slots are opened. `end` ends it."""
+        value = self.stage.next_out()
+        answer = self.stage.poll(now_ns)
+        if isinstance(answer, Skipped):
+            self._note(answer, now_ns)
+        elif isinstance(answer, Attempt):
+            self._asked(answer.out, Readiness.DEGRADED if answer.absent else Readiness.READY, now_ns)
+            self._opened = [self.rings[read.stream_id].open(read) for read in answer.reads]
+        elif answer is not None and value is not None:
+            self._asked(value, answer, now_ns)
+        return answer
+
     def try_next(self, now_ns: int) -> bool:
-        """Begin an attempt at the next output, if it may be; whether one is under way then. `end` ends it."""
+        """Begin an attempt at the next output, if it may be; whether one is under way then."""
         while self.stage.attempt is None:
-            value = self.stage.next_out()
-            answer = self.stage.poll(now_ns)
-            if isinstance(answer, Skipped):
-                self._note(answer, now_ns)
-                continue
-            if isinstance(answer, Attempt):
-                self._asked(answer.out, Readiness.DEGRADED if answer.absent else Readiness.READY, now_ns)
-                self._opened = [self.rings[read.stream_id].open(read) for read in answer.reads]
-            elif answer is not None and value is not None:
-                self._asked(value, answer, now_ns)
-                return False
-            else:
+            if not isinstance(self.poll(now_ns), Attempt | Skipped):
                 return False
         return True
 
@@ -233,7 +238,7 @@ class JoinWorld:
     def _note(self, outcome: Joined | Skipped, now_ns: int) -> None:
         self.outcomes.append(outcome)
         if isinstance(outcome, Joined):
-            frames = tuple((frame.stream_id, _facts(frame)) for frame in outcome.frames)
+            frames = tuple((frame.stream_id, frame_facts(frame)) for frame in outcome.frames)
             self.entries.append((now_ns, "emit", self.out, (outcome.out, frames, outcome.absent)))
         elif outcome.reason in _OPEN:
             streams = tuple(stream_id for stream_id, _ in outcome.misses)

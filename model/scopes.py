@@ -17,6 +17,7 @@ from model.control_scopes import SMALL as CONTROL
 from model.control_scopes import WIDE as WIDE_CONTROL
 from model.gate_runs import SCOPES as GATE_RUNS
 from model.gate_scopes import SCOPES as GATES
+from model.join_scopes import CONFLUENT as TINY_JOINS
 from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
 from model.refine_control import SCOPES as CONTROL_TABLES
@@ -68,7 +69,7 @@ def tiny() -> Iterator[Scope]:
     yield from GATE_RUNS
     yield from (scope for scope in CONTROL if scope.states < 1000)
     yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
-    yield from JOINS
+    yield from TINY_JOINS
     yield from stories()
 
 

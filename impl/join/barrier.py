@@ -253,6 +253,7 @@ class JoinBarrier:
 
     __slots__ = (
         "_clocks",
+        "_epochs",
         "_inputs",
         "_least",
         "_most",
@@ -274,6 +275,7 @@ class JoinBarrier:
         self.last_out = _NO_OUTPUT
         self._use(())
         self._clocks: dict[int, ClockDomain] = {}
+        self._epochs: dict[int, int] = {}  # of streams that were inputs of a map before (rule 31)
         self._stale_ns = NEVER
         self._least = NEVER  # the least and the most output for which the inputs alone decide
         self._most = MAX_U64
@@ -297,13 +299,13 @@ class JoinBarrier:
             return MapChange.UNCHANGED
         self.begin_epoch(merge_map.epoch)
         before = {(each.stream_id, each.source): each for each in self._inputs}
-        epochs = {each.stream_id: each.epoch for each in self._inputs}
+        self._epochs.update((each.stream_id, each.epoch) for each in self._inputs if each.epoch is not None)
         self.active = merge_map
         self._stale_ns = NEVER if merge_map.stale_timeout_ns is None else merge_map.stale_timeout_ns
         self._use(tuple(self._made(merge_map, now_ns)))
         for each in self._inputs:
             old = before.get((each.stream_id, each.source))
-            each.epoch = epochs.get(each.stream_id)
+            each.epoch = self._epochs.get(each.stream_id)
             if old is not None:
                 each.restore(old.capture())
                 if old.observed == UNOBSERVED:
@@ -451,15 +453,16 @@ class JoinBarrier:
     def capture(self) -> Hashable:
         """All that `restore` needs, but the configuration."""
         inputs = tuple((each.stream_id, each.source, each.rule, each.capture()) for each in self._inputs)
-        return self.active, self.epoch, self.last_out, self._stale_ns, inputs, tuple(sorted(self._clocks.items()))
+        clocks, epochs = tuple(sorted(self._clocks.items())), tuple(sorted(self._epochs.items()))
+        return self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks, epochs
 
     def restore(self, value: Hashable) -> None:
         """Be as the barrier was that gave `value`."""
-        self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks = value  # type: ignore[misc]
+        self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks, epochs = value  # type: ignore[misc]
         self._use(tuple(JoinInput(stream, source, 0, *rule) for stream, source, rule, _ in inputs))  # type: ignore[has-type]
         for each, (*_, state) in zip(self._inputs, inputs, strict=True):  # type: ignore[has-type]
             each.restore(state)
-        self._clocks = dict(clocks)  # type: ignore[has-type]
+        self._clocks, self._epochs = dict(clocks), dict(epochs)  # type: ignore[has-type]
         self._set_bounds()
 
     # Inside.

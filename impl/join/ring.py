@@ -58,14 +58,14 @@ class SlotRing:
         If there is not at least one slot.
     """
 
-    __slots__ = ("_counters", "_frames", "newest", "slots")
+    __slots__ = ("_counters", "_frames", "_newest", "slots")
 
     def __init__(self, slots: int) -> None:
         check_number("slots", slots, 1)
         self.slots = slots
         self._frames: list[Frame | None] = [None] * slots
         self._counters = [0] * slots
-        self.newest = -1
+        self._newest: Frame | None = None  # of the frames written, the highest number of the newest epoch
 
     def begin(self, frame: Frame) -> None:
         """The writer begins to write `frame`: what lay in its slot is gone."""
@@ -78,7 +78,9 @@ class SlotRing:
         place = frame.seq % self.slots
         if self._frames[place] is frame and self._counters[place] % 2:
             self._counters[place] += 1
-            self.newest = frame.seq
+            newest = self._newest
+            if newest is None or (frame.epoch, frame.seq) > (newest.epoch, newest.seq):
+                self._newest = frame
 
     def publish(self, frame: Frame) -> None:
         """`begin` and `commit`."""
@@ -100,38 +102,47 @@ class SlotRing:
 
     def capture(self) -> Hashable:
         """All that `restore` needs, but the number of slots."""
-        return tuple(self._frames), tuple(self._counters), self.newest
+        return tuple(self._frames), tuple(self._counters), self._newest
 
     def restore(self, value: Hashable) -> None:
         """Be as the ring was that gave `value`."""
-        frames, counters, self.newest = value  # type: ignore[misc]
+        frames, counters, self._newest = value  # type: ignore[misc]
         self._frames, self._counters = list(frames), list(counters)  # type: ignore[has-type]
 
     def _open_number(self, read: Read) -> Opened | Miss:
-        first = max(read.first, read.last - self.slots + 1)
-        found = Miss.MISSING
-        for seq in range(read.last, first - 1, -1):
+        epoch, first, last = read.epoch, read.first, read.last
+        found: Opened | None = None
+        why = Miss.MISSING
+        for seq in range(last, max(first, last - self.slots + 1) - 1, -1):
+            if found is not None and found.frame.seq >= seq:
+                break
             place = seq % self.slots
             frame = self._frames[place]
-            if frame is None or (frame.epoch, frame.seq) < (read.epoch, seq):
+            if frame is None or (frame.epoch, frame.seq) < (epoch, first):
                 continue
-            if (frame.epoch, frame.seq) > (read.epoch, seq):
-                found = Miss.OVERWRITTEN
+            if (frame.epoch, frame.seq) > (epoch, seq):
+                why = Miss.OVERWRITTEN
             elif self._counters[place] % 2:
-                found = Miss.NOT_COMMITTED
-            else:
-                return Opened(place, self._counters[place], frame)
-        return found
+                why = Miss.NOT_COMMITTED
+            elif found is None or frame.seq > found.frame.seq:  # it may be older than `seq`: numbers were dropped
+                found = Opened(place, self._counters[place], frame)
+        return found or why
 
     def _open_time(self, read: Read) -> Opened | Miss:
-        by_slot = read.source is TimestampSource.SLOT_HEADER
-        for seq in range(self.newest, max(self.newest - self.slots, -1), -1):
+        by_slot, newest = read.source is TimestampSource.SLOT_HEADER, self._newest
+        found: Opened | None = None
+        if newest is None:
+            return Miss.MISSING
+        for seq in range(newest.seq, newest.seq - self.slots, -1):
+            if found is not None and found.frame.seq >= seq and read.epoch == newest.epoch:
+                break
             place = seq % self.slots
             frame = self._frames[place]
-            if frame is None or frame.seq != seq or frame.epoch != read.epoch or self._counters[place] % 2:
+            if frame is None or frame.epoch != read.epoch or self._counters[place] % 2:
                 continue
             at_ns = frame.slot_ns if by_slot else frame.frame_ns
-            if at_ns is None or at_ns > read.last:
+            if at_ns is None or not read.first <= at_ns <= read.last:
                 continue
-            return Opened(place, self._counters[place], frame) if at_ns >= read.first else Miss.MISSING
-        return Miss.MISSING
+            if found is None or frame.seq > found.frame.seq:
+                found = Opened(place, self._counters[place], frame)
+        return found or Miss.MISSING

@@ -317,10 +317,12 @@ class JoinStage:
             return Skipped(out, out, SkipReason.NEXT_TICK, misses)
         last = out
         if isinstance(barrier, SequenceJoinBarrier):
-            overrun = any(miss is Miss.OVERWRITTEN for _, miss in misses)
-            goes_on = barrier.after_overrun(self._slots, self.config.on_failure is OnFailure.SKIP, self._margin)
-            last = max(out, goes_on - 1)
-            self._margin = max(1, 2 * self._margin) if overrun else 0
+            if any(miss is Miss.OVERWRITTEN for _, miss in misses):
+                goes_on = barrier.after_overrun(self._slots, self.config.on_failure is OnFailure.SKIP, self._margin)
+                last = max(out, goes_on - 1)
+                self._margin = max(1, 2 * self._margin)
+            else:  # a frame that was dropped says nothing about how fast the stage is
+                self._margin = 0
         barrier.accept(last)
         return Skipped(out, last, SkipReason.FAILED, misses)
 

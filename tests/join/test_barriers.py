@@ -682,6 +682,16 @@ def test_a_stream_keeps_its_epoch_when_its_rule_changes_the_source() -> None:
     assert barrier.observe_time(1, 2, SLOT, 90, 0) is Observed.TAKEN
 
 
+def test_a_stream_keeps_its_epoch_while_it_is_no_input() -> None:
+    """As above: a map without the stream comes in between."""
+    barrier = sequence(numbers(at(1), at(2)))
+    assert barrier.observe(2, 2, 5, 0) is Observed.TAKEN
+    barrier.announce(numbers(at(1)), 0)
+    barrier.announce(numbers(at(1), at(2)), 0)
+    assert barrier.observe(2, 1, 9, 0) is Observed.OLDER_EPOCH
+    assert barrier.observe(2, 2, 0, 0) is Observed.TAKEN
+
+
 def test_an_overrun_goes_on_within_what_is_there() -> None:
     """Outputs that could be made would be skipped for a margin that there is no room for."""
     barrier = sequence(numbers(at(1), at(2, -2)))

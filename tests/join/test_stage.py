@@ -107,6 +107,22 @@ def test_a_stage_that_is_always_too_slow_still_gets_some() -> None:
     assert holds(it)
 
 
+def test_a_frame_that_was_dropped_is_no_overrun() -> None:
+    """After overruns a stage would skip outputs all of whose frames are there, for a frame that never came."""
+    it = world(sequence(numbers(at(1))), slots=4)
+    for seqs in ((0, 1, 2, 3, 4), (5, 6), (8,)):
+        for seq in seqs:
+            feed(it, frame(1, seq), seq)
+        assert it.try_next(0)
+        it.end(0)
+    feed(it, frame(1, 9), 9)
+    feed(it, frame(1, 10), 10)
+    it.run(10)
+    assert skipped(it) == [(0, 0, "failed"), (1, 3, "failed"), (4, 6, "failed"), (7, 7, "failed")]
+    assert [out for out, _, _ in outputs(it)] == [8, 9, 10]
+    assert holds(it)
+
+
 def test_an_overrun_stage_that_goes_without_keeps_what_is_half_there() -> None:
     """Skipping to where all is there would lose outputs that one input still has."""
     it = world(sequence(numbers(at(1), at(2, -2))), slots=8, on_failure=OnFailure.ABSENT)

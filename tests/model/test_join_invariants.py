@@ -11,6 +11,7 @@ from model.join_invariants import JOIN_INVARIANTS, judge_join, violations
 
 OUT = 9
 NUMBERS = MapFacts("sequence", 1, (RuleFacts(1, "seq", 0, None), RuleFacts(2, "seq", -2, None)))
+NEXT = MapFacts("sequence", 2, NUMBERS.rules)
 STALE = MapFacts("sequence", 1, NUMBERS.rules, stale_ns=10)
 TIMES = MapFacts(
     "timestamp", 1, (RuleFacts(1, "frame", 0, None), RuleFacts(2, "slot", None, 10)), lateness_ns=4, clock="MONOTONIC"
@@ -57,6 +58,8 @@ def test_a_good_journal_holds() -> None:
         ([SAID, *both(0, 1, 2, 3), asked(3), (0, "skip", OUT, (3, 5, "failed", ()))], SEQUENCE),
         ([(0, "announce", OUT, TIMES), *both(20), asked(20), asked(24), asked(25, "waiting")], TIMESTAMP),
         ([SAID, *came(1, frame(7)), asked(1, "waiting"), *came(2, frame(3)), asked(1)], LATEST),
+        ([SAID, (0, "invalid", OUT, ("sequence", 1)), *both(2), asked(2, "no map"), SAID, asked(2)], SEQUENCE),
+        ([SAID, (0, "epoch", OUT, 2), *both(2), (0, "announce", OUT, NEXT), asked(2)], SEQUENCE),
     ):
         assert judge_join(journal, spec).verdict == "holds", violations(journal, spec)
 
