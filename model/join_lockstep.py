@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
+from random import Random
 from typing import NamedTuple
 
 from impl.errors import ContractError
@@ -399,16 +400,16 @@ class JoinLockstep:
         Parameters
         ----------
         turn : int
-            Which run: it decides which of the possible moves is made at each place.
+            Which run: the seed of the choice among the moves that are possible.
         """
         reason, run = _parted(self.start()), []
-        pair = self._pair
+        pair, draw = self._pair, Random(turn)
         places = (0,) * len(self._steps)
-        for number in range(4 * sum(map(len, self._steps)) + 4):  # each move, and as often the stage's own
+        for _ in range(4 * sum(map(len, self._steps)) + 4):  # each move, and as often the stage's own
             steps = self.moves(State(places, 0, None, None, pair.world.stage.attempt is not None))
             if reason is not None or not steps:
                 break
-            step = steps[(turn + number * (1 + turn % 3)) % len(steps)]
+            step = draw.choice(steps)
             run.append(step)
             places = _further(places, step)
             reason = self._made(pair, step.move) or self._differ(pair)

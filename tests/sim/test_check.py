@@ -84,7 +84,7 @@ def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) 
     assert {tuple(each) for each in found["scopes"]} == {
         ("name", "protocol", "verdict", "states", "transitions", "seconds")
     }
-    assert {each["name"] for each in found["scopes"]} >= {"join: lockstep", "join: a restart"}
+    assert {each["name"] for each in found["scopes"]} >= {"join: lockstep", "join: offset"}
 
 
 def test_an_aligner_of_ones_own_is_refuted_in_every_form(
