@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from impl.messages import CancelBarrier, EndOfInput
-from model.capabilities import RULES, Capabilities
+from model.capabilities import DIFFERENCES, RULES, Capabilities
 from model.check import Scope, WorldScope
 from model.gate_runs import RunScope
 from model.gate_scopes import Scope as GateScope
@@ -44,7 +44,7 @@ class NotAsked:
     name, protocol : str
         Of the scope.
     capability : str
-        One that it needs and that is not declared.
+        One that it needs and that is not declared; or a permitted difference, without which it makes no sense.
     """
 
     name: str
@@ -54,7 +54,9 @@ class NotAsked:
     @property
     def why(self) -> str:
         """In a line."""
-        return f"it needs {self.capability} ({RULES[self.capability]}), which the class does not declare"
+        if self.capability in RULES:
+            return f"it needs {self.capability} ({RULES[self.capability]}), which the class does not declare"
+        return f"it shows what the class declares to do otherwise: {self.capability} ({DIFFERENCES[self.capability]})"
 
 
 def divided(
@@ -75,6 +77,7 @@ def divided(
         if judge == "dataflows" and not isinstance(scope, WorldScope):
             continue
         lacking = [name for name in needs(scope) if not getattr(capabilities, name)]
+        lacking += [name for name in shows(scope) if getattr(capabilities, name)]
         if lacking:
             others.append(NotAsked(scope.name, scope.protocol, lacking[-1]))
         else:
@@ -97,6 +100,15 @@ def needs(scope: Scope) -> list[str]:
     else:
         found = set()
     return [name for name in RULES if name in found]
+
+
+def shows(scope: Scope) -> list[str]:
+    """The permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
+    found = {
+        "leaves_in_channel": isinstance(scope, RunScope) or (isinstance(scope, StoryScope) and " hold " in scope.text),
+        "keeps_blocked_after_switch": isinstance(scope, RunScope | StoryScope) and scope.protocol == "fallback",
+    }
+    return [name for name in DIFFERENCES if found[name]]
 
 
 _WORDS = {"aborts": ("> abort ", " cancel "), "ends": (" end\n",), "timeout": ("> expire ",)}

@@ -68,5 +68,8 @@ RULES = {
 }
 """By capability, in the order in which a report names them: the rules of the protocol that it is about."""
 
+DIFFERENCES = {"leaves_in_channel": "rules 7 and 8", "keeps_blocked_after_switch": "rule 16"}
+"""By permitted difference from the scheme of a table, the same."""
+
 STRICT = frozenset(("several_inputs", "aborts", "ends"))
 """A verdict without the scopes of one of these says little: `barrierlab check --strict` takes it for undecided."""

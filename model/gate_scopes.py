@@ -70,7 +70,7 @@ class Scope:
             refinement = self.refinement(table)
             return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
         start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
-        following = Following(start, steps, partial(gate_of, parts))
+        following = Following(start, steps, partial(gate_of, parts), parts.capabilities)
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
         return outcome_of(self.name, self.protocol, result, hint)

@@ -17,6 +17,7 @@ from impl.gate import Gate as Implementation
 from impl.messages import UNALIGNED_FLAG, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from model.capabilities import ALL, Capabilities
 from model.explore import Always
 from model.parts import reset_counters
 from model.tables.gate import Gate, Rules
@@ -251,15 +252,21 @@ class Machine:
         except Exception as error:  # as above
             return f"it was asked something, and raised {type(error).__name__}: {error}"
 
-    def misstatement_now(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
-        """The same, of the state that the machine is in."""
+    def misstatement_now(
+        self,
+        gate: Gate,
+        barriers: Iterable[tuple[int, CheckpointBarrier, int]] = (),
+        leaves_in_channel: bool = False,
+    ) -> str | None:
+        """The same, of the state that the machine is in; whether it leaves in its channel what waits there."""
         machine = self.gate
         asked: list[tuple[str, object, object]] = [
             ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
             ("has_released", bool(gate.line), machine.has_released),
         ]
         for i in range(gate.rules.num_inputs):
-            asked.append((f"can_take({i})", gate.can_take(i), machine.can_take(i)))
+            if not (leaves_in_channel and gate.is_blocked(i)):
+                asked.append((f"can_take({i})", gate.can_take(i), machine.can_take(i)))
             if hasattr(machine, "is_blocked"):  # which no driver asks, so that another's need not answer
                 asked.append((f"is_blocked({i})", gate.is_blocked(i), machine.is_blocked(i)))
         for about in barriers:
@@ -408,6 +415,9 @@ class Difference:
     text: str
 
 
+PERMITTED = Difference("")
+"""Where they part as the machine declares: nothing beyond is compared."""
+
 Point = Gate | Difference
 
 
@@ -491,7 +501,7 @@ class Refinement:
 
 def refines(point: object) -> str | None:
     """Where machine and table part."""
-    return point.text if isinstance(point, Difference) else None
+    return point.text or None if isinstance(point, Difference) else None
 
 
 Pair = tuple[Gate, Hashable] | Difference
@@ -509,10 +519,18 @@ class Following:
     steps : Steps
     make : callable
         Makes the machine.
+    capabilities : Capabilities, optional
+        Its declaration: what it is permitted to do otherwise is compared up to where that begins.
     """
 
-    def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation]) -> None:
-        self._steps = steps
+    def __init__(
+        self,
+        start: Gate,
+        steps: Steps,
+        make: Callable[[Rules, Port], Implementation],
+        capabilities: Capabilities = ALL,
+    ) -> None:
+        self._steps, self._capabilities = steps, capabilities
         self.machine = Machine(start.rules, make)
         self._start = start, self.machine.gate.capture()  # now: later the machine has been elsewhere
 
@@ -538,8 +556,21 @@ class Following:
         except Exception as error:  # whatever another's code raises: that is another effect
             return Difference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
         if effects != expected:
+            if self._is_permitted(gate, move, after, expected, effects):
+                return PERMITTED
             return Difference(explained(gate, move, expected, f"'{listed(effects)}'"))
         return after, reached
+
+    def _is_permitted(self, gate: Gate, move: Move, after: Gate, expected: Effects, effects: Effects) -> bool:
+        """Whether the machine declares that it does this otherwise."""
+        happening = move.happening
+        if self._capabilities.leaves_in_channel and isinstance(happening, Arrival):
+            if gate.is_blocked(happening.input_id) and [effect.verb for effect in effects] == ["refuse"]:
+                return True
+        if not self._capabilities.keeps_blocked_after_switch or not after.switched:
+            return False
+        last = max((at for at, effect in enumerate(expected) if effect.verb == "resume"), default=len(expected))
+        return (*expected[:last], *expected[last + 1 :]) == effects
 
     @property
     def properties(self) -> tuple[Always[Pair], ...]:
@@ -552,6 +583,7 @@ class Following:
         gate, capture = pair
         try:
             self.machine.gate.restore(capture)
-            return self.machine.misstatement_now(gate, self._steps.barriers)
+            leaves = self._capabilities.leaves_in_channel
+            return self.machine.misstatement_now(gate, self._steps.barriers, leaves)
         except Exception as error:  # as above
             return f"it was asked something, and raised {type(error).__name__}: {error}"

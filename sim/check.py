@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from model.asked import JUDGES, NotAsked, divided
-from model.capabilities import RULES
+from model.capabilities import DIFFERENCES, RULES
 from model.check import Outcome, Scope, Violation
 from model.explore import UNDECIDED, NotRepeatableError
 from model.foreign import ForeignError, capabilities_of, load, parts_of
@@ -67,9 +67,9 @@ class Plan:
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """The capabilities for want of which a scope is not asked, in the order of the protocol's rules."""
-        lacking = {each.capability for each in self.not_asked}
-        return tuple(name for name in RULES if name in lacking)
+        """The capabilities for want of which a scope is not asked, and then the differences that it does not permit."""
+        found = {each.capability for each in self.not_asked}
+        return tuple(name for name in (*RULES, *DIFFERENCES) if name in found)
 
 
 def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> Plan:

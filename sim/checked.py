@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from model.asked import BEYOND_DATAFLOWS
-from model.capabilities import RULES
+from model.capabilities import DIFFERENCES, RULES
 from model.check import REFINES, Outcome, Violation, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
 from model.story_scopes import TELLS
@@ -103,7 +103,8 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     else:
         text = f"verdict: {verdict} ({scopes} of {total} scopes, {text})"
     if chosen.not_asked:
-        text += f"; not asked: {', '.join(f'{name} ({RULES[name]})' for name in chosen.undeclared)}"
+        rules = RULES | DIFFERENCES
+        text += f"; not asked: {', '.join(f'{name} ({rules[name]})' for name in chosen.undeclared)}"
     if chosen.judge == "dataflows":
         text += f"; no invariant of dataflows asks rules {', '.join(BEYOND_DATAFLOWS)}"
     return text
@@ -149,7 +150,7 @@ def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
             lines += ["", f"Undecided: {outcome.name}: {outcome.why}"]
     for name in chosen.undeclared:
         names = [each.name for each in chosen.not_asked if each.capability == name]
-        lines += ["", f"Not asked, for want of {name}: {'; '.join(names)}"]
+        lines += ["", f"Not asked, {'for want of' if name in RULES else 'because of'} {name}: {'; '.join(names)}"]
     for place, violation in enumerate(violations_of(outcomes)):
         lines += ["", f"**{violation.invariant}**: {violation.reason} ({violation.scope}; {violation.steps} steps)"]
         if violation.trace and not place:

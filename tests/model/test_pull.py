@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pytest
@@ -71,16 +72,24 @@ class LooksTwice(FirstSeen):
         super().restore(rest)
 
 
+looked_at = cache(parts_of)
+
+
 def of(scopes: list[WorldScope], protocol: str = "aligned") -> list[Any]:
     """To be parametrized with."""
     return [pytest.param(each, id=each.name) for each in scopes if each.protocol == protocol]
 
 
-@pytest.mark.parametrize("kind", [JetLoop, FirstSeen, LooksTwice])
-@pytest.mark.parametrize("scope", of([each for each in TINY if "b->s" in each.name]))
-def test_a_sound_loop_holds(scope: WorldScope, kind: type) -> None:
+@pytest.mark.parametrize("scope", of(TINY))
+def test_a_sound_loop_holds(scope: WorldScope) -> None:
     """A loop would be told of a fault that it has not."""
-    outcome = scope.check(parts_of(kind, "aligned"), None)
+    outcome = scope.check(looked_at(JetLoop, "aligned"), None)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
+
+
+def test_a_loop_may_look_twice() -> None:
+    """Who goes round once without reading would be taken for one that never reads."""
+    outcome = WorldScope("a pair", PAIR).check(looked_at(LooksTwice, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 
 
@@ -88,7 +97,7 @@ def test_a_sound_loop_holds(scope: WorldScope, kind: type) -> None:
 @pytest.mark.parametrize("scope", of(SMALL))
 def test_a_sound_loop_holds_in_small_dataflows(scope: WorldScope) -> None:
     """As above, where there is more to come."""
-    assert scope.check(parts_of(JetLoop, "aligned"), None).verdict == "holds"
+    assert scope.check(looked_at(JetLoop, "aligned"), None).verdict == "holds"
 
 
 @pytest.mark.parametrize("mode", ["unaligned", "fallback"])
@@ -96,13 +105,13 @@ def test_barriers_that_overtake_are_announced_to_a_loop(mode: str) -> None:
     """A loop could not be asked for unaligned checkpoints."""
     assert goes_unaligned(AlternatingLoop)
     setup = Setup("a->join b->join join->s", mode, events=1, checkpoints=1)
-    outcome = WorldScope("a join", setup).check(parts_of(AlternatingLoop, mode), None)
+    outcome = WorldScope("a join", setup).check(looked_at(AlternatingLoop, mode), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 
 
 def test_what_overtakes_a_stashed_barrier_is_found() -> None:
     """The loop reads on before the barrier is out (hazelcast PR 22207), and the world would always release it first."""
-    (violation,) = WorldScope("a pair", PAIR).check(parts_of(StashLoop, "aligned"), None).violations
+    (violation,) = WorldScope("a pair", PAIR).check(looked_at(StashLoop, "aligned"), None).violations
     assert (violation.invariant, violation.steps) == ("CUT", 11)
     assert violation.reason == "1 events of b->s are orphans: taken before the cut in checkpoint 1"
     assert [line for line in violation.trace.splitlines() if line.startswith("> poll")] == [
@@ -112,7 +121,7 @@ def test_what_overtakes_a_stashed_barrier_is_found() -> None:
 
 def test_a_run_of_a_loop_is_replayed_and_judged() -> None:
     """A counterexample could not be read back."""
-    parts = parts_of(StashLoop, "aligned")
+    parts = looked_at(StashLoop, "aligned")
     (violation,) = WorldScope("a pair", PAIR).check(parts, None).violations
     assert replay(violation.trace, parts) == violation.trace
     (found,) = judged(violation.trace).violations
@@ -122,7 +131,7 @@ def test_a_run_of_a_loop_is_replayed_and_judged() -> None:
 @pytest.mark.parametrize("setup", [PAIR, Setup("a->s b->s", events=1, checkpoints=1, closes=True)])
 def test_a_loop_that_leaves_for_ever_what_is_readable_is_found(setup: Setup) -> None:
     """It would look as if it waited for something."""
-    (violation,) = WorldScope("a pair", setup).check(parts_of(ForgetsAnInput, "aligned"), None).violations
+    (violation,) = WorldScope("a pair", setup).check(looked_at(ForgetsAnInput, "aligned"), None).violations
     assert violation.invariant == "LIVE"
 
 
@@ -131,7 +140,7 @@ def test_a_loop_that_leaves_for_ever_what_is_readable_is_found(setup: Setup) -> 
 def test_the_reduction_says_the_same_of_who_reads_on(kind: type, fault: dict[str, Any]) -> None:
     """It would take for granted that what may be released is released before anything is read."""
     setup = Setup("a->s b->s", events=1, checkpoints=1, **fault)
-    parts = parts_of(kind, "aligned")
+    parts = looked_at(kind, "aligned")
     world = World(setup, parts)
     whole = explore(world, properties(world), acyclic=True)
     assert WorldScope("a pair", setup).check(parts, None).verdict == whole.verdict
@@ -139,7 +148,7 @@ def test_the_reduction_says_the_same_of_who_reads_on(kind: type, fault: dict[str
 
 def test_what_may_be_released_is_put_off_for_what_is_still_to_come() -> None:
     """The reduction would always release first: who reads on may read what a source has yet to make."""
-    world = World(Setup("a->s b->s", events=1, checkpoints=1, closes=True), parts_of(Stash, "aligned"))
+    world = World(Setup("a->s b->s", events=1, checkpoints=1, closes=True), looked_at(Stash, "aligned"))
     state = world.start()
     begun = ("emit a", "trigger 1", "inject a", "inject b", "close a", "ack a", "ack b", "finished a")
     for text in (*begun, "deliver a->s", "deliver a->s", "deliver b->s", "deliver a->s"):
@@ -159,7 +168,7 @@ def test_every_order_in_which_inputs_can_be_seen_is_offered() -> None:
             seen.add(readable)
             return super().poll(readable, now_ns)
 
-    world = World(Setup("a->s b->s c->s", events=1, checkpoints=0), parts_of(Watched, "aligned"))
+    world = World(Setup("a->s b->s c->s", events=1, checkpoints=0), looked_at(Watched, "aligned"))
     explore(world, properties(world))
     seen = {each for each in seen if len(each) == 3}
     assert seen == {(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)}
