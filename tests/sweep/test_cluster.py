@@ -55,9 +55,8 @@ def test_workers_need_the_libraries_and_not_the_package(tmp_path):
     )
     bare.chmod(0o755)
     without = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    lacking = subprocess.run(
-        [bare, "-c", "import simpy, sim"], env=without, capture_output=True, text=True, check=False
-    )
+    bare_import = [bare, "-c", "import simpy, sim"]
+    lacking = subprocess.run(bare_import, env=without, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "No module named 'sim'" in lacking.stderr
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-m", "sim.cli", "sweep", "smoke", "--out", tmp_path / "out"]
