@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -26,7 +25,7 @@ from sim.budget import BudgetError
 from sim.status import RAISED, raised_by_machine, text_of
 from sim.sweep.errors import SweepError
 from sim.sweep.plan import Plan, Run, parameters_text
-from sim.sweep.session import check_master, is_local, local_cores, process_count, spark_failures, spark_session
+from sim.sweep.session import check_master, local_cores, process_count, spark_failures, spark_session
 from sim.sweep.store import Store
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ SIMULATE = "sim.sweep.execute:simulate"
 SIMULATE_WITH_EVENTS = "sim.sweep.execute:simulate_with_events"
 MOST_IN_CHUNK = 8
 _TICK_S = 0.25
-_MOST_WAIT_S = 120.0
-"""So long a cluster may take to start its first executor, image pulls included."""
 
 
 def execute(
@@ -248,23 +245,11 @@ def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None]
     frame = spark.range(0, len(chunks), 1, partitions).mapInArrow(work_all, "chunk long")
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(frame.collect)
-        began_s = time.monotonic()
         try:
             while not wait([job], _TICK_S).done:
                 watch()
-                if time.monotonic() > began_s + _MOST_WAIT_S and not _has_workers(spark):
-                    raise SweepError(
-                        f"no executor has started on {spark.sparkContext.master} in {_MOST_WAIT_S:g} s: see its logs, "
-                        "give it cores and memory, and continue with --resume"
-                    )
         except BaseException:
             spark.sparkContext.cancelAllJobs()
             raise
     with spark_failures("a task of Spark failed", "continue with --resume"):
         job.result()
-
-
-def _has_workers(spark: SparkSession) -> bool:
-    """Whether anything but the driver can run tasks, or the driver does."""
-    context = spark.sparkContext
-    return is_local(str(context.master)) or context._jsc.sc().getExecutorMemoryStatus().size() > 1

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from sim.keys import suggest
 from sim.sweep.errors import SweepError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 PROCESSES = "processes"
@@ -94,6 +96,8 @@ def spark_session(master: str = "local[*]", say_java: bool = True) -> SparkSessi
     builder = builder.config("spark.driver.extraJavaOptions", options)
     with spark_failures(f"--master {master}: no session", "give another master"):
         session = builder.getOrCreate()
+        if not is_local(master):
+            _await_worker(session.sparkContext, master)
     # As many partitions as there are cores; Spark's own 200 cost more than the work of most sweeps.
     session.conf.set("spark.sql.shuffle.partitions", str(max(1, session.sparkContext.defaultParallelism)))
     return session
@@ -121,6 +125,23 @@ def is_local(master: str) -> bool:
     (True, False, False)
     """
     return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+_MOST_WAIT_S = 180.0
+"""So long a cluster may take to start its first executor, image pulls included."""
+
+
+def _await_worker(context: SparkContext, master: str) -> None:
+    """SweepError, and no session, if the cluster runs not one task: Spark itself would wait for ever."""
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(context.parallelize([0], 1).count)
+        if wait([task], _MOST_WAIT_S).not_done:
+            context.stop()
+            raise SweepError(
+                f"--master {master}: no executor has started in {_MOST_WAIT_S:g} s: see the logs of the cluster, give "
+                "it free cores and memory, or give another master"
+            )
+        task.result()
 
 
 _CODE = "barrierlab_code"

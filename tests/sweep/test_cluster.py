@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import sysconfig
+import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from sim.sweep import session
 from sim.sweep.errors import SweepError
 from sim.sweep.session import _check_reachable, _packed
 from sim.sweep.store import Store
@@ -43,6 +45,29 @@ def test_an_address_that_is_none_is_told(master):
     """As above."""
     with pytest.raises(SweepError, match="nothing answers there"):
         _check_reachable(master)
+
+
+def test_a_cluster_that_starts_no_executor_is_one_line(monkeypatch):
+    """The command would wait for ever, and say nothing."""
+    stopped = threading.Event()
+
+    class Cluster:
+        """Accepts a job, and ends it when it is stopped."""
+
+        def parallelize(self, *_):
+            return self
+
+        def count(self):
+            assert stopped.wait(60)
+            raise RuntimeError("the context was stopped")
+
+        def stop(self):
+            stopped.set()
+
+    monkeypatch.setattr(session, "_MOST_WAIT_S", 0.05)
+    with pytest.raises(SweepError, match=r"--master yarn: no executor has started in 0.05 s: see the logs"):
+        session._await_worker(Cluster(), "yarn")
+    assert stopped.is_set()
 
 
 @pytest.mark.slow
