@@ -1,16 +1,34 @@
 """Scopes explored to a verdict: the sound machines, or another's in their place.
 
 A scope that is broken is explored once more without reduction, so that the run that is shown is a shortest one.
+
+LIVE is asked where a run ends, and where it goes round for ever: there, too, no checkpoint may be open, nothing may be
+left in a channel, and the job must come to its end when the sources do. The premise is that runs are fair: a move that
+is possible again and again is made at some time (strong fairness), be it a delivery, a release or a report. A fault
+need never happen; a state in which only faults can follow is not asked in a scope with faults, but in the one without.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Protocol, TypeVar
 
-from model.explore import BROKEN, HOLDS, UNDECIDED, Always, AtRest, Counts, Limits, Result, explore
+from model.explore import (
+    BROKEN,
+    HOLDS,
+    UNDECIDED,
+    Always,
+    AtRest,
+    Broken,
+    Counts,
+    Limits,
+    Result,
+    UndecidedError,
+    explore,
+    traps,
+)
 from model.parts import Parts
 from model.reduction import Ample, can_be_planned, plans
 from model.setup import Setup
@@ -169,6 +187,8 @@ class WorldScope:
         """Explore it without reduction, unless there is no time for that and it is known to be broken."""
         world = World(self.setup, parts)
         result = _explored(world, _left(seconds, begun), None)
+        if result.verdict == HOLDS and not all(table.is_acyclic() for table in world.tables):
+            result = _gone_round(world, result, seconds, begun)
         if result.verdict == UNDECIDED and broken is not None:
             world, result = broken  # a run is known, though it may not be a shortest one
         violations = tuple(
@@ -213,6 +233,34 @@ def _explored(world: World, seconds: float | None, ample: Ample | None) -> Resul
         ample=None if ample is None else ample.moves,
         acyclic=True,
     )
+
+
+def _gone_round(world: World, result: Result[State, Move], seconds: float | None, begun: float) -> Result[State, Move]:
+    """What is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
+    wrong: dict[State, str] = {}
+    known: tuple[Move, ...] = ()
+    try:
+        limits = Limits(seconds=_left(seconds, begun))
+        for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, limits):
+            if len(states) == 1 and not world.moves(states[0]):
+                continue  # at rest
+            reasons = [world.unsettled(state) for state in states]
+            if None not in reasons:
+                known = known if wrong else run
+                wrong |= {
+                    state: f"{reason}; it goes round for ever" for state, reason in zip(states, reasons, strict=True)
+                }
+    except UndecidedError as error:
+        if not wrong:
+            return replace(result, verdict=UNDECIDED, why=str(error))
+    if not wrong:
+        return result
+    limits = Limits(states=MOST_STATES, seconds=_left(seconds, begun))
+    shortest = explore(world, [Always(AT_REST, wrong.get)], limits=limits)
+    if shortest.verdict == BROKEN:
+        return shortest
+    reason = next(iter(wrong.values()))
+    return replace(result, verdict=BROKEN, why=f"{AT_REST}: {reason}", violations=(Broken(AT_REST, reason, known),))
 
 
 def _left(seconds: float | None, begun: float) -> float | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -170,6 +170,10 @@ class Result(Generic[S, M]):
     counts: Counts
 
 
+class UndecidedError(Exception):
+    """What was asked of a state would take too much to find out: the exploration ends, and has found nothing."""
+
+
 class NotRepeatableError(Exception):
     """A run that was found cannot be made again: the system, its symmetry or its reduction is not a function."""
 
@@ -238,9 +242,22 @@ def explore(
     exploration = _Exploration(system, properties, limits or Limits(), collect, canonical, ample, acyclic, progress)
     try:
         ended = exploration.run()
+    except UndecidedError as error:
+        ended = str(error)
     except KeyboardInterrupt:
         ended = "interrupted"
     return exploration.result(ended)
+
+
+@dataclass(slots=True)
+class _Frame(Generic[S, M]):
+    """A state on the path of a search depth first."""
+
+    state: S
+    moves: Iterator[M]
+    lowest: int
+    move: M | None = None
+    leads_out: bool = False
 
 
 class _Exploration(Generic[S, M]):
@@ -365,6 +382,9 @@ class _Exploration(Generic[S, M]):
         for each in self.at_rest:
             if each.check(state) is not None:
                 self._break(each, number, state)
+        # What is asked at rest may take long, and as many states as are looked at in one go may all be at rest.
+        if self.limits.seconds is not None and monotonic() - self.started >= self.limits.seconds:
+            raise UndecidedError(f"the limit of {self.limits.seconds:g} s is reached")
 
     def _only_rest(self, level: list[S], first: int) -> bool:
         """Ask what is asked at rest, where nothing more is explored: a violation here is shorter than those below.
@@ -459,6 +479,99 @@ class _Exploration(Generic[S, M]):
 
     def _representative(self, state: S) -> S:
         return state if self.canonical is None else self.canonical(state)
+
+
+def traps(
+    start: S,
+    moves_of: Callable[[S], Sequence[M]],
+    after: Callable[[S, M], S],
+    may_never_happen: Callable[[M], bool] = lambda move: False,
+    limits: Limits | None = None,
+) -> Iterator[tuple[tuple[M, ...], tuple[S, ...]]]:
+    """The states that a run never leaves any more: one without moves, or several that it goes round for ever.
+
+    That is so for a fair run, in which a move that is possible again and again is made at some time. The sets are the
+    strongly connected components that nothing leads out of (Tarjan 1972), in the order in which a search depth first
+    is through with them; so the first comes without any other being looked at.
+
+    Parameters
+    ----------
+    start : S
+    moves_of, after : callable
+        As of a `System`.
+    may_never_happen : callable, optional
+        Whether a move is one that even a fair run need not make, such as a fault. It does not lead out.
+    limits : Limits, optional
+        Of states and seconds.
+
+    Yields
+    ------
+    (tuple of M, tuple of S)
+        A run from `start` to the set, and its states.
+
+    Raises
+    ------
+    UndecidedError
+        If a limit is reached.
+
+    Examples
+    --------
+    >>> steps = {"a": "ab", "b": "c", "c": "b"}
+    >>> list(traps("a", lambda state: steps[state], lambda state, move: move))
+    [(('b',), ('b', 'c'))]
+    """
+    limits, begun = limits or Limits(), monotonic()
+    order: dict[S, int] = {}
+    is_open: set[S] = set()  # come to, and in no set so far
+    waiting: list[S] = []  # the same, in order
+    starts: list[tuple[tuple[M, ...], S]] = [((), start)]
+    while starts:
+        behind, root = starts.pop()
+        if root in order:
+            continue
+        path: list[_Frame[S, M]] = [_Frame(root, iter(moves_of(root)), len(order))]
+        order[root] = len(order)
+        is_open.add(root)
+        waiting.append(root)
+        while path:
+            frame = path[-1]
+            move = next(frame.moves, None)
+            if move is not None:
+                reached = after(frame.state, move)
+                if may_never_happen(move):
+                    if reached not in order:
+                        starts.append(((*behind, *_moves_along(path), move), reached))
+                elif reached not in order:
+                    path.append(_Frame(reached, iter(moves_of(reached)), len(order), move))
+                    order[reached] = len(order)
+                    is_open.add(reached)
+                    waiting.append(reached)
+                    if limits.states is not None and len(order) > limits.states:
+                        raise UndecidedError(f"after {limits.states} states it has not come to rest")
+                    if limits.seconds is not None and monotonic() - begun >= limits.seconds:
+                        raise UndecidedError(f"the limit of {limits.seconds:g} s is reached")
+                elif reached in is_open:
+                    frame.lowest = min(frame.lowest, order[reached])
+                else:
+                    frame.leads_out = True
+                continue
+            whole = frame.lowest == order[frame.state]
+            if whole:
+                found: list[S] = []
+                while frame.state not in found[-1:]:
+                    found.append(waiting.pop())
+                found.reverse()
+                is_open.difference_update(found)
+                if not frame.leads_out:
+                    yield (*behind, *_moves_along(path)), tuple(found)
+            path.pop()
+            if path:
+                path[-1].leads_out |= whole or frame.leads_out
+                path[-1].lowest = min(path[-1].lowest, frame.lowest)
+
+
+def _moves_along(path: Sequence[_Frame[S, M]]) -> Iterator[M]:
+    return (frame.move for frame in path if frame.move is not None)
 
 
 def resident_bytes() -> int:

@@ -23,6 +23,7 @@ from impl.snapshot import Checkpoint, Manifest
 from impl.task import Acknowledge, Decline, Task, Tell
 from model.bookkeeping import CoordinatorTable, Decision
 from model.cells import Info, Note, Order, Step, TaskTable
+from model.explore import Limits, UndecidedError, traps
 from model.ghost import TASK, Broken, Part, Past, TaskGhost, completes, differs, raised
 from model.head import head_of_setup
 from model.history import COORDINATOR, Entry
@@ -34,6 +35,9 @@ from model.queues import Queues
 from model.setup import Setup, make_coordinator, make_operator, make_task
 from model.topology import Topology
 from model.trace import NS_PER_MOVE, write
+
+MOST_TO_REST = 10_000
+"""States on the way of a run to rest; the longest of the standard scopes has fewer than a hundred."""
 
 _DOWN = 1
 """In a state: the job has failed. More by the number of what is being written then."""
@@ -280,12 +284,26 @@ class World:
         return [move for move in moves if not move.is_fault]
 
     def rest(self, state: State) -> tuple[list[Move], State]:
-        """From a state without moves: the sources end, and what can move moves, faults aside."""
-        taken: list[Move] = []
-        while moves := self.going_on(state) or self.endings(state):
-            taken.append(moves[0])
-            state = self.after(state, moves[0])
+        """What can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
+
+        That is a state without moves, or one of several that the run goes round for ever, where a machine does
+        something again and again that leads nowhere (`model.explore.traps`).
+
+        Raises
+        ------
+        UndecidedError
+            If it takes more than `MOST_TO_REST` states: it might go on for ever, and might come to rest.
+        """
+        taken, state = self.settle(state)
+        while ends := self.endings(state):
+            moves, state = self.settle(self.after(state, ends[0]))
+            taken += [ends[0], *moves]
         return taken, state
+
+    def settle(self, state: State) -> tuple[list[Move], State]:
+        """The same, while no source ends."""
+        moves, states = next(traps(state, self.going_on, self.after, limits=Limits(states=MOST_TO_REST)))
+        return list(moves), states[0]
 
     def endings(self, state: State) -> list[Move]:
         """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
@@ -406,7 +424,10 @@ class World:
         entries = self.journal(run)
         verdict = self.judge(entries, cut_off=not rests)
         if rests and verdict.verdict == "holds":
-            entries = self.journal(run, rests)
+            try:
+                entries = self.journal(run, rests)
+            except UndecidedError:
+                return entries, verdict
             verdict = self.judge(entries, cut_off=False)
         return entries, verdict
 

@@ -77,8 +77,8 @@ def _broken_after(world: World, choices: list[int]) -> int | None:
         state, made = world.after(state, moves[choice % len(moves)]), made + 1
         if world.broken(state):
             return made
-    while moves := world.going_on(state):
-        state, made = world.after(state, moves[0]), made + 1
+    for move in world.settle(state)[0]:
+        state, made = world.after(state, move), made + 1
         if world.broken(state):
             return made
     return made if world.unsettled(state) else None

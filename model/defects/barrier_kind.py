@@ -134,21 +134,17 @@ def run_along(world: World, moves: Iterable[str]) -> frozenset[str]:
     state = world.start()
     for text in moves:
         state = _made(world, state, text)
-    while going_on := world.going_on(state):
-        state = world.after(state, going_on[0])
+    _, state = world.settle(state)
     reason = world.broken(state) or world.unsettled(state)
     return broken_by(reason) if reason else frozenset()
 
 
 def _going_on(world: World, moves: Iterable[Move]) -> list[Move]:
     """What can follow those moves, without another fault, until all has come to rest."""
-    state, taken = world.start(), []
+    state = world.start()
     for move in moves:
         state = world.after(state, move)
-    while going_on := world.going_on(state):
-        taken.append(going_on[0])
-        state = world.after(state, going_on[0])
-    return taken
+    return world.settle(state)[0]
 
 
 def _made(world: World, state: State, text: str) -> State:
