@@ -157,8 +157,7 @@ found = ["verdict", "checkpoints_completed", "throughput_per_s", "backpressure_m
 runs.set_index(["load", "skew", "buffers", "seed"])[found]
 
 # %% [markdown]
-# `checkpoints` has a row for each checkpoint. Its duration is that of the task that acknowledged last, which first
-# waited for its first barrier, then aligned.
+# `checkpoints` has a row for each checkpoint. On its critical path tasks waited for their first barrier, then aligned.
 
 # %%
 settings = runs[["run_id", "load", "skew", "buffers"]]
@@ -166,8 +165,8 @@ steady = tables["checkpoints"].query("steady and status == 'COMPLETED'").merge(s
 spent = steady.groupby(["load", "skew", "buffers"]).agg(
     checkpoints=("checkpoint_id", "size"),
     end_to_end_ms=("end_to_end_duration_ms", "mean"),
-    start_delay_ms=("critical_start_delay_ms", "mean"),
-    alignment_ms=("critical_alignment_ms", "mean"),
+    start_delay_ms=("path_start_delay_ms", "mean"),
+    alignment_ms=("path_alignment_ms", "mean"),
 )
 spent
 

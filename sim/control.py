@@ -135,7 +135,7 @@ class CoordinatorNode:
         if type(report) is Acknowledge:
             size_bytes = engine.metrics.sizes(report)
             async_ns = self._storage.write_ns(self._latencies.async_part[task](), size_bytes)
-            engine.metrics.async_part(report, async_ns)
+            engine.metrics.async_part(report, engine.now, async_ns)
             if task in self._faults.acks:
                 delay_ns = self._faults.acks[task].slowed(delay_ns)
             delay_ns += async_ns
@@ -246,6 +246,7 @@ class CoordinatorNode:
         engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
         engine.metrics.triggered(checkpoint_id, now)
         self._commands_ns = now + self._latencies.command()
+        engine.metrics.checkpoints[checkpoint_id].commands_ns = self._commands_ns
         self._storage.begin(checkpoint_id)
         for node in engine.operator_nodes:
             node.task.gate.aligner.note_trigger(checkpoint_id, now)
@@ -279,7 +280,7 @@ class CoordinatorNode:
         began_ns = max(heard_ns, self._ended_ns[task])
         metrics.barrier(task, checkpoint_id, began_ns, 0)
         async_ns = self._storage.write_ns(self._latencies.async_part[task](), metrics.sizes(part))
-        metrics.async_part(part, async_ns)
+        metrics.async_part(part, began_ns, async_ns)
         here_ns = began_ns + async_ns + self._latencies.ack[task]()
         metrics.acknowledged(task, checkpoint_id, max(here_ns, self._engine.now))
         return here_ns
@@ -304,6 +305,7 @@ class CoordinatorNode:
     def _write_manifest(self, action: Publish) -> None:
         """A restart waits for that to end (rule 20)."""
         self._publishing[action.checkpoint_id] = action.parts
+        self._engine.metrics.checkpoints[action.checkpoint_id].manifest_ns = self._engine.now
         write_ns = self._storage.publish_ns()
         if write_ns:
             self._engine.schedule(write_ns, lambda: self._published(action))

@@ -189,6 +189,7 @@ class Engine:
         """The coordinator's command has reached the source."""
         node = self.nodes[action.source]
         assert isinstance(node, SourceNode)
+        self.metrics.commanded(action.source, action.command.checkpoint_id, self.now)
         node.inject(action.command)
         node.wake()
 

@@ -28,13 +28,18 @@ class TaskPart:
     state_bytes: int = 0
     persisted_bytes: int = 0
     is_unaligned: bool = False
+    reported_ns: int | None = None  # then its asynchronous part began
     acknowledged_ns: int | None = None
     applied: int = 0  # events, when it took its snapshot
 
 
 @dataclass(slots=True)
 class CheckpointRecord:
-    """One checkpoint, from its trigger on."""
+    """One checkpoint, from its trigger on.
+
+    Besides how it ended, in simulated nanoseconds: when its commands left, and by source came; by channel, when a
+    barrier that overtook came to its receiver; when its manifest was begun.
+    """
 
     checkpoint_id: int
     triggered_ns: int
@@ -42,6 +47,10 @@ class CheckpointRecord:
     ended_ns: int | None = None
     failure: str | None = None
     parts: dict[str, TaskPart] = field(default_factory=dict)
+    commands_ns: int = 0
+    commanded_ns: dict[str, int] = field(default_factory=dict)
+    overtook_ns: dict[str, int] = field(default_factory=dict)
+    manifest_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -96,9 +105,18 @@ class Metrics:
         part.persisted_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
         return part.state_bytes + part.persisted_bytes
 
-    def async_part(self, report: Acknowledge, async_ns: int) -> None:
+    def async_part(self, report: Acknowledge, began_ns: int, async_ns: int) -> None:
         """How long it takes to save a part while the task goes on."""
-        self.checkpoints[report.checkpoint_id].parts[report.task].async_ns = async_ns
+        part = self.checkpoints[report.checkpoint_id].parts[report.task]
+        part.reported_ns, part.async_ns = began_ns, async_ns
+
+    def commanded(self, source: str, checkpoint_id: int, now_ns: int) -> None:
+        """The command to take a checkpoint has come to a source."""
+        self.checkpoints[checkpoint_id].commanded_ns[source] = now_ns
+
+    def overtook(self, channel: str, checkpoint_id: int, now_ns: int) -> None:
+        """A barrier that has passed what lies in `channel` is at its receiver, which ends its step first."""
+        self.checkpoints[checkpoint_id].overtook_ns[channel] = now_ns
 
     def sizes_of(self, checkpoint_id: int) -> list[int]:
         """How many bytes each task saved for a checkpoint."""

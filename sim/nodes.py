@@ -488,7 +488,7 @@ class OperatorNode(Node):
     ) -> None:
         super().__init__(engine, name, outputs, output_names, spent_ns)
         self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
-        self._overtakers: deque[int] = deque()  # inputs, in the order in which barriers overtook there
+        self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
@@ -505,22 +505,23 @@ class OperatorNode(Node):
         engine = self.engine
         continues = False
         while True:
-            if task.outbox and not self._push(continues):
-                if task.reports:
-                    self._report()
+            blocked = bool(task.outbox) and not self._push(continues)
+            if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
+                return
+            if task.reports:
+                self._report()
+            if blocked:
                 if self._overtakers and self._is_interruptible():
-                    self._take_overtaking(self._overtakers.popleft())
+                    self._take_overtaking(*self._overtakers.popleft())
                     continues = True
                     continue
                 self.enter(BACKPRESSURED)
                 return
-            if task.reports:
-                self._report()
             self._end()
             if self._overdue:
                 self.deadline()
             if self._overtakers:  # whether or not the outputs are available
-                self._take_overtaking(self._overtakers.popleft())
+                self._take_overtaking(*self._overtakers.popleft())
                 continues = True
                 continue
             if self._pools and not self._outputs_available():
@@ -558,10 +559,11 @@ class OperatorNode(Node):
         if not gate.can_take(index):
             self._inbox.block(index)
 
-    def _take_overtaking(self, index: int) -> None:
+    def _take_overtaking(self, index: int, came_ns: int) -> None:
         """A barrier that has overtaken in input `index` gets to the task."""
         barrier, ahead = self._inputs[index].take_overtaking(self._inbox.unread(index))
         now, channel = self.engine.now, self.input_names[index]
+        self.engine.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
         self.entries.append((now, ">overtake", self.name, channel, None))
         self.entries.append((now, "take", self.name, channel, barrier))
         took = self.task.offer_overtaking(index, barrier, ahead, now)
@@ -571,7 +573,7 @@ class OperatorNode(Node):
     def overtaken(self, index: int) -> None:
         """A barrier has overtaken in input `index`."""
         self._inbox.recheck(index)
-        self._overtakers.append(index)
+        self._overtakers.append((index, self.engine.now))
         self.wake()
 
     def announced(self, index: int, barrier: CheckpointBarrier) -> None:
@@ -624,6 +626,8 @@ class OperatorNode(Node):
             self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
+        elif verb == "complete":  # by an end of input, it may be, which is a barrier, too
+            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
         elif verb == "write":
             self.written += 1
 

@@ -32,9 +32,10 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         "start delay ms",
         "alignment ms",
         "processed B",
-        "slowest task",
+        "longest wait ms",
+        "at",
     ):
-        table.add_column(name, justify="left" if name in ("status", "slowest task") else "right")
+        table.add_column(name, justify="left" if name in ("status", "at") else "right")
     for row in result.checkpoint_rows():
         table.add_row(
             str(row["checkpoint_id"]),
@@ -44,7 +45,8 @@ def _show_checkpoints(console: Console, result: Result) -> None:
             _ms(row["start_delay_max_ms"]),
             _ms(row["alignment_max_ms"]),
             str(row["processed_bytes"]),
-            row["critical_task"] or "",
+            _ms(row.get("longest_wait_ms")),
+            row.get("longest_wait") or "",
         )
     console.print(table)
     if result.recovery_rows():

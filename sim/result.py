@@ -17,6 +17,7 @@ from model.operators import refolding
 from model.trace import head_of, write
 from sim.build import make_task_operator
 from sim.coverage import Coverage, coverage_of
+from sim.critical_path import PIECE_OF, Journal, Piece
 from sim.engine import Engine
 from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
@@ -189,6 +190,22 @@ class Result:
             "critical_task": critical,
             "critical_start_delay_ms": None if worst is None else self._start_delay(record, worst),
             "critical_alignment_ms": None if worst is None else _alignment(worst),
+            **self._path_columns(record),
+        }
+
+    def _path_columns(self, record: CheckpointRecord) -> dict[str, Any]:
+        """The critical path by what was waited for, in ms, and the longest wait on it; empty if it did not complete."""
+        if record.status != "COMPLETED":
+            return {}
+        pieces = self._journal.path(record)
+        spent_ns = dict.fromkeys(PIECE_OF.values(), 0)
+        for piece in pieces:
+            spent_ns[PIECE_OF[piece.what]] += piece.duration_ns
+        longest = max(pieces, key=lambda piece: piece.duration_ns, default=None)
+        return {
+            **{f"path_{name}_ms": duration_ns / NS_PER_MS for name, duration_ns in spent_ns.items()},
+            "longest_wait": None if longest is None else f"{longest.where}: {longest.what} ({longest.waits_for})",
+            "longest_wait_ms": None if longest is None else longest.duration_ns / NS_PER_MS,
         }
 
     def task_rows(self) -> list[dict[str, Any]]:
@@ -230,6 +247,23 @@ class Result:
 
     def _steady(self, record: CheckpointRecord) -> bool:
         return record.triggered_ns >= ns(self.scenario.warmup_s)
+
+    def critical_path(self, checkpoint_id: int | None = None) -> tuple[Piece, ...]:
+        """What a checkpoint (by default the last completed) waited for, where; the pieces add up to its duration.
+
+        Raises
+        ------
+        KeyError
+            If there is no such checkpoint, or it has not completed.
+        """
+        record = self.record(checkpoint_id)
+        if record.status != "COMPLETED":
+            raise KeyError(f"checkpoint {record.checkpoint_id} is {record.status}; a path has only one that completed")
+        return self._journal.path(record)
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self.entries, self.scenario.topology)
 
     def _start_delay(self, record: CheckpointRecord, part: TaskPart) -> float:
         return (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUANTILES = (0.50, 0.90, 0.95, 0.99)
-PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the task that acknowledged last; they add up
+PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the critical path; they add up
 STATISTICS = ("end_to_end_ms", *PIECES)
 CONFIDENCE = 0.95
 _BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
@@ -67,7 +67,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
     runs = read(spark, store, "runs").cache()
     steady = checkpoints(spark, store).cache()
     per_run = steady.groupBy("run_id", "part", "scenario", "parameters", "seed").agg(
-        *[F.avg(s).alias(s) for s in STATISTICS]
+        F.count("*").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS]
     )
     per_run = per_run.cache()
     result = {
@@ -77,7 +77,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
         "invariants": _invariants(read(spark, store, "violations")),
         "quantiles": _quantiles(spark, steady),
         "cells": _cells(per_run),
-        "pieces": _pieces(steady),
+        "pieces": _pieces(per_run),
         "operators": _operators(spark, store, steady),
         "effects": _effects(spark, per_run, manifest["parts"]),
         "measured": _measured(spark, store, runs),
@@ -104,29 +104,16 @@ def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
 
 
 def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
-    """The steady completed checkpoints with what their run was, and the pieces of the critical task's time."""
+    """The steady completed checkpoints with what their run was, and the pieces of their critical path."""
     from pyspark.sql import functions as F
 
     runs = read(spark, store, "runs").where("status = 'OK'").select("run_id", "part", "scenario", "parameters", "seed")
     done = read(spark, store, "checkpoints").where("steady and status = 'COMPLETED'")
-    tasks = read(spark, store, "tasks").select("run_id", "checkpoint_id", "operator", "subtask", "sync_ms")
-    name = F.col("critical_task")
-    critical = (name == F.col("operator")) & (F.col("subtask") == 0) | (
-        name == F.expr("operator || '[' || subtask || ']'")
-    )
-    joined = done.join(runs, "run_id").join(tasks, ["run_id", "checkpoint_id"], "left").where(critical)
-    end_to_end, start, alignment, sync = (
-        F.coalesce(F.col(c), F.lit(0.0))
-        for c in ("end_to_end_duration_ms", "critical_start_delay_ms", "critical_alignment_ms", "sync_ms")
-    )
-    return joined.select(
+    return done.join(runs, "run_id").select(
         *runs.columns,
         "checkpoint_id",
-        end_to_end.alias("end_to_end_ms"),
-        start.alias("start_delay_ms"),
-        alignment.alias("alignment_ms"),
-        sync.alias("sync_ms"),
-        (end_to_end - start - alignment - sync).alias("rest_ms"),
+        F.col("end_to_end_duration_ms").alias("end_to_end_ms"),
+        *[F.col(f"path_{piece}").alias(piece) for piece in PIECES],
     )
 
 
@@ -222,18 +209,18 @@ def _cells(per_run: DataFrame) -> list[Row]:
     return [{**_about(row), **{s: _interval(row, s) for s in STATISTICS}} for row in found]
 
 
-def _pieces(steady: DataFrame) -> list[Row]:
-    """Where the time of a checkpoint goes: mean pieces of the critical task, for each cell."""
+def _pieces(per_run: DataFrame) -> list[Row]:
+    """Where the time of a checkpoint goes: mean pieces of the critical path, for each cell; each run counts alike."""
     from pyspark.sql import functions as F
 
     cell = ["part", "scenario", "parameters"]
     found = (
-        steady.groupBy(*cell)
-        .agg(F.count("*").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS])
+        per_run.groupBy(*cell)
+        .agg(F.count("*").alias("runs"), F.sum("n").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS])
         .orderBy(*cell)
         .collect()
     )
-    return [{**_about(row), "n": row["n"], **{s: row[s] for s in STATISTICS}} for row in found]
+    return [{**_about(row), "runs": row["runs"], "n": row["n"], **{s: row[s] for s in STATISTICS}} for row in found]
 
 
 def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[Row]:

@@ -23,7 +23,7 @@ PIECES = {
     "start_delay_ms": "start delay",
     "alignment_ms": "alignment",
     "sync_ms": "snapshot, blocking",
-    "rest_ms": "snapshot in the background and acknowledgement",
+    "rest_ms": "storage, acknowledgement, full outputs",
 }
 
 
@@ -80,7 +80,7 @@ def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: s
         axes.set_yticks(range(len(bars)), labels)
         axes.invert_yaxis()
         axes.margins(x=0.15)
-        axes.set_xlabel("mean time of a checkpoint, by what the task that acknowledged last was doing, ms")
+        axes.set_xlabel("mean time of a checkpoint, by what was waited for on its critical path, ms")
         axes.grid(axis="x")
         figure.legend(loc="outside upper left", ncols=len(PIECES))
         return svg_of(figure, name)

@@ -45,11 +45,15 @@ def survived(runs: Row) -> str:
 
 
 def mean_pieces(rows: Iterable[Row]) -> dict[str, float]:
-    """Mean pieces over all checkpoints of some cells, with their number as `n`."""
+    """Mean pieces over some cells; `n` is the number of their checkpoints.
+
+    Each run counts alike, however many checkpoints it has: so the effects of axes are weighted, too.
+    """
     rows = list(rows)
-    n = sum(row["n"] for row in rows)
+    runs = sum(row["runs"] for row in rows)
     names = ("end_to_end_ms", *PIECES)
-    return {"n": n, **{name: sum(row[name] * row["n"] for row in rows) / n for name in names}}
+    means = {name: sum(row[name] * row["runs"] for row in rows) / runs for name in names}
+    return {"n": sum(row["n"] for row in rows), **means}
 
 
 def _share(part: str, rows: Sequence[Row]) -> str:
@@ -61,10 +65,10 @@ def _share(part: str, rows: Sequence[Row]) -> str:
         return f"In part “{part}” checkpoints take no time."
     start, alignment = mean["start_delay_ms"] / total, mean["alignment_ms"] / total
     return (
-        f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). Of that the "
-        f"task that acknowledges last spends {start:.0%} in start delay (until its first barrier comes), "
-        f"{alignment:.0%} aligning (until its last barrier is in) "
-        f"and {_rest(1.0 - start - alignment)} in the snapshot and its acknowledgement."
+        f"In part “{part}” a checkpoint takes {_ms(total)} on average ({mean['n']} checkpoints). On the critical "
+        f"path of its barrier {start:.0%} of that is start delay (of tasks until their first barrier comes), "
+        f"{alignment:.0%} alignment (until their last is in) "
+        f"and {_rest(1.0 - start - alignment)} snapshots, their storage and acknowledgements."
     )
 
 

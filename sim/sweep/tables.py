@@ -122,7 +122,7 @@ CHECKPOINTS = Table(
         Column("checkpoint_type", "text", "", "CHECKPOINT: barriers were aligned"),
         _STEADY,
         Column("trigger_timestamp_ms", "real", "ms", "simulated time of the trigger"),
-        Column("end_to_end_duration_ms", "real", "ms", "from the trigger to the last acknowledgement"),
+        Column("end_to_end_duration_ms", "real", "ms", "from the trigger until it was complete"),
         Column("start_delay_max_ms", "real", "ms", "longest start delay of a task"),
         Column("alignment_max_ms", "real", "ms", "longest alignment of a task"),
         Column("sync_max_ms", "real", "ms", "longest blocking part of a snapshot"),
@@ -134,6 +134,12 @@ CHECKPOINTS = Table(
         Column("critical_task", "text", "", "the task that acknowledged last"),
         Column("critical_start_delay_ms", "real", "ms", "its start delay"),
         Column("critical_alignment_ms", "real", "ms", "its alignment"),
+        Column("path_start_delay_ms", "real", "ms", "on the critical path: until tasks had their first barrier"),
+        Column("path_alignment_ms", "real", "ms", "on the critical path: from a first barrier to the last"),
+        Column("path_sync_ms", "real", "ms", "on the critical path: blocking parts of snapshots"),
+        Column("path_rest_ms", "real", "ms", "on the critical path: all else; the four add up to the duration"),
+        Column("longest_wait", "text", "", "the longest wait on it: where, what, and for what"),
+        Column("longest_wait_ms", "real", "ms", "how long that was"),
     ),
 )
 

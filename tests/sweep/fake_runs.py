@@ -29,9 +29,10 @@ def compute(run):
                 "status": "COMPLETED",
                 "steady": True,
                 "end_to_end_duration_ms": duration,
-                "critical_task": "sink",
-                "critical_start_delay_ms": 0.5 * duration,
-                "critical_alignment_ms": 0.25 * duration,
+                "path_start_delay_ms": 0.5 * duration,
+                "path_alignment_ms": 0.25 * duration,
+                "path_sync_ms": 0.125 * duration,
+                "path_rest_ms": 0.125 * duration,
             }
             for number, duration in enumerate(durations, 1)
         ],
