@@ -114,13 +114,13 @@ S = TypeVar("S", bound=Hashable)
 M = TypeVar("M")
 
 
-def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "") -> Outcome:
-    """What it came to when a machine was explored beside its table."""
+def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "", invariant: str = REFINES) -> Outcome:
+    """What it came to when a machine was explored beside its table, or another model."""
     counts, violations = result.counts, []
     for broken in result.violations:
-        lines = (f"# {name}.", *map(str, broken.moves), f"! {REFINES}: {broken.reason}")
+        lines = (f"# {name}.", *map(str, broken.moves), f"! {invariant}: {broken.reason}")
         trace = "".join(f"{line}\n" for line in lines)
-        violations.append(Violation(REFINES, name, len(broken.moves), broken.reason, trace))
+        violations.append(Violation(invariant, name, len(broken.moves), broken.reason, trace))
     return Outcome(
         *(name, protocol, result.verdict, result.why + hint),
         *(counts.states, counts.transitions, counts.seconds),

@@ -15,6 +15,7 @@ import networkx as nx
 from model.check import Scope, WorldScope
 from model.control_scopes import SMALL as CONTROL
 from model.control_scopes import WIDE as WIDE_CONTROL
+from model.coordinator_scopes import SCOPES as COORDINATORS
 from model.gate_runs import SCOPES as GATE_RUNS
 from model.gate_scopes import SCOPES as GATES
 from model.join_scopes import CONFLUENT as TINY_JOINS
@@ -31,6 +32,9 @@ TWO_SINKS = "a->s a->t b->s b->t"
 DIAMOND = "a->l a->r l->join r->join join->s"
 PAIR = "a->s b->s"
 THREE = "a->s b->s c->s"
+
+COMPONENTS = (*COORDINATORS,)
+"""Machines alone, each beside a model of its rules."""
 
 FAULTS: dict[str, dict[str, object]] = {
     "no fault": {},
@@ -95,7 +99,7 @@ def small() -> Iterator[Scope]:
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
     yield from _combined()
     yield from (scope for scope in GATES if not scope.slow)
-    yield from GATE_RUNS
+    yield from (*GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *CONTROL_TABLES)
     yield from JOINS
     yield from stories()
@@ -129,7 +133,7 @@ def full() -> Iterator[Scope]:
     for operators in (2, 3):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
-    yield from (*GATES, *GATE_RUNS)
+    yield from (*GATES, *GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
     yield from (*JOINS, *WIDE_JOINS)
     yield from stories()

@@ -1,0 +1,144 @@
+"""Machines alone beside models of their rules: both say the same everywhere, and each model notices what it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import pytest
+
+from impl.actions import Actions
+from impl.coordinator import CheckpointCoordinator
+from impl.reasons import Reason
+from model.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
+from model.parts import SOUND, Parts
+from model.scopes import COMPONENTS, SCOPES
+
+BY_NAME = {scope.name: scope for scope in COMPONENTS}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name: str) -> None:
+    """The protocol would be broken, or a model have become so small that it asks nothing."""
+    outcome = BY_NAME[name].check(SOUND, 60.0)
+    assert (outcome.verdict, outcome.violations) == ("holds", ())
+    assert outcome.states == BY_NAME[name].states
+    assert outcome.transitions > outcome.states
+
+
+@pytest.mark.parametrize("group", ["small", "full"])
+def test_components_are_asked_in_every_group_but_the_tiny_one(group: str) -> None:
+    """A user would never be told of them."""
+    assert {*BY_NAME} <= {scope.name for scope in SCOPES[group]()}
+
+
+class TakesDoubtForDone(CheckpointCoordinator):
+    """A manifest that may be there is taken to be there."""
+
+    def publish_failed(
+        self, checkpoint_id: int, now_ns: int, definite: bool, why: Reason = Reason.STORE_FAILED
+    ) -> Actions:
+        if not definite and not self.suspended:
+            return self.published(checkpoint_id, now_ns)
+        return super().publish_failed(checkpoint_id, now_ns, definite, why)
+
+
+class PausesFromTheTrigger(CheckpointCoordinator):
+    """The pause counts from the last trigger."""
+
+    def _refusal(self, now_ns: int) -> Reason | None:
+        kept, self._completed_ns = self._completed_ns, self._triggered_ns
+        try:
+            return super()._refusal(now_ns)
+        finally:
+            self._completed_ns = kept
+
+
+class NeverForgetsAFailure(CheckpointCoordinator):
+    """Failures are counted on over a recovery."""
+
+    def resume(self, checkpoint_id: int, now_ns: int, finished: Any) -> None:
+        kept = self.failures_in_row
+        super().resume(checkpoint_id, now_ns, finished)
+        self.failures_in_row = kept
+
+
+@pytest.mark.parametrize(
+    ("parts", "name", "move"),
+    [
+        (Parts(coordinator=TakesDoubtForDone), "three under way, manifests that fail or stay in doubt", "doubted 1"),
+        (Parts(coordinator=PausesFromTheTrigger), "interval, pause and timeout", "request"),
+        (Parts(coordinator=NeverForgetsAFailure), "failures in a row", "resume 0"),
+    ],
+    ids=["doubt", "pause", "failures"],
+)
+def test_a_mistake_is_shown_by_a_shortest_run(parts: Parts, name: str, move: str) -> None:
+    """A coordinator would be called sound that paces, counts or completes otherwise; or the run would not say where."""
+    scope = next(scope for scope in COMPONENTS if name in scope.name)
+    (violation,) = scope.check(parts, 60.0).violations
+    assert (violation.invariant, violation.scope) == (MODEL, scope.name)
+    assert violation.reason.startswith(f"{move}: the model answers '")
+    assert violation.trace.splitlines()[-2:] == [move, f"! {MODEL}: {violation.reason}"]
+
+
+class Counter:
+    """A machine of two fields, of which `restore` works one out afresh."""
+
+    __slots__ = ("doubled", "value")
+
+    def __init__(self) -> None:
+        self.value = self.doubled = 0
+
+    @property
+    def machines(self) -> Sequence[object]:
+        return (self,)
+
+    def add(self, amount: int) -> tuple[str, ...]:
+        self.value += amount
+        self.doubled += 2 * amount if amount < 3 else 0
+        return (str(self.value),)
+
+    def capture(self) -> Hashable:
+        return self.value
+
+    def restore(self, value: Any) -> None:
+        self.value, self.doubled = value, 2 * value
+
+
+class Counted(Counter):
+    """Its model: what it adds up to."""
+
+    def stimuli(self) -> Sequence[Stimulus]:
+        return [stimulus("add", amount) for amount in (1, 3)] if self.value < 3 else []
+
+
+def test_a_field_that_a_restore_works_out_afresh_may_not_drift() -> None:
+    """A machine that runs on would do otherwise than the one that is explored, and no state would show it."""
+    component = Component(Counter, Counted())
+    state = component.after(component.start(), stimulus("add", 1))
+    assert not isinstance(state, Difference)
+    state = component.after(state, stimulus("add", 3))
+    assert isinstance(state, Difference)
+    assert state.reason == "add 3: Counter.doubled is 2 in a machine that ran on, 8 in one put back to the same"
+
+
+def test_what_only_counts_is_not_compared() -> None:
+    """Every machine would drift."""
+    one, other = Counter(), Counter()
+    assert drift([one], [other]) == ""
+    one.value = 1
+    assert drift([one], [other]).startswith("Counter.value is 1 ")
+    assert fields_of(one) == {"doubled": 0, "value": 1}
+
+
+def test_a_machine_that_raises_is_shown() -> None:
+    """It would end the exploration."""
+
+    class Raises(Counter):
+        def add(self, amount: int) -> tuple[str, ...]:
+            raise ValueError(amount)
+
+    component = Component(Raises, Counted())
+    state = component.after(component.start(), stimulus("add", 1))
+    assert state == Difference("add 1: the model answers '1', the machine 'raised ValueError: 1'")
+    assert component.moves(state) == ()
