@@ -377,7 +377,7 @@ SOON = {"alignment_timeout_threshold_ns": 2, "max_inflight_buffer_bytes": 5}
 """A threshold that comes before that, and one event more than a barrier passes here."""
 
 SCOPES = (
-    RunScope("two inputs", "aligned", rules(2, **LITTLE)),
+    RunScope("two inputs", "aligned", rules(2, **LITTLE | {"held_bytes": 28})),
     RunScope("three inputs", "aligned", rules(3, **LITTLE)),
     RunScope("two inputs", "unaligned", rules(2, **LITTLE, **(UNALIGNED_ONLY | SOON))),
     RunScope("three inputs", "unaligned", rules(3, **LITTLE, **(UNALIGNED_ONLY | SOON))),
