@@ -127,6 +127,11 @@ def counts_a_switch_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(UnalignedCheckpointer, "_start", start)
 
 
+def measures_events_itself(patch: pytest.MonkeyPatch) -> None:
+    """What a barrier overtakes counts what the event says, and not what the caller's own function does."""
+    patch.setattr(UnalignedCheckpointer, "_sum", lambda self, events: sum(event.size_bytes for event in events))
+
+
 DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...] = (
     (keeps_the_bytes, "aligned runs: two inputs", 6, "buffered_bytes(): by the table it is 0, the machine says "),
     (forgets_what_was_done, "aligned runs: two inputs", 1, "the table leaves last id that is done with: "),
@@ -139,6 +144,7 @@ DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...]
         4,
         "row 'first barrier': if barrier, takes effect, of a newer ",
     ),
+    (measures_events_itself, "fallback runs: sizes of the caller's own", 1, "the table leaves bytes in flight: "),
     (counts_a_switch_twice, "fallback runs: two inputs", 2, "the counts of unaligned parts: by the table it is "),
 )
 
