@@ -135,8 +135,9 @@ class RunScope:
 
 def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
     """A time from now on: often the very moment at which the gate's clock will do something."""
-    threshold_ns = gate.rules.alignment_timeout_threshold_ns
-    due = [triggered_ns + threshold_ns for _, triggered_ns in gate.triggers]
+    rules = gate.rules
+    limit_ns = rules.alignment_timeout_threshold_ns if rules.may_overtake else rules.alignment_timeout_ns
+    due = [triggered_ns + limit_ns for _, triggered_ns in gate.triggers]
     if (deadline_ns := gate.next_deadline_ns()) is not None:
         due.append(deadline_ns)
     if due and chance.random() < 0.1:
