@@ -5,7 +5,7 @@ As `model.cells` for tasks. Its ghost knows which checkpoints were begun, have e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Notify, Publish, Refused, Triggered
@@ -157,6 +157,12 @@ class CoordinatorTable:
         self.coordinator.restore(machine)
         self.coordinator.resume(checkpoint_id, NOW_NS, finished)
         return self._captured(ghost._replace(limit=ghost.triggered + again))
+
+    def decisions(self) -> Iterator[tuple[bool, Decision]]:
+        """Each decision that was ever come to, and whether it was to give up what was asked from outside."""
+        for (_, what), decision in self._decisions.items():
+            if decision is not None:
+                yield type(what) is int, decision
 
     def _decide(
         self, cell: int, what: Hashable, note: Note | None, does: Callable[[], tuple[Action, ...]]

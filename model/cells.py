@@ -7,7 +7,7 @@ states of the world the task is in. A *cell* is the value: the machine, what wai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -376,6 +376,34 @@ class TaskTable:
             yield cell, after, False
         for (cell, *_), after in self._settled.items():
             yield cell, after, False
+
+    def steps(self) -> Iterator[tuple[int, StreamMessage | None, Step]]:
+        """Each step that was ever taken, the cell that it was taken in, and the message that it took, if any."""
+        for (cell, _, number, _), step in self._offers.items():
+            if step is not None:
+                yield cell, self.messages.values[number] if step.took else None, step
+        for (cell, _, queue, _), step in self._overtakes.items():
+            if step is not None:
+                yield cell, self.messages.values[queue[step.place]] if step.took else None, step
+        for (_, its_cell, *_), step in self._steps.items():
+            if step is not None:
+                taken: Any = next((note[3] for note in step.notes if note[0] == "take"), None)
+                yield its_cell, taken, step  # type: ignore[misc]
+        for (cell, _), step in self._sends.items():
+            yield cell, None, step
+
+    def judged_parts(self) -> Collection[Part]:
+        """Each part that was ever judged as one of a complete checkpoint."""
+        return self._parts.values()
+
+    def ends_early(self) -> int:
+        """In how many cells a source has ended before it had made all."""
+        ended: list[Any] = [cell for does, cell, *_ in self._steps if does == "_close"]
+        return sum(self.infos[cell].script is not None for cell in ended)
+
+    def deadlines(self) -> int:
+        """In how many cells a deadline may pass that gives something up."""
+        return sum(info.expires == "give up" for info in self.infos)
 
     def is_acyclic(self) -> bool:
         """Whether no run of steps comes back to a cell, but for steps that use something up and change nothing else."""

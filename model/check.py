@@ -10,8 +10,8 @@ need never happen; a state in which only faults can follow is not asked in a sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -29,7 +29,9 @@ from model.explore import (
     explore,
     traps,
 )
+from model.invariants import PREMISES
 from model.parts import Parts
+from model.premises import asked_for, premises_of, struck
 from model.reduction import Ample, can_be_planned, plans
 from model.setup import Setup
 from model.world import Move, State, World
@@ -77,6 +79,12 @@ class Outcome:
     seconds : float
         Of wall time.
     violations : tuple of Violation
+    premises : dict of str to int
+        By invariant, how many different things there were to judge (`model.premises`); empty if not counted.
+    asked_for : tuple of str
+        The invariants that the scope sets something for.
+    struck : dict of str to int
+        By fault of the scope, at how many different places it could strike.
     """
 
     name: str
@@ -87,6 +95,9 @@ class Outcome:
     transitions: int
     seconds: float
     violations: tuple[Violation, ...] = ()
+    premises: Mapping[str, int] = field(default_factory=dict)
+    asked_for: tuple[str, ...] = ()
+    struck: Mapping[str, int] = field(default_factory=dict)
 
 
 class Scope(Protocol):
@@ -174,8 +185,8 @@ class WorldScope:
             if result.verdict == HOLDS and ample.is_void:
                 return self._whole(parts, seconds, begun)
             if result.verdict == UNDECIDED:
-                return self._outcome(UNDECIDED, result.why, states, transitions, begun)
-        return self._outcome(HOLDS, "every reachable state was seen", states, transitions, begun)
+                return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
+        return self._outcome(world, HOLDS, "every reachable state was seen", states, transitions, begun)
 
     def _whole(
         self,
@@ -195,11 +206,12 @@ class WorldScope:
             violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
         )
         return self._outcome(
-            result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations
+            world, result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations
         )
 
     def _outcome(
         self,
+        world: World,
         verdict: str,
         why: str,
         states: int,
@@ -207,7 +219,46 @@ class WorldScope:
         begun: float,
         violations: tuple[Violation, ...] = (),
     ) -> Outcome:
-        return Outcome(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations)
+        return Outcome(
+            *(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations),
+            *(premises_of(world), asked_for(self.setup), struck(self.setup, world)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far the verdict over several scopes reaches.
+
+    Attributes
+    ----------
+    vacuous : tuple of str
+        The invariants that had nothing to judge in any scope that counts, and are not broken.
+    asked_for : tuple of str
+        Those of them that a scope sets something for.
+    idle : tuple of str
+        The faults that could strike nowhere, in whichever scope they were.
+    """
+
+    vacuous: tuple[str, ...]
+    asked_for: tuple[str, ...]
+    idle: tuple[str, ...]
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it judged less than the scopes ask for."""
+        return bool(self.asked_for or self.idle)
+
+
+def reach_of(outcomes: Sequence[Outcome]) -> Reach:
+    """Return what a verdict over `outcomes` did not judge; nothing is vacuous where nothing was counted."""
+    counted = [outcome for outcome in outcomes if outcome.premises]
+    broken = {violation.invariant for outcome in counted for violation in outcome.violations}
+    met = {name for outcome in counted for name, count in outcome.premises.items() if count}
+    vacuous = tuple(name for name in PREMISES if counted and name not in met | broken)
+    asked = {name for outcome in counted for name in outcome.asked_for}
+    faults = dict.fromkeys(name for outcome in outcomes for name in outcome.struck)
+    idle = tuple(name for name in faults if not any(outcome.struck.get(name) for outcome in outcomes))
+    return Reach(vacuous, tuple(name for name in vacuous if name in asked), idle)
 
 
 def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> Violation:

@@ -357,6 +357,16 @@ class World:
         return bool(state[self._reports_at + at])
 
     @property
+    def coordinator(self) -> CoordinatorTable:
+        """All that has ever been done with the coordinator."""
+        return self._coordinator
+
+    @property
+    def restores(self) -> int:
+        """How many different cuts the job has been put back to, the beginning among them."""
+        return len(self._plans)
+
+    @property
     def tables(self) -> Sequence[TaskTable]:
         """By the place of the task: all that has ever been done with it."""
         return self._tables

@@ -240,7 +240,11 @@ def _kept(path: Path) -> tuple[str, Outcome]:
     try:
         kept = json.loads(text)
         return kept.pop("key"), Outcome(
-            **{**kept, "violations": tuple(Violation(**each) for each in kept["violations"])}
+            **{
+                **kept,
+                "violations": tuple(Violation(**each) for each in kept["violations"]),
+                "asked_for": tuple(kept["asked_for"]),
+            }
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CheckError(

@@ -11,7 +11,7 @@ import click
 
 from model.asked import JUDGES
 from model.capabilities import STRICT
-from model.check import Outcome, verdict_of
+from model.check import Outcome, reach_of, verdict_of
 from model.explore import HOLDS, UNDECIDED
 from model.scopes import SCOPES
 from sim.budget import SECONDS
@@ -33,7 +33,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice(JUDGES),
     help="Of --impl: the invariants of whole dataflows (the default), or the table of its protocol as well.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 3 if --impl does not declare several inputs, aborts or ends.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 3 if an invariant that a scope asks for had nothing to judge, if a fault struck nothing in any "
+    "scope, or if --impl does not declare several inputs, aborts or ends.",
+)
 @click.option(
     "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then undecided; of full, 3600."
 )
@@ -70,6 +75,9 @@ def check_command(
     An aligner of your own declares what it does not take part in (model.capabilities): scopes that need that are not
     asked, and the verdict names them.
 
+    An invariant of which nothing came about in any scope (no watermark, no restore, ...) is vacuous, and named; so is a
+    fault that struck nothing.
+
     The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided (2: the input is wrong).
 
     Example: barrierlab check --impl my_engine.aligner:Aligner --protocol aligned --scope tiny
@@ -97,7 +105,8 @@ def check_command(
             click.echo(f"written: {path}", err=True)
     _write(outcomes, chosen, junit_file, markdown_file, json_wanted)
     verdict = verdict_of(outcomes)
-    lacks = strict and verdict == HOLDS and not STRICT.isdisjoint(chosen.undeclared)
+    falls_short = reach_of(outcomes).falls_short or not STRICT.isdisjoint(chosen.undeclared)
+    lacks = strict and verdict == HOLDS and falls_short
     sys.exit(OF_VERDICT[UNDECIDED if lacks else verdict])
 
 

@@ -14,16 +14,22 @@ from rich.table import Table
 
 from model.asked import BEYOND_DATAFLOWS
 from model.capabilities import DIFFERENCES, RULES
-from model.check import REFINES, Outcome, Violation, verdict_of
+from model.check import REFINES, Outcome, Violation, reach_of, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
+from model.invariants import PREMISES
 from model.story_scopes import TELLS
 from sim.check import CheckError, Plan
 from sim.files import write
 
 
 def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
-    """One object: the verdict, the scopes, the violations; of an external aligner, the judge and what is not asked."""
-    keys = ("name", "protocol", "verdict", "states", "transitions", "seconds")
+    """One object: the verdict, the scopes, the violations; of an external aligner, the judge and what is not asked.
+
+    Of each scope also how many different things there were to judge, by invariant, and at how many places its faults
+    could strike (`model.premises`); and over all of them what had nothing to judge, and which faults struck nothing.
+    """
+    keys = ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck")
+    reach = reach_of(outcomes)
     judged: dict[str, Any] = {}
     if chosen.judge:
         judged = {
@@ -41,6 +47,10 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
             {key: getattr(each, key) for key in ("invariant", "scope", "steps", "reason")}
             for each in violations_of(outcomes)
         ],
+        "vacuous": list(reach.vacuous),
+        "vacuous_asked_for": list(reach.asked_for),
+        "idle_faults": list(reach.idle),
+        "falls_short": reach.falls_short,
         **judged,
     }
 
@@ -69,6 +79,8 @@ def show(console: Console, outcomes: Sequence[Outcome], chosen: Plan) -> None:
     for violation in others:
         if violation is not None:
             console.print(line_of(violation), highlight=False, markup=False)
+    for line in _reach_lines(outcomes):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(summary(outcomes, chosen), highlight=False, markup=False, soft_wrap=True)
 
 
@@ -80,13 +92,24 @@ def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
     )
 
 
+def _reach_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """What the verdict says nothing of, a line each."""
+    reach = reach_of(outcomes)
+    for name in reach.vacuous:
+        yield f"vacuous: {name} had nothing to judge ({PREMISES[name]}: 0)"
+    for name in reach.idle:
+        scopes = [outcome.name for outcome in outcomes if name in outcome.struck]
+        others = f" and in {len(scopes) - 1} others" if len(scopes) > 1 else ""
+        yield f"struck nothing: {name}, in {scopes[0]!r}{others}"
+
+
 def line_of(violation: Violation) -> str:
     """A violation in a line."""
     return f"! {violation.invariant}: {violation.reason} ({violation.scope}; {violation.steps} steps)"
 
 
 def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
-    """``verdict: holds (104 scopes, 312,345 states)``.
+    """``verdict: holds (104 scopes, 312,345 states; vacuous: WM; struck nothing: timeout)``.
 
     Of an external aligner: ``verdict: holds for 7 of 16 scopes (2,178 states); not asked: aborts (rule 10), ...``.
     """
@@ -95,7 +118,10 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     for verdict in (BROKEN, UNDECIDED):
         if number := sum(outcome.verdict == verdict for outcome in outcomes):
             counts.append(f"{number} {verdict}")
-    verdict, text = verdict_of(outcomes), ", ".join(counts)
+    reach = reach_of(outcomes)
+    vacuous = f"; vacuous: {', '.join(reach.vacuous)}" if reach.vacuous else ""
+    idle = f"; struck nothing: {', '.join(reach.idle)}" if reach.idle else ""
+    verdict, text = verdict_of(outcomes), f"{', '.join(counts)}{vacuous}{idle}"
     if not chosen.not_asked:
         text = f"verdict: {verdict} ({scopes} scopes, {text})"
     elif verdict == HOLDS:
@@ -111,7 +137,10 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
 
 
 def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
-    """A test suite, a case a scope: broken is a failure, undecided is an error, what is not asked is skipped."""
+    """A test suite, a case a scope: broken is a failure, undecided is an error, what is not asked is skipped.
+
+    What had nothing to judge, and the faults that struck nothing, are properties of the suite.
+    """
     suite = ET.Element(
         "testsuite",
         name="barrierlab check",
@@ -121,6 +150,10 @@ def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
         skipped=str(len(chosen.not_asked)),
         time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
     )
+    reach = reach_of(outcomes)
+    properties = ET.SubElement(suite, "properties")
+    for name, found in (("vacuous", reach.vacuous), ("struck nothing", reach.idle)):
+        ET.SubElement(properties, "property", name=name, value=", ".join(found))
     for outcome in outcomes:
         case = ET.SubElement(
             suite, "testcase", classname=outcome.protocol, name=outcome.name, time=f"{outcome.seconds:.3f}"
@@ -148,6 +181,8 @@ def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     for outcome in outcomes:
         if outcome.verdict == UNDECIDED:
             lines += ["", f"Undecided: {outcome.name}: {outcome.why}"]
+    for line in _reach_lines(outcomes):
+        lines += ["", line]
     for name in chosen.undeclared:
         names = [each.name for each in chosen.not_asked if each.capability == name]
         lines += ["", f"Not asked, {'for want of' if name in RULES else 'because of'} {name}: {'; '.join(names)}"]

@@ -79,10 +79,11 @@ def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) 
     status, out, _ = check("--scope", "tiny", "--protocol", "join", "--json")
     found = json.loads(out)
     assert status == 0
-    assert set(found) == {"verdict", "scopes", "violations"}
+    reach = {"vacuous", "vacuous_asked_for", "idle_faults", "falls_short"}
+    assert set(found) == {"verdict", "scopes", "violations", *reach}
     assert (found["verdict"], found["violations"]) == ("holds", [])
     assert {tuple(each) for each in found["scopes"]} == {
-        ("name", "protocol", "verdict", "states", "transitions", "seconds")
+        ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck")
     }
     assert {each["name"] for each in found["scopes"]} >= {"join: lockstep", "join: offset"}
 
@@ -122,9 +123,12 @@ def test_an_aligner_that_is_sound_holds_in_the_same_scope(mine: Path, check: Com
     """Whatever one brings would be refuted."""
     status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS)
     beyond = "; no invariant of dataflows asks rules 6, 8, 9, 11, 12, 15, 19"
-    assert (status, out.splitlines()[-1]) == (0, f"verdict: holds (1 scopes, 427 states){beyond}")
+    assert (status, out.splitlines()[-1]) == (
+        0,
+        f"verdict: holds (1 scopes, 427 states; vacuous: WM, REC){beyond}",
+    )
     status, out, _ = check("--impl", "of_mine:Same", "--scope", TWO_EVENTS, "--judge", "table")
-    assert (status, out.splitlines()[-1]) == (0, "verdict: holds (1 scopes, 427 states)")
+    assert (status, out.splitlines()[-1]) == (0, "verdict: holds (1 scopes, 427 states; vacuous: WM, REC)")
 
 
 def test_what_is_not_asked_is_said_in_every_form(mine: Path, check: Command) -> None:
@@ -152,6 +156,32 @@ def test_strict_takes_a_verdict_without_aborts_and_ends_for_undecided(mine: Path
     assert check(*little)[0] == 3
     assert check("--impl", "of_mine:Same", "--scope", TWO_EVENTS, "--strict")[0] == 0
     assert check("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS, "--strict")[0] == 1
+
+
+def test_what_a_verdict_says_nothing_of_is_said_in_every_form(mine: Path, check: Command) -> None:
+    """A check would hold in which no watermark came, and no deadline could pass, as one in which both did."""
+    chain = ("--scope", "aligned: a->s; events 1, checkpoints 1; timeout")
+    status, out, _ = check(*chain, "--junit", "junit.xml", "--markdown", "page.md")
+    said = [
+        "vacuous: FWD had nothing to judge (events and watermarks sent by operators at which a barrier took effect: 0)",
+        "vacuous: WM had nothing to judge (watermarks that took effect at a task: 0)",
+        "vacuous: REC had nothing to judge (restores of the job: 0)",
+        f"struck nothing: timeout, in {chain[1]!r}",
+    ]
+    assert (status, out.splitlines()[-5:-1]) == (0, said)
+    assert out.splitlines()[-1].endswith("; vacuous: FWD, WM, REC; struck nothing: timeout)")
+    page = (mine / "page.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in said if line not in page] == []
+    properties = ET.parse(mine / "junit.xml").getroot().findall("properties/property")
+    found = {each.get("name"): each.get("value") for each in properties}
+    assert found == {"vacuous": "FWD, WM, REC", "struck nothing": "timeout"}
+    status, out, _ = check(*chain, "--json", "--strict")
+    json_found = json.loads(out)
+    assert (status, json_found["verdict"], json_found["falls_short"]) == (3, "holds", True)
+    assert (json_found["vacuous"], json_found["vacuous_asked_for"]) == (["FWD", "WM", "REC"], [])
+    assert json_found["idle_faults"] == ["timeout"]
+    (scope,) = json_found["scopes"]
+    assert (scope["premises"]["REC"], scope["premises"]["CUT"] > 0, scope["struck"]) == (0, True, {"timeout": 0})
 
 
 def test_an_aligner_that_hides_what_it_goes_by_is_told_so(mine: Path, check: Command) -> None:
