@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -123,6 +124,8 @@ def _status(command: Callable[[], object], told: tuple[type[Exception], ...]) ->
             traceback.print_exc()
         if isinstance(error, OSError) and error.filename is not None:
             line = f"{error.filename}: {error.strerror or error}"
+        elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            line = f"the output cannot be written: {error.strerror}; give it a place with room"
         else:
             line = f"internal error: {text_of(error)}; {TRACEBACK}=1 shows where it comes from: please report it"
     click.echo(f"barrierlab: {' '.join(line.split())}", err=True)

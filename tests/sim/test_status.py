@@ -298,3 +298,15 @@ def test_a_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = barrierlab(capsys, "run", "diamond", "--set", "until_s=2.5", "--strict", "--json")
     assert status == 0
     assert json.loads(out)["coverage"]["falls_short"] is False
+
+
+@pytest.mark.parametrize("arguments", [["scenarios"], ["scenarios", "--json"], ["--help"]])
+def test_a_full_disk_under_the_output_is_wrong_input_in_one_line(arguments: list[str]) -> None:
+    """It would be told as a mistake of barrierlab, to be reported."""
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "sim.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "barrierlab: the output cannot be written: No space left on device; give it a place with room\n"
+    )
