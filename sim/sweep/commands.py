@@ -338,7 +338,7 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
     plan = plan_of(text, "measured", Path("measured.toml"))
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
         store = Store.create(Path(directory) / "measured", plan)
-        _execute(plan, store, master, again="")
+        _execute(plan, store, master, "")
         found = _outcome(store)
         runs, checkpoints, tasks = (store.read(name).to_pylist() for name in ("runs", "checkpoints", "tasks"))
     names = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
