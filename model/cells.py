@@ -406,9 +406,14 @@ class TaskTable:
         return sum(info.expires == "give up" for info in self.infos)
 
     def is_acyclic(self) -> bool:
-        """Whether no run of steps comes back to a cell, but for steps that use something up and change nothing else."""
+        """Whether no run of steps that use nothing up comes back to a cell.
+
+        A run of the world that comes back to its state has nothing used up: what the first task takes that moves in it,
+        in the direction of the channels, nobody makes again, and of orders and deadlines there are so many. A reading
+        loop may well be where it was when it has read from each input.
+        """
         graph = nx.DiGraph()
-        graph.add_edges_from((cell, after) for cell, after, used in self.edges() if cell != after or not used)
+        graph.add_edges_from((cell, after) for cell, after, used in self.edges() if not used)
         return bool(nx.is_directed_acyclic_graph(graph))
 
     def ignores(self, cell: int, order: Order) -> bool:

@@ -44,8 +44,8 @@ a task first                what it does next is a function of itself and of the
 the same                    nobody takes room from it                                       `World.was_full`
 the same                    the coordinator tells it nothing but what is planned            `World.gave_up`
 the same                    a sink looks at heads only, and lets nothing overtake           `impl`'s alone
-nothing is put off for      no task comes back to what it was, but by what uses something   `TaskTable.is_acyclic`
-ever (`explore`, acyclic)   up and changes nothing
+nothing is put off for      no task comes back to what it was by steps that use nothing up  `TaskTable.is_acyclic`
+ever (`explore`, acyclic)
 `plans`: aborted at once    the source ignores an abort of what it has sent                 as *an abort first*
 `plans`: a deadline passes  it passes for what is under way and declines that, so that the  `TaskTable.
 when all is aborted         coordinator comes to the same                                   declines_what_is_late`

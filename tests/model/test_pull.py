@@ -146,6 +146,12 @@ def test_the_reduction_says_the_same_of_who_reads_on(kind: type, fault: dict[str
     assert WorldScope("a pair", setup).check(parts, None).verdict == whole.verdict
 
 
+def test_a_loop_that_goes_round_is_explored_reduced() -> None:
+    """Whoever remembers whose turn it is would be explored whole, which costs twenty times as much."""
+    setup = Setup("a->s b->s", events=1, checkpoints=1, cancels=1)
+    assert WorldScope("a pair", setup).check(looked_at(JetLoop, "aligned"), None).states < 1_000
+
+
 def test_what_may_be_released_is_put_off_for_what_is_still_to_come() -> None:
     """The reduction would always release first: who reads on may read what a source has yet to make."""
     world = World(Setup("a->s b->s", events=1, checkpoints=1, closes=True), looked_at(Stash, "aligned"))
