@@ -72,6 +72,8 @@ def test_inputs_may_stay_blocked_after_the_switch_in_small_dataflows(protocol: s
     [
         (push.OneSide, "CUT", 8, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
         (push.EndForgets, "LIVE", 9, "aligned: a->s b->s; events 1, checkpoints 1; closed input"),
+        (push.NoTombstone, "LIVE", 14, "aligned: a->s b->s; events 1, checkpoints 1; abort"),
+        (push.Tuples, "CUT", 10, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
         (push.Stash, "CUT", 11, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
     ],
 )
