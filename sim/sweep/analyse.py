@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from model.invariants import INVARIANTS, RUN_INVARIANTS
 from sim.sweep import measured
-from sim.sweep.outcome import COLUMNS, outcome
+from sim.sweep.outcome import COLUMNS, WAYS, outcome
 from sim.sweep.plan import short_hash
 from sim.sweep.session import spark_failures, spark_session
 from sim.sweep.store import Store
@@ -75,6 +75,7 @@ def analyse(spark: SparkSession, store: Store) -> Row:
         "confidence": CONFIDENCE,
         "runs": _runs(runs, manifest["runs"], steady),
         "invariants": _invariants(read(spark, store, "violations")),
+        "completion": _completion(spark, store, runs),
         "quantiles": _quantiles(spark, steady),
         "cells": _cells(per_run),
         "pieces": _pieces(per_run),
@@ -139,6 +140,32 @@ def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, in
     """
     known = list(known)
     return {name: found.get(name, 0) for name in (*known, *sorted(found.keys() - set(known)))}
+
+
+def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]:
+    """What became of the steady checkpoints of each cell: durations are of the completed ones alone.
+
+    A cell whose checkpoints expire has short durations, of the few that did not: its share says that first.
+    """
+    from pyspark.sql import functions as F
+
+    cell = ["part", "scenario", "parameters"]
+    ran = runs.where("status = 'OK'")
+    ways = [F.count_if(F.col("progress") == way).alias(way) for way in WAYS]
+    by_cell = ran.groupBy(*cell).agg(F.count("*").alias("runs"), F.sum("failures").alias("failures"), *ways)
+    ended = [F.count_if(F.col("status") == word).alias(word.lower()) for word in ("COMPLETED", "FAILED")]
+    taken = read(spark, store, "checkpoints").where("steady").join(ran.select("run_id", *cell), "run_id")
+    counts = taken.groupBy(*cell).agg(F.count("*").alias("triggered"), *ended)
+    rows = _rows(by_cell.join(counts, cell, "left").orderBy(*cell))
+    return [
+        {
+            **_about(row),
+            **{name: row[name] or 0 for name in ("runs", "failures", "triggered", "completed", "failed")},
+            "share": row["completed"] / row["triggered"] if row["triggered"] else None,
+            "progress": {way: row[way] for way in WAYS if row[way]},
+        }
+        for row in rows
+    ]
 
 
 def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:

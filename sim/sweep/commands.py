@@ -236,16 +236,24 @@ def _show_analysis(analysis: dict[str, Any]) -> None:
 
     for sentence in answer(analysis):
         click.echo(sentence)
-    table = Table(
-        "scenario", "parameters", "checkpoints", "p50 ms", "p90 ms", "p99 ms", "start delay ms", "alignment ms"
-    )
-    pieces = {(row["part"], json.dumps(row["parameters"])): row for row in analysis["pieces"]}
-    for row in analysis["quantiles"]:
-        mean = pieces[row["part"], json.dumps(row["parameters"])]
-        values = [row[p]["at"] for p in ("p50", "p90", "p99")] + [mean["start_delay_ms"], mean["alignment_ms"]]
+    names = ("p50 ms", "p90 ms", "p99 ms", "start delay ms", "alignment ms")
+    table = Table("scenario", "parameters", "completed", *names, "job")
+    pieces, quantiles = ({_cell(row): row for row in analysis[name]} for name in ("pieces", "quantiles"))
+    for row in analysis["completion"]:
+        cell = _cell(row)
+        values = [""] * len(names)
+        if cell in quantiles:
+            points = [quantiles[cell][p]["at"] for p in ("p50", "p90", "p99")]
+            values = [f"{v:.1f}" for v in (*points, pieces[cell]["start_delay_ms"], pieces[cell]["alignment_ms"])]
         words = " ".join(f"{name}={value}" for name, value in row["parameters"].items())
-        table.add_row(row["scenario"], words, str(row["n"]), *(f"{v:.1f}" for v in values))
+        share = f"{row['completed']} of {row['triggered']}"
+        ways = ", ".join(f"{way} ({count} of {row['runs']})" for way, count in row["progress"].items())
+        table.add_row(row["scenario"], words, share, *values, ways or "goes on")
     stdout_console(160).print(table)
+
+
+def _cell(row: dict[str, Any]) -> tuple[str, str, str]:
+    return row["part"], row["scenario"], json.dumps(row["parameters"])
 
 
 @click.command("verify")
@@ -278,7 +286,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
         spark_failures("the queries failed", "if a file of the sweep is damaged, remove it and sweep with --resume"),
     ):
         found = verify(spark_session(master), store, watch.tick)
-    found["outcome"] = _outcome(store)
+    found = {**found, "outcome": _outcome(store)}
     if as_json:
         click.echo(json.dumps(found))
     else:

@@ -86,6 +86,7 @@ def render(analysis: Row, store: Store) -> str:
             (r["part"], r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"]))
             for r in analysis["operators"]
         ],
+        completion=[_completion(row) for row in analysis["completion"]],
         quantiles=[_quantile(row) for row in analysis["quantiles"]],
         axis_figures=_axis_figures(analysis["effects"]),
         differences=[_difference(effect, row) for effect in analysis["effects"] for row in effect["differences"]],
@@ -182,6 +183,13 @@ def _piece(label: str, row: Row) -> tuple[str, ...]:
     total = row["end_to_end_ms"]
     shares = [f"{row[p] / total:.0%}" if total else "–" for p in list(PIECES)[:2]]
     return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
+
+
+def _completion(row: Row) -> tuple[str, ...]:
+    share = "–" if row["share"] is None else f"{row['share']:.0%}"
+    ways = ", ".join(f"{way} ({count} of {row['runs']} runs)" for way, count in row["progress"].items())
+    counts = (str(row[name]) for name in ("completed", "triggered", "failed", "failures"))
+    return f"{row['scenario']}: {_words(row['parameters'])}", share, *counts, ways or "goes on"
 
 
 def _quantile(row: Row) -> tuple[str, ...]:

@@ -18,11 +18,29 @@ def answer(analysis: Row) -> list[str]:
     sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
     if text := survived(analysis["runs"]):
         sentences.insert(0, text)
+    if text := completed(analysis["completion"]):
+        sentences.insert(0, text)
     if text := _strongest(analysis["effects"]):
         sentences.append(text)
     if text := _trust(analysis["measured"]):
         sentences.append(text)
     return sentences or ["No checkpoint was completed after the warm-up, so there is nothing to say about its time."]
+
+
+def completed(cells: Sequence[Row]) -> str:
+    """Say how many checkpoints completed, and under which setting the fewest; nothing if all did.
+
+    >>> few = {"triggered": 8, "completed": 2, "share": 0.25, "scenario": "loop", "parameters": {"tolerable": 0}}
+    >>> completed([few, few | {"completed": 8, "share": 1.0}])
+    '10 of 16 checkpoints completed, 2 of 8 with loop tolerable=0; durations are of those, and compare settings badly.'
+    """
+    triggered, done = (sum(cell[name] for cell in cells) for name in ("triggered", "completed"))
+    if done == triggered:
+        return ""
+    worst = min((cell for cell in cells if cell["triggered"]), key=lambda cell: cell["share"])
+    words = " ".join([worst["scenario"], *(f"{name}={value}" for name, value in worst["parameters"].items())])
+    fewest = f", {worst['completed']} of {worst['triggered']} with {words}" if len(cells) > 1 else ""
+    return f"{done} of {triggered} checkpoints completed{fewest}; durations are of those, and compare settings badly."
 
 
 def survived(runs: Row) -> str:

@@ -55,7 +55,7 @@ RUNS: dict[str, tuple[list[dict[str, Any]], int]] = {
 def _sweep(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) -> list[str]:
     """A sweep of two runs, of which these rows are stored."""
 
-    def execute(plan: Any, store: Any, *_: Any) -> None:
+    def execute(plan: Any, store: Any, *_: Any, **__: Any) -> None:
         tables: dict[str, Any] = {name: [] for name in store.tables}
         tables["runs"] = [{"run_id": run.run_id, **row} for run, row in zip(plan.runs, rows, strict=False)]
         store.write_chunk(tables)
@@ -97,7 +97,7 @@ def _verify(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path)
 
 
 def _measured(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) -> list[str]:
-    def execute(plan: Any, store: Any, *_: Any) -> None:
+    def execute(plan: Any, store: Any, *_: Any, **__: Any) -> None:
         tables: dict[str, Any] = {name: [] for name in store.tables}
         last = [OK] * (len(plan.runs) - 2) + rows
         tables["runs"] = [

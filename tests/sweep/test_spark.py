@@ -21,7 +21,7 @@ from sim.sweep.analyse import PIECES, analyse, analysed, order_ranks, t_interval
 from sim.sweep.execute import SIMULATE, execute
 from sim.sweep.measured import MODES, load_measured
 from sim.sweep.outcome import verdict_line
-from sim.sweep.plan import load_plan, plan_of
+from sim.sweep.plan import load_plan, parameters_text, plan_of
 from sim.sweep.report import SECTIONS, render
 from sim.sweep.store import Store
 from sim.sweep.summary import answer
@@ -157,6 +157,48 @@ def test_runs_and_errors_are_counted(analysis):
     assert (runs["holds"], runs["violations"], runs["steady_checkpoints"]) == (71, 0, 142)
     assert verdict_line(runs) == "0 violations in 71 runs; 1 more stopped with an error"
     assert [error["error"].split(" (")[0] for error in analysis["errors"]] == ["ZeroDivisionError: thirteen"]
+
+
+def test_every_checkpoint_of_that_sweep_completed(analysis):
+    """The share that completed would not be of all that were triggered."""
+    rows = [row for row in analysis["completion"] if row["part"] == "diamond"]
+    assert len(rows) == 6
+    assert all((row["runs"], row["triggered"], row["completed"], row["share"]) == (4, 8, 8, 1.0) for row in rows)
+    assert "checkpoints completed" not in " ".join(answer(analysis))
+
+
+def test_what_failed_is_counted_before_durations(spark, tmp_path):
+    """The setting whose checkpoints expire would look best: its few durations are short."""
+    text = '[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = { "checkpoint.timeout_s" = [1.0, 2.0, 3.0] }'
+    plan = plan_of(text, "loops", Path("loops.toml"))
+    store = Store.create(tmp_path / "out", plan)
+    rows = {name: [] for name in store.tables}
+    for run, done in zip(plan.runs, (0, 1, 4), strict=True):
+        about = {"part": run.part, "scenario": run.scenario, "parameters": parameters_text(run.parameters), "seed": 1}
+        ends = {"verdict": "holds", "violations": 0, "failures": 3, "progress": "goes on" if done else "restart loop"}
+        rows["runs"].append({"run_id": run.run_id, "status": "OK", **about, **ends, "falls_short": not done})
+        for number in range(1, 5):
+            key = {"run_id": run.run_id, "checkpoint_id": number}
+            pieces = {f"path_{piece}": 2.5 for piece in PIECES}
+            its = {"status": "COMPLETED", "end_to_end_duration_ms": 10.0, **pieces}
+            failed = {"status": "FAILED", "failure_reason": "expired"}
+            rows["checkpoints"].append({**key, "steady": True, **(its if number <= done else failed)})
+            rows["tasks"].append({**key, "operator": "sink", "subtask": 0, "sync_ms": 1.0})
+    store.write_chunk(rows)
+    analysis = analyse(spark, store)
+    assert [(row["completed"], row["failed"], row["share"]) for row in analysis["completion"]] == [
+        (0, 4, 0.0),
+        (1, 3, 0.25),
+        (4, 0, 1.0),
+    ]
+    assert [row["progress"] for row in analysis["completion"]] == [{"restart loop": 1}, {}, {}]
+    first = answer(analysis)[0]
+    assert first.startswith("5 of 12 checkpoints completed, 0 of 4 with diamond checkpoint.timeout_s=1.0; ")
+    line = "0 violations in 3 runs, 1 of them short of what was asked for (a restart loop in 1)"
+    assert verdict_line(analysis["runs"]) == line
+    plain = " ".join(re.sub(r"<[^>]+>", " ", render(analysis, store)).split())
+    assert "all times are of completed ones alone" in plain
+    assert "restart loop (1 of 1 runs)" in plain
 
 
 def test_quantiles_are_those_of_numpy(analysis, frame):

@@ -22,6 +22,7 @@ from sim import run as simulated
 from sim.sweep.errors import SweepError
 from sim.sweep.execute import execute
 from sim.sweep.journal import channel_rows, journal_columns
+from sim.sweep.outcome import outcome
 from sim.sweep.plan import plan_of
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
@@ -398,11 +399,14 @@ def test_the_command_prints_what_is_found(
     found: dict[str, object],
 ) -> None:
     """Scripts go by the exit status, machines by the JSON, people by what they read."""
+    import sim.sweep.commands as commands
     import sim.sweep.verify as module
 
     monkeypatch.setattr(module, "verify", lambda spark, store, tick: found)
     status, out, _ = barrierlab(capfd, "verify", str(store.directory), "--json")
-    assert (status, json.loads(out)) == (1, found)
+    told = json.loads(out)
+    assert told.pop("outcome")["broken"] > 0
+    assert (status, told) == (1, found)
     status, out, _ = barrierlab(capfd, "verify", str(store.directory))
     total = sum(found["invariants"].values())
     assert status == 1
@@ -411,6 +415,9 @@ def test_the_command_prints_what_is_found(
     assert out.splitlines()[-1] == f"{total} violations in {found['runs']} runs; the judges disagree on 2"
     sound = found | {"invariants": dict.fromkeys(QUERIES, 0), "violations": [], "disagreements": []}
     monkeypatch.setattr(module, "verify", lambda spark, store, tick: sound)
+    assert barrierlab(capfd, "verify", str(store.directory))[0] == 1  # broken where it ran
+    held = outcome([{"status": "OK", "verdict": "holds"}] * 40, 40)
+    monkeypatch.setattr(commands, "_outcome", lambda _: held)
     status, out, _ = barrierlab(capfd, "verify", str(store.directory))
     assert (status, out.splitlines()[-1]) == (0, f"0 violations in {found['runs']} runs")
 
