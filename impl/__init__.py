@@ -1,6 +1,6 @@
 """The real protocols: small machines that are told messages and times, and answer with actions.
 
-No clock, no thread, no chance, and no I/O but in `impl.store`. Standard library only.
+No clock, no thread, no chance, and no I/O but in `impl.files`. Standard library only.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from impl.errors import (
     UnknownTaskError,
     UnsettledError,
 )
+from impl.files import Files, RealFiles
 from impl.gate import Gate, GatePort
 from impl.injector import (
     BarrierInjectorConfig,
@@ -86,7 +87,7 @@ from impl.messages import (
 from impl.reasons import REASONS, Reason
 from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
 from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
-from impl.store import DirectoryStore, Files, MemoryStore, RealFiles, SnapshotStore, Unusable, Usable
+from impl.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
 from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
 from impl.unaligned import (
     InFlightChannelData,

@@ -11,21 +11,18 @@ Any number of processes may read, and writers do not need to know of each other:
 which one of them does; and the unfinished manifest, made by `begin`, is the right to publish. Who removes an attempt
 removes that first, and publishing renames it, so that of a writer and one that cleans up behind it one comes too late.
 
-Links are never followed below the directory of the store; what is no folder there is somebody else's, and stays. This
-is the one module of `impl` that does I/O, all of it through `Files`. The names within a checkpoint's folder are
-F-DCKP-006's; see `impl.snapshot`.
+Links are never followed below the directory of the store; what is no folder there is somebody else's, and stays. All
+I/O goes through `impl.files.Files`. The names within a checkpoint's folder are F-DCKP-006's; see `impl.snapshot`.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import re
-import stat
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from impl.checks import check_number, check_type
 from impl.errors import (
@@ -33,20 +30,19 @@ from impl.errors import (
     CheckpointIdError,
     CompletedError,
     DamagedError,
-    LimitError,
     NotCompleteError,
     NoUsableCheckpointError,
     RegressingIdError,
     StoreError,
     StoreFailedError,
 )
+from impl.files import Files, NotAFileError, RealFiles, Writing, directory
 from impl.manifest import MAX_MANIFEST_BYTES, decode_manifest, encode_manifest
 from impl.messages import MAX_U64
 from impl.snapshot import Checkpoint, Manifest, Part, StoredFile, TaskSnapshot, files_of, snapshot_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from io import FileIO
 
 MANIFEST = "manifest.json"
 MANIFEST_UNFINISHED = "manifest.json.tmp"
@@ -457,183 +453,6 @@ class MemoryStore(SnapshotStore):
         return not self._files[checkpoint_id]
 
 
-class Writing(Protocol):
-    """A file that is being written."""
-
-    def write(self, data: bytes, /) -> object:
-        """Add bytes; they may be lost, in part and in any order, until `flush`."""
-
-    def flush(self) -> None:
-        """Return when all that was written is durable; the file's name may not be."""
-
-    def close(self) -> None:
-        """Nothing more will be written."""
-
-
-class NotAFileError(OSError):
-    """Something else has the name of a file: a folder, a link, a pipe."""
-
-
-class Files(Protocol):
-    """The file system, as little of it as a store needs. Each method may raise OSError.
-
-    What is done to the names in a folder - made, renamed, removed - may be lost, in any order, until `flush_folder`.
-    But for `names` and `flush_folder`, none follows a link that is the last of its path.
-    """
-
-    def names(self, folder: str) -> list[str]:
-        """The names in a folder."""
-
-    def exists(self, path: str) -> bool:
-        """Whether something has this name."""
-
-    def is_folder(self, path: str) -> bool:
-        """Whether what has this name is a folder. Raises FileNotFoundError if nothing has it."""
-
-    def make_folder(self, path: str) -> None:
-        """Make a folder in one that is there."""
-
-    def flush_folder(self, path: str) -> None:
-        """Return when the names in a folder are durable."""
-
-    def create(self, path: str) -> Writing:
-        """A new, empty file, in place of one that may be there."""
-
-    def reopen(self, path: str) -> Writing:
-        """The file of that name, emptied. Raises FileNotFoundError if there is none."""
-
-    def rename(self, path: str, to: str) -> None:
-        """Give a file another name in its folder, in one step, in place of one that may be there."""
-
-    def read(self, path: str, most: int) -> bytes:
-        """The first `most` bytes of a file, or all if there are fewer. Raises NotAFileError if it is none."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file, a link, or an empty folder."""
-
-
-class RealFile:
-    """A file of the operating system, to be written."""
-
-    __slots__ = ("_file",)
-
-    def __init__(self, file: FileIO) -> None:
-        self._file = file
-
-    def write(self, data: bytes, /) -> None:
-        """All of it: the system may take less at a time."""
-        rest = memoryview(data)
-        while rest:
-            taken = self._file.write(rest)
-            if not taken:
-                raise OSError(errno.EIO, "the system takes nothing and gives no reason")
-            rest = rest[taken:]
-
-    def flush(self) -> None:
-        """By the handle that wrote, for only that one is told of what failed."""
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        """Release the handle."""
-        self._file.close()
-
-
-class RealFiles:
-    """The file system of the operating system."""
-
-    __slots__ = ()
-
-    def names(self, folder: str) -> list[str]:
-        """`Files.names`."""
-        return os.listdir(folder)
-
-    def exists(self, path: str) -> bool:
-        """`Files.exists`; an error is no answer, unlike with `os.path.exists`."""
-        try:
-            os.lstat(path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
-
-    def is_folder(self, path: str) -> bool:
-        """`Files.is_folder`."""
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-
-    def make_folder(self, path: str) -> None:
-        """`Files.make_folder`."""
-        os.mkdir(path)
-
-    def flush_folder(self, path: str) -> None:
-        """`Files.flush_folder`; where folders cannot be opened or flushed, the system sees to it (as PostgreSQL)."""
-        if os.name == "nt":
-            return
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(handle)
-        except OSError as error:
-            if error.errno not in (errno.EBADF, errno.EINVAL):
-                raise
-        finally:
-            os.close(handle)
-
-    def create(self, path: str) -> RealFile:
-        """`Files.create`; never by emptying what is there, which may have another name elsewhere."""
-        try:
-            return RealFile(open(path, "xb", buffering=0))
-        except FileExistsError:
-            os.unlink(path)
-            return RealFile(open(path, "xb", buffering=0))
-
-    def reopen(self, path: str) -> RealFile:
-        """`Files.reopen`."""
-        file = _opened(path, "r+b")
-        file.truncate()
-        return RealFile(file)
-
-    def rename(self, path: str, to: str) -> None:
-        """`Files.rename`."""
-        os.replace(path, to)
-
-    def read(self, path: str, most: int) -> bytes:
-        """`Files.read`; room is made for what is there, not for what is hoped for."""
-        with _opened(path, "rb") as file:
-            left = min(most, os.fstat(file.fileno()).st_size)
-            pieces = []
-            while left and (piece := file.read(left)):  # the system may give less at a time
-                pieces.append(piece)
-                left -= len(piece)
-            return b"".join(pieces)
-
-    def remove(self, path: str) -> None:
-        """`Files.remove`."""
-        if self.is_folder(path):
-            os.rmdir(path)
-        else:
-            os.unlink(path)
-
-
-_STAY_HERE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # nor wait for the other end of a pipe
-
-
-def _open_here(path: str, flags: int) -> int:
-    return os.open(path, flags | _STAY_HERE)
-
-
-def _opened(path: str, mode: Literal["rb", "r+b"]) -> FileIO:
-    """A file that is there, and has no other name elsewhere if it is to be written."""
-    try:
-        file = open(path, mode, buffering=0, opener=_open_here)  # noqa: SIM115  (the caller closes it)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO):  # a link, a folder, a socket
-            raise NotAFileError(error.errno, "something else than a file", path) from error
-        raise
-    found = os.fstat(file.fileno())
-    if not stat.S_ISREG(found.st_mode) or (mode != "rb" and found.st_nlink > 1):
-        file.close()
-        raise NotAFileError(errno.EINVAL, "something else than a file", path)
-    return file
-
-
 class DirectoryStore(SnapshotStore):
     """Checkpoints in a directory, ``checkpoint-{id}`` each.
 
@@ -654,7 +473,7 @@ class DirectoryStore(SnapshotStore):
 
     def __init__(self, path: str, files: Files | None = None) -> None:
         super().__init__()
-        self._path = _directory(path)
+        self._path = directory(path)
         self._disk = files if files is not None else RealFiles()
         with _asking(f"making the directory {self._path!r}", hint=AGAIN):
             self._ensure_directory(self._path)
@@ -667,7 +486,7 @@ class DirectoryStore(SnapshotStore):
 
     def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
         at = self._at(checkpoint_id)
-        folders = sorted({os.path.dirname(path) for path in files})
+        folders = sorted({_folder_of(path) for path in files})
         for folder in folders:
             self._ensure_folder(checkpoint_id, folder)
         for path, data in files.items():
@@ -715,7 +534,7 @@ class DirectoryStore(SnapshotStore):
         self._disk.flush_folder(self._at(checkpoint_id))
 
     def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        self._own(checkpoint_id, os.path.dirname(path))
+        self._own(checkpoint_id, _folder_of(path))
         return self._disk.read(f"{self._at(checkpoint_id)}/{path}", most)
 
     def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
@@ -774,7 +593,7 @@ class DirectoryStore(SnapshotStore):
 
     def _ensure_folder(self, checkpoint_id: int, path: str) -> None:
         """A folder in that of the checkpoint, with its name and those of the folders around it durable."""
-        parent, at = os.path.dirname(path), self._at(checkpoint_id)
+        parent, at = _folder_of(path), self._at(checkpoint_id)
         if not self._disk.exists(f"{at}/{path}"):
             if parent:
                 self._ensure_folder(checkpoint_id, parent)
@@ -786,7 +605,7 @@ class DirectoryStore(SnapshotStore):
 
     def _ensure_directory(self, path: str) -> None:
         """The same of the directory of the store, which may be a link to one."""
-        parent = os.path.dirname(path)
+        parent = _folder_of(path)
         try:
             self._disk.names(path)
         except FileNotFoundError:
@@ -801,13 +620,10 @@ class DirectoryStore(SnapshotStore):
             file.flush()
 
 
-def _directory(path: str) -> str:
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-    if isinstance(name, str) and name and "\0" not in name:
-        with suppress(UnicodeError):
-            os.fsencode(name)
-            return name.rstrip("/") or "/"
-    raise LimitError("path", path, "the path of a directory: text, not empty, without a NUL")
+def _folder_of(path: str) -> str:
+    """The folder that a path is in; empty if the path is one name."""
+    folder, _, name = path.rpartition("/")
+    return folder or ("/" if path != name else "")
 
 
 @contextmanager

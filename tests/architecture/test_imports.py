@@ -26,7 +26,7 @@ NOT_IN_IMPL = {
     *("concurrent", "multiprocessing", "pathlib", "secrets", "uuid", "shutil", "tempfile", "pickle", "marshal"),
 }
 # The one module that does I/O, and with what.
-IO_IN_IMPL = {"impl/store.py": {"os", "io"}}
+IO_IN_IMPL = {"impl/files.py": {"os", "io"}}
 OF_OTHERS = {"impl": set[str](), "model": {"networkx"}}
 MAY_IMPORT_DEFECTS = {"sim/defects.py", "sim/random_runs.py"}
 
@@ -90,11 +90,11 @@ def test_a_module_imports_only_what_it_may(path: str) -> None:
             "def f():\n    from time import time",
             "impl/gate.py:2: impl may not import time: it has no clock, chance, thread or I/O",
         ),
-        ("impl/store.py", "import os", None),
+        ("impl/files.py", "import os", None),
         (
-            "impl/store.py",
+            "impl/files.py",
             "import time",
-            "impl/store.py:1: impl may not import time: it has no clock, chance, thread or I/O",
+            "impl/files.py:1: impl may not import time: it has no clock, chance, thread or I/O",
         ),
         (
             "model/trace.py",
