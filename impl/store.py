@@ -42,7 +42,7 @@ from impl.messages import MAX_U64
 from impl.snapshot import Checkpoint, Manifest, Part, StoredFile, TaskSnapshot, files_of, snapshot_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
 MANIFEST = "manifest.json"
 MANIFEST_UNFINISHED = "manifest.json.tmp"
@@ -295,6 +295,20 @@ class SnapshotStore:
                 if self._remove(checkpoint_id, leftover=True):
                     removed.append(checkpoint_id)
         return tuple(removed)
+
+    # Capture and restore.
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs beside the medium."""
+        attempts = tuple((checkpoint_id, tuple(parts.values())) for checkpoint_id, parts in self._attempts.items())
+        return attempts, tuple(sorted(self._in_doubt)), tuple(sorted(self._whole.items()))
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the store over the same medium was that gave `value`."""
+        attempts, in_doubt, whole = value  # type: ignore[misc]
+        self._attempts = {i: {(part.operator_id, part.subtask): part for part in parts} for i, parts in attempts}  # type: ignore[has-type]
+        self._in_doubt = set(in_doubt)  # type: ignore[has-type]
+        self._whole = dict(whole)  # type: ignore[has-type]
 
     # Helpers.
 
@@ -551,11 +565,14 @@ class DirectoryStore(SnapshotStore):
             disk.remove(f"{folder}/{MANIFEST_UNFINISHED}")  # before anything else: nobody can publish it any more
         if MANIFEST in names:
             disk.remove(f"{folder}/{MANIFEST}")
-            disk.flush_folder(folder)  # before anything else goes: it must not look complete then
+        # Before anything else goes it must not look complete, for good. Who took the manifest away may have been
+        # somebody else, who did not come to that.
+        disk.flush_folder(folder)
         for name in names:
             if name not in (MANIFEST, MANIFEST_UNFINISHED):
                 self._clear(f"{folder}/{name}")
         if checkpoint_id < max(self._published()):
+            disk.flush_folder(self._path)  # the folder of the highest id stays, so it must be there for good
             disk.remove(folder)
             disk.flush_folder(self._path)
         else:

@@ -23,6 +23,7 @@ from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
 from model.refine_control import SCOPES as CONTROL_TABLES
 from model.setup import MODES, Setup
+from model.store_scopes import SCOPES as STORES
 from model.story_scopes import stories
 
 CHAIN = "a->s"
@@ -74,6 +75,7 @@ def tiny() -> Iterator[Scope]:
     yield from (scope for scope in CONTROL if scope.states < 1000)
     yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
     yield from TINY_JOINS
+    yield from STORES
     yield from stories()
 
 
@@ -102,6 +104,7 @@ def small() -> Iterator[Scope]:
     yield from (*GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *CONTROL_TABLES)
     yield from JOINS
+    yield from STORES
     yield from stories()
 
 
@@ -136,6 +139,7 @@ def full() -> Iterator[Scope]:
     yield from (*GATES, *GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
     yield from (*JOINS, *WIDE_JOINS)
+    yield from STORES
     yield from stories()
 
 

@@ -27,7 +27,7 @@ from model.topology import suggestion
 from sim.files import read_text, write
 from sim.sources import Key, external_modules, key_of
 
-PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join", "component")
+PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join", "component", "store")
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
 OF_GATES = PROTOCOLS[:3]
