@@ -403,6 +403,8 @@ def _messages() -> Iterator[bytes]:
                 yield _bytes(header, HEADER) + sound[8:]
         yield from (message(template, block, rows, version, more) for version, more in ((2, 0), (2, 3), (1, 3), (0, 0)))
         yield message(template, block, rows, 2, 3)[:-3]
+        for less in (1, sum(BLOCKS[template])):  # a newer version has more, and never less
+            yield _bytes((sum(BLOCKS[template]) - less, template, 903, 2), HEADER) + sound[8:]
         yield message(template, block, [], 2, 3)
         for place, value in product(range(len(block)), (0, 1, 3, 8, MOST_32, MOST)):
             if value < 2 ** (8 * BLOCKS[template][place]):
@@ -428,6 +430,7 @@ def _messages() -> Iterator[bytes]:
                 (5, 0),
             ):
                 yield sound[:group] + _bytes(new, GROUP) + sound[group + 4 :]
+                yield sound[:6] + b"\x02\x00" + sound[8:group] + _bytes(new, GROUP) + sound[group + 4 :]
             yield sound[:group] + _bytes((5, 0), GROUP)
 
 
