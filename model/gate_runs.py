@@ -15,16 +15,16 @@ from functools import partial
 from time import monotonic
 
 from impl.gate import Gate as Implementation
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.reasons import Reason
-from impl.unaligned import UnalignedCheckpointer, channel_data
+from impl.unaligned import UnalignedCheckpointer, UnalignedSnapshot, channel_data
 from model.check import REFINES, Outcome, Violation
 from model.explore import BROKEN, HOLDS, UNDECIDED
 from model.gate_scopes import A_SINK, FALLING_BACK, TABLES, UNALIGNED_ONLY, gate_of, rules
 from model.parts import SOUND, Parts
 from model.refine import Answer, Machine, Move, captured, explained, fields_that_differ, finished, listed
 from model.tables.gate import Gate, Rules
-from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Release, Triggered
+from model.tables.happenings import Abort, Arrival, Clock, Happening, OutputPassed, Overtaking, Part, Release, Triggered
 
 Start = tuple[int, tuple[int, ...]]
 """The last id that is done with, and the inputs that have ended, where a recovered gate goes on."""
@@ -61,6 +61,8 @@ class RunScope:
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and table part."""
+        if parts != SOUND and self.rules.size_of is not size_of:  # another's aligner is told no sizes
+            return replace(self, rules=replace(self.rules, size_of=size_of)).check(parts, seconds)
         begun, made = monotonic(), 0
         shortest: tuple[Start, list[Move | Drain]] | None = None
         for number in range(self.runs):
@@ -133,8 +135,9 @@ class RunScope:
 
 def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
     """A time from now on: often the very moment at which the gate's clock will do something."""
-    threshold_ns = gate.rules.alignment_timeout_threshold_ns
-    due = [triggered_ns + threshold_ns for _, triggered_ns in gate.triggers]
+    rules = gate.rules
+    limit_ns = rules.alignment_timeout_threshold_ns if rules.may_overtake else rules.alignment_timeout_ns
+    due = [triggered_ns + limit_ns for _, triggered_ns in gate.triggers]
     if (deadline_ns := gate.next_deadline_ns()) is not None:
         due.append(deadline_ns)
     if due and chance.random() < 0.1:
@@ -220,8 +223,31 @@ class _Live:
         self.is_ours = parts == SOUND
         self.machine = Machine(scope.rules, partial(gate_of, parts, enabled=scope.enabled))
         self.counted = _Counts(scope.enabled)
+        self.misstated: str | None = None  # what `part` says otherwise than the table, when a part is whole
+        if self.is_ours and isinstance(aligner := self.machine.gate.aligner, UnalignedCheckpointer):
+            self._ask_for_parts(aligner)
         if start != NEW:
             self.machine.gate.aligner.recover(*start)
+
+    def _ask_for_parts(self, aligner: UnalignedCheckpointer) -> None:
+        """Have the port ask for each unaligned part that it is told is whole; its image has 3 bytes."""
+        complete, measure = self.machine.port.complete, self.gate.rules.size_of
+
+        def completed(barrier: CheckpointBarrier) -> None:
+            complete(barrier)
+            part = self.machine.port.effects[-1].subject
+            assert isinstance(part, Part)
+            if not part.is_unaligned:  # it has ended by now
+                return
+            data = channel_data(dict(enumerate(part.record)), measure)
+            total_bytes = 3 + sum(each.size_bytes for each in data)
+            meant = UnalignedSnapshot(
+                barrier, "image", data, total_bytes, part.was_threshold_triggered, part.is_unaligned
+            )
+            if (found := aligner.part("image", 3)) != meant:
+                self.misstated = f"part(): of what is whole it is {meant}, the machine says {found}"
+
+        self.machine.port.complete = completed  # type: ignore[method-assign]
 
     def difference(self, move: Move | Drain) -> str | None:
         """How the machine makes the next move otherwise than the table; None if it does not."""
@@ -239,7 +265,7 @@ class _Live:
         if effects != expected:
             return explained(gate, move, expected, f"'{listed(effects)}'")
         try:
-            wrong = machine.misstatement_now(after, _asked(after, happening))
+            wrong = self.misstated or machine.misstatement_now(after, _asked(after, happening))
             if wrong is None and self.is_ours:
                 wrong = machine.misanswered(move, effects)
             if wrong is None and self.is_ours:
@@ -286,7 +312,8 @@ class _Counts:
     def count(self, before: Gate, first: Gate, move: Move, effects: Sequence[tuple[str, int, object]]) -> None:
         """Count a move: the gate before it, and when it has asked for an image, if it has."""
         size_of = before.rules.size_of
-        self.completed += sum(verb == "complete" for verb, _, _ in effects)
+        completed = sum(verb == "complete" for verb, _, _ in effects)
+        self.completed += completed
         self.buffered += sum(verb == "hold" and type(subject) is Event for verb, _, subject in effects)
         if not self.enabled and asks(before, move.happening):
             self.in_vain |= {subject for verb, _, subject in effects if verb == "block" and isinstance(subject, int)}
@@ -296,9 +323,11 @@ class _Counts:
             self.in_flight_bytes += first.in_flight_bytes
             if first.unaligned and move.answer.failure is None:
                 self.in_flight_bytes += move.answer.passed_bytes
-            if not first.unaligned:
+            if not first.missing():
                 self.longest_ns = max(self.longest_ns, _time_of(move.happening) - first.first_ns)
             return
+        if completed:
+            self.longest_ns = max(self.longest_ns, _time_of(move.happening) - before.first_ns)
         for verb, _, subject in effects:
             if verb == "record" and isinstance(subject, tuple):
                 self.in_flight_bytes += size_of(subject[1])
@@ -329,6 +358,7 @@ def _miscounted(counted: _Counts, gate: Gate, machine: Implementation, now_ns: i
         ("alignments_completed", counted.completed, metrics.alignments_completed),
         ("total_events_buffered", counted.buffered, metrics.total_events_buffered),
         ("current_buffered", events, metrics.current_buffered),
+        ("max_alignment_duration_ns", counted.longest_ns, metrics.max_alignment_duration_ns),
         ("is_aligning", gate.pending is not None, metrics.is_aligning),
         ("buffered_bytes()", gate.held_bytes(), aligner.buffered_bytes()),
         (
@@ -363,12 +393,15 @@ def _miscounted(counted: _Counts, gate: Gate, machine: Implementation, now_ns: i
             ("inflight_data()", record, aligner.inflight_data()),
             ("is_in_unaligned_mode", gate.recording, counts.is_in_unaligned_mode),
         ]
-    else:
-        asked.append(("max_alignment_duration_ns", counted.longest_ns, metrics.max_alignment_duration_ns))
     for what, meant, found in asked:
         if meant != found:
             return f"{what}: by the table it is {meant}, the machine says {found}"
     return None
+
+
+def twice(message: StreamMessage) -> int:
+    """A size of the caller's own."""
+    return 2 * size_of(message)
 
 
 LITTLE = {"held": 3, "held_bytes": 40, "timeout": 9}
@@ -377,7 +410,7 @@ SOON = {"alignment_timeout_threshold_ns": 2, "max_inflight_buffer_bytes": 5}
 """A threshold that comes before that, and one event more than a barrier passes here."""
 
 SCOPES = (
-    RunScope("two inputs", "aligned", rules(2, **LITTLE)),
+    RunScope("two inputs", "aligned", rules(2, **LITTLE | {"held_bytes": 28})),
     RunScope("three inputs", "aligned", rules(3, **LITTLE)),
     RunScope("two inputs", "unaligned", rules(2, **LITTLE, **(UNALIGNED_ONLY | SOON))),
     RunScope("three inputs", "unaligned", rules(3, **LITTLE, **(UNALIGNED_ONLY | SOON))),
@@ -385,4 +418,8 @@ SCOPES = (
     RunScope("three inputs", "fallback", rules(3, **LITTLE, **(FALLING_BACK | SOON))),
     RunScope("a sink", "fallback", rules(2, **LITTLE, **(A_SINK | SOON))),
     RunScope("not enabled", "fallback", rules(2, **LITTLE, **(A_SINK | SOON)), enabled=False),
+    RunScope("sizes of the caller's own", "aligned", replace(rules(2, **LITTLE), size_of=twice)),
+    RunScope(
+        "sizes of the caller's own", "fallback", replace(rules(2, **LITTLE, **(FALLING_BACK | SOON)), size_of=twice)
+    ),
 )

@@ -269,6 +269,15 @@ class JoinBuilder(Builder):
             self.fail("[join] tick_s", f"goes with drive = {CLOCK!r}, and with nothing else")
         if join.by_timestamp and join.barrier != "latest":
             self.fail("[join] by_timestamp", 'goes with barrier = "latest", and with nothing else')
+        by_time = join.barrier == "timestamp" or join.by_timestamp
+        clocks = {name: each.clock_domain or join.clock_domain for name, each in inputs.items()}
+        if by_time and any(clock != join.clock_domain for clock in clocks.values()):
+            self.fail(
+                "[join]",
+                f"goes by times of different clocks, of which none says when another has it: the output's is "
+                f"{join.clock_domain}; {', '.join(f'{name} has {clock}' for name, clock in clocks.items())}; give all "
+                "the same clock_domain, stamp the streams by one clock, or join by number",
+            )
         for name, each in inputs.items():
             if each.offset is not None and each.window is not None:
                 self.fail(f"[input.{name}]", "has both offset and window; a rule has one of them")

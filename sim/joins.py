@@ -8,6 +8,7 @@ lost. Time is integer nanoseconds.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -24,6 +25,8 @@ from impl.join import (
     MergeMapJoiner,
     SequenceJoinBarrier,
     SequenceMergeMapRequest,
+    Skipped,
+    SkipReason,
     TimestampMergeMapRequest,
     Undecodable,
     decode,
@@ -33,6 +36,7 @@ from impl.join.merge_map import MergeMapRequest
 from model.join_history import text as entry_text
 from model.join_invariants import judge_join
 from model.join_world import JoinWorld
+from sim.coverage import Coverage
 from sim.join_scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from sim.settings import ns
 from sim.sweep.tables import SKIPS, skip_column
@@ -60,6 +64,7 @@ class JoinEngine:
         self.published = 0
         self._service = self.draw(scenario.join.service_s, "join", "service")
         self._serving = False
+        self._measured = 0
         self._ticks = 0
         self._deadline_ns: int | None = None
         self._control = Control(self)
@@ -115,6 +120,7 @@ class JoinEngine:
         """An output is wanted."""
         self.measures.wanted(out, self.now)
         self.world.offer(out, self.now)
+        self._measure()
 
     def _next_tick(self) -> int:
         """Ticks of the latest value are counted: two frames may come at one time."""
@@ -132,12 +138,14 @@ class JoinEngine:
     def go(self) -> None:
         """Do what can be done now."""
         while not self._serving and self.world.try_next(self.now):
+            self._measure()
             self._serving = True
             service_ns = self._service()
             if service_ns:
                 self.after(service_ns, self._served)
                 return
             self._end()
+        self._measure()
         self._watch_deadline()
 
     def _served(self) -> None:
@@ -146,9 +154,18 @@ class JoinEngine:
 
     def _end(self) -> None:
         self._serving = False
-        outcome = self.world.end(self.now)
-        if isinstance(outcome, Joined):
-            self.measures.joined(outcome, self.now)
+        self.world.end(self.now)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Measure what became of outputs since the last time."""
+        outcomes = self.world.outcomes
+        for outcome in outcomes[self._measured :]:
+            if isinstance(outcome, Joined):
+                self.measures.joined(outcome, self.now)
+            else:
+                self.measures.skipped(outcome, self.now)
+        self._measured = len(outcomes)
 
     def _watch_deadline(self) -> None:
         """Ask again when an input will be stale: nothing else may come."""
@@ -306,7 +323,9 @@ class Measures:
         self.skews_ns: list[int] = []
         self.complete = 0
         self.outputs = 0
-        self.wanted_ns: dict[int, int] = {}
+        self.skips: dict[SkipReason, int] = {}
+        self.last_ns: dict[int, int] = {}  # of each stream, when its last frame arrived
+        self._wanted_ns: dict[int, deque[int]] = {}  # of outputs that are not out: the same time may be wanted twice
         self._arrived_ns: dict[tuple[int, int, int], int] = {}
         self._shift_ns = {
             number: ns(scenario.inputs[name].offset_s or 0.0) for name, number in scenario.streams.items()
@@ -324,13 +343,40 @@ class Measures:
 
     def arrived(self, frame: Frame, now_ns: int) -> None:
         """A frame is here."""
+        self.last_ns[frame.stream_id] = now_ns
         if self._by_sequence:
             self._arrived_ns[frame.stream_id, frame.epoch, frame.seq] = now_ns
 
     def wanted(self, out: int, now_ns: int) -> None:
         """An output is wanted."""
         self.wanted_count += self.counts(now_ns)
-        self.wanted_ns[out] = now_ns
+        self._wanted_ns.setdefault(out, deque()).append(now_ns)
+
+    def skipped(self, outcome: Skipped, now_ns: int) -> None:
+        """Outputs were passed over; or an attempt was, and its output is wanted still."""
+        first, last, reason, _ = outcome
+        since_ns = now_ns
+        if not self._by_sequence:
+            waiting = self._wanted_ns[first]
+            if reason is SkipReason.MAP_CHANGED:
+                since_ns = waiting[0]
+            else:
+                since_ns = waiting.pop() if reason is SkipReason.HELD else waiting.popleft()
+        if self.counts(since_ns):
+            self.skips[reason] = self.skips.get(reason, 0) + last - first + 1
+
+    def waiting(self, engine: JoinEngine) -> int:
+        """The outputs that are not out at the end; of sequences those of which a frame has come."""
+        if not self._by_sequence:
+            return sum(self.counts(at_ns) for each in self._wanted_ns.values() for at_ns in each)
+        barrier, next_out = engine.world.stage.barrier, engine.world.stage.next_out() or 0
+        settings = {number: engine.scenario.inputs[name] for name, number in engine.scenario.streams.items()}
+        first_ns: dict[int, int] = {}
+        for (number, epoch, seq), at_ns in self._arrived_ns.items():
+            out = seq - (settings[number].offset or 0)
+            if out >= next_out and barrier.epoch_of(number) in (None, epoch):
+                first_ns[out] = min(at_ns, first_ns.get(out, at_ns))
+        return sum(map(self.counts, first_ns.values()))
 
     def joined(self, outcome: Joined, now_ns: int) -> None:
         """An output came out."""
@@ -338,7 +384,7 @@ class Measures:
         if self._by_sequence:
             since_ns = min(self._arrived_ns.pop((f.stream_id, f.epoch, f.seq), now_ns) for f in frames)
         else:
-            since_ns = self.wanted_ns[outcome.out]
+            since_ns = self._wanted_ns[outcome.out].popleft()
         if not self.counts(since_ns):
             return
         captured = [frame.slot_ns for frame in frames if frame.slot_ns is not None]
@@ -407,10 +453,10 @@ class JoinResult:
     def join_rows(self) -> list[dict[str, Any]]:
         """One row: what came out, how long it waited, how old it was, and how far apart its frames were."""
         measures, join = self._engine.measures, self.scenario.join
-        counts = self.skip_counts()
-        skips = {skip_column(reason): counts.get(reason.value, 0) for reason in SKIPS}
-        skipped = sum(skips.values())
-        wanted = measures.outputs + skipped if join.barrier == "sequence" else measures.wanted_count
+        skips = {skip_column(reason): measures.skips.get(reason, 0) for reason in SKIPS}
+        skipped, waiting = sum(skips.values()), measures.waiting(self._engine)
+        by_sequence = join.barrier == "sequence"
+        wanted = measures.outputs + skipped + waiting if by_sequence else measures.wanted_count
         return [
             {
                 "barrier": join.barrier,
@@ -421,6 +467,7 @@ class JoinResult:
                 "degraded": measures.outputs - measures.complete,
                 "skipped": skipped,
                 **skips,
+                "waiting": waiting,
                 "output_rate_per_s": measures.outputs / measures.seconds,
                 "complete_share": measures.complete / wanted if wanted else 0.0,
                 **_spread("wait", measures.waits_ns),
@@ -435,23 +482,45 @@ class JoinResult:
 
     def skip_counts(self) -> dict[str, int]:
         """Outputs that were passed over, and attempts that a changed map made void, of those that count, by why."""
-        counts: dict[str, int] = {}
+        return {reason.value: count for reason, count in self._engine.measures.skips.items()}
+
+    @property
+    def waits_for(self) -> list[str]:
+        """The inputs that the next output lacks at the end of the run, if one is wanted and not being read."""
+        stage, now_ns = self._engine.world.stage, self._engine.now
+        out = stage.next_out()
+        if out is None or stage.attempt is not None or stage.barrier.active is None:
+            return []
+        missing = stage.barrier.missing(out, now_ns)
+        return [name for name, number in self.scenario.streams.items() if number in missing]
+
+    @property
+    def waiting_line(self) -> str:
+        """How many outputs wait at the end, and for which streams; empty if none does."""
         measures = self._engine.measures
-        for at_ns, verb, _, subject in self.entries:
-            if verb == "skip":
-                first, last, reason, _ = cast("tuple[int, int, str, object]", subject)
-            elif verb == "again":
-                first, reason, _ = cast("tuple[int, str, object]", subject)
-                last = first
-            else:
-                continue
-            if measures.counts(measures.wanted_ns.get(first, at_ns)):
-                counts[reason] = counts.get(reason, 0) + last - first + 1
-        return counts
+        waiting = measures.waiting(self._engine)
+        if not waiting:
+            return ""
+        lacks = []
+        for name in self.waits_for:
+            last_ns = measures.last_ns.get(self.scenario.streams[name])
+            since = "no frame of it came" if last_ns is None else f"its last frame came at {last_ns / NS_PER_S:.3f} s"
+            lacks.append(f"{name} ({since})")
+        if self._engine.world.stage.barrier.active is None:
+            lacks = ["a map"]
+        return f"{waiting} waiting at the end" + (f", for {' and '.join(lacks)}" if lacks else "")
+
+    @property
+    def coverage(self) -> Coverage:
+        """What to read beside the verdict: whether anything came out that could be judged."""
+        if any(verb == "emit" for _, verb, _, _ in self.entries):
+            return Coverage()
+        return Coverage(progress="no output", headline="no output came out: what comes out was not judged")
 
     def trace(self) -> str:
-        """The journal as text, a line an entry."""
-        head = [f"# {self.scenario.title}", f"# scenario: {self.scenario.name}", f"# seed: {self.seed}"]
+        """The journal as text, under what it is of, a line an entry."""
+        fields = {"join": self.scenario.join.barrier, "scenario": self.scenario.name, "seed": self.seed}
+        head = [f"# {self.scenario.title}", *(f"{key}: {value}" for key, value in fields.items()), ""]
         return "\n".join([*head, *map(entry_text, self.entries), *(f"! {v}" for v in self.violations)]) + "\n"
 
     def as_json(self) -> dict[str, Any]:
@@ -462,7 +531,8 @@ class JoinResult:
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": self.violation_rows(),
-            "join": self.join_rows()[0] | {"skips": self.skip_counts()},
+            **self.coverage.as_json(),
+            "join": self.join_rows()[0] | {"skips": self.skip_counts(), "waits_for": self.waits_for},
             "frames": self._engine.published,
         }
 

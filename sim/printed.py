@@ -76,7 +76,7 @@ def _show_verdict(console: Console, result: Result | JoinResult | ControlResult)
 
 def verdict_line(result: Result | JoinResult | ControlResult) -> str:
     """Return the verdict with what a reader must know at once: ``verdict: holds (0 violations; vacuous: WM, REC)``."""
-    coverage = result.coverage if isinstance(result, Result) else Coverage()
+    coverage = Coverage() if isinstance(result, ControlResult) else result.coverage
     counts = [f"{len(result.violations)} violations"]
     if coverage.vacuous:
         counts.append(f"vacuous: {', '.join(coverage.vacuous)}")
@@ -88,7 +88,7 @@ def verdict_line(result: Result | JoinResult | ControlResult) -> str:
 
 def exit_status(result: Result | JoinResult | ControlResult, strict: bool = False) -> int:
     """Return the exit status of a run: of its verdict, and 3 where a `strict` one judged less than was asked for."""
-    short = isinstance(result, Result) and result.verdict == "holds" and result.coverage.falls_short
+    short = not isinstance(result, ControlResult) and result.verdict == "holds" and result.coverage.falls_short
     return UNDECIDED if strict and short else OF_VERDICT[result.verdict]
 
 
@@ -144,7 +144,7 @@ def _show_join(console: Console, result: JoinResult) -> None:
     skips = ", ".join(f"{count} {reason}" for reason, count in result.skip_counts().items()) or "none"
     console.print(
         f"{row['outputs']} outputs ({row['output_rate_per_s']:.1f} a second), {row['complete']} of them complete, of "
-        f"{row['wanted']} wanted; skipped: {skips}",
+        f"{row['wanted']} wanted; skipped: {skips}; {result.waiting_line or 'none waiting at the end'}",
         highlight=False,
     )
     _show_verdict(console, result)

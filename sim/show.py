@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from model.explore import BROKEN, HOLDS
 from model.exports import itf, mermaid, perfetto, shiviz
 from model.history import Entry, HistoryError
 from model.pictures import MOST_STEPS, TooLongError, svg
@@ -23,11 +25,15 @@ class ShowError(ValueError):
     """What cannot be shown: one line, with what to do."""
 
 
+def _text_of(path: Path) -> str:
+    return read_text(path, ShowError, "give a trace: barrierlab run diamond --trace FILE writes one")
+
+
 class Shown:
     """A trace that has been read, judged and laid out."""
 
     def __init__(self, path: Path, checkpoint_id: int | None) -> None:
-        self.text = read_text(path, ShowError, "give a trace: barrierlab run diamond --trace FILE writes one")
+        self.text = _text_of(path)
         self.path = path
         self.head, self.entries = self._read()
         self.topology: Topology = topology_of(self.head, path.name)
@@ -89,6 +95,25 @@ class Shown:
         return itf(self.entries, self.topology, self.path.name)
 
 
+_TEXT_ALONE = re.compile(r"^(# (late )?)?(?P<of>join|control)( table)?: ", re.MULTILINE)
+"""A field in the head of a journal, or the title of a counterexample, that has no channels to draw."""
+
+
+def text_alone(text: str, path: Path, form: str) -> bool:
+    """Return whether `text` is a journal of a join or of control signals, of which there is no other form.
+
+    Raises
+    ------
+    ShowError
+        If it is one, and another form is asked for.
+    """
+    found = _TEXT_ALONE.search(text.partition("\n\n")[0])
+    if found is not None and form != "text":
+        of = {"join": "a join", "control": "control signals"}[found["of"]]
+        raise ShowError(f"{path}: a journal of {of} has no {form}; allowed: text, which is the default")
+    return found is not None
+
+
 FORMATS: dict[str, Callable[[Shown], str]] = {
     "text": Shown.as_text,
     "svg": Shown.as_svg,
@@ -112,9 +137,14 @@ def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | N
 
     Example: barrierlab show counterexample.trace --format svg --out counterexample.svg
     """
+    text = _text_of(file)
     try:
-        shown = Shown(file, checkpoint_id)
-        text = FORMATS[form](shown)
+        if text_alone(text, file, form):
+            is_broken = any(line.startswith("! ") for line in text.splitlines())
+            steps, verdict = len(text.splitlines()), BROKEN if is_broken else HOLDS
+        else:
+            shown = Shown(file, checkpoint_id)
+            text, steps, verdict = FORMATS[form](shown), len(shown.drawn.times_ns), shown.verdict
     except (TraceError, TopologyError, HistoryError, TooLongError) as error:
         message = str(error)
         raise ShowError(message if message.startswith(file.name) else f"{file.name}: {message}") from error
@@ -122,5 +152,5 @@ def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | N
         click.echo(text, nl=False)
     else:
         write_file(out, text, ShowError, "--out")
-        click.echo(f"{out}: {form}, {len(shown.drawn.times_ns)} steps, verdict {shown.verdict}")
-    sys.exit(OF_VERDICT[shown.verdict])
+        click.echo(f"{out}: {form}, {steps} steps, verdict {verdict}")
+    sys.exit(OF_VERDICT[verdict])

@@ -1,7 +1,7 @@
 """Line-wise edits of a module: each plants one small mistake of meaning, by a fixed operator on its syntax tree.
 
-Not edited is what `check` is not there to judge: texts, annotations, defaults of fields, assertions, what only refuses
-a wrong call (`raise`, and the condition that leads to nothing else), and what only tells (`__str__`, `metrics`).
+Not edited is what `check` is not there to judge: texts, annotations, defaults, assertions, what only refuses a wrong
+call (`raise`, the condition that leads to nothing else, `__post_init__`), and what only tells (`__str__`, `metrics`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
 }
 _PAIRS = (("min", "max"), ("any", "all"), ("append", "appendleft"), ("popleft", "pop"), ("add", "discard"))
 _CALLED = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])}
-_ONLY_TELL = ("__repr__", "__str__", "metrics")
+_NOT_EDITED = ("__repr__", "__str__", "__post_init__", "metrics")
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete, ast.Continue, ast.Break, ast.Return)
 
 
@@ -87,10 +87,8 @@ class _Places:
         """Those in a block of statements, and in the blocks below it."""
         for at, statement in enumerate(block):
             if isinstance(statement, ast.ClassDef | ast.FunctionDef):
-                if statement.name not in _ONLY_TELL:
+                if statement.name not in _NOT_EDITED:
                     name = f"{function}.{statement.name}".lstrip(".")
-                    if isinstance(statement, ast.FunctionDef):
-                        yield from self._defaults(statement, name)
                     yield from self.in_block(statement.body, name, isinstance(statement, ast.FunctionDef))
                 continue
             if isinstance(statement, ast.Assert | ast.Raise):
@@ -122,11 +120,6 @@ class _Places:
             what = f"swapped: {_line(first)} and {_line(second)}"
             line, text = statement.lineno, self.lines[statement.lineno - 1].strip()
             yield Edit(line, following.end_lineno or line, function, text, what, made.decode())
-
-    def _defaults(self, function: ast.FunctionDef, name: str) -> Iterator[Edit]:
-        for default in (*function.args.defaults, *filter(None, function.args.kw_defaults)):
-            for new, operator in _replaced(default):
-                yield replace(self._edit(function, default, new, operator, name), in_function=False)
 
     def _expressions(self, statement: ast.stmt, function: str) -> Iterator[Edit]:
         """What can become another of the expressions of a statement, those of the statements in it aside."""

@@ -32,7 +32,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.mutants.edits import Edit, edits
-from tests.mutants.tree import PACKAGES, ROOT, WORDING, MutantError, Tree, comment_of, marked, patched
+from tests.mutants.tree import (
+    PACKAGES,
+    ROOT,
+    WORDING,
+    MutantError,
+    Tree,
+    changed_functions,
+    comment_of,
+    marked,
+    patched,
+)
 
 FOLDER = Path(__file__).parent
 NOT_EDITED = ("__init__", "errors", "reasons")
@@ -57,7 +67,7 @@ class Mutant:
     sources : dict of str to str
         The changed modules, by path.
     lines : dict of str to set of int, or None
-        The changed lines of today's modules, in functions; None: it may show in every scope.
+        Of today's modules, lines of which one is reached where the mistake shows; None: it may show anywhere.
     edit : Edit or None
         None for a patch.
     """
@@ -104,7 +114,11 @@ def patches(modules: Sequence[str]) -> Iterator[Mutant]:
     for patch in sorted(FOLDER.glob("*.patch")):
         sources = patched(patch)
         if set(sources) & set(modules):
-            yield Mutant(next(iter(sources)), f"{patch.stem}: {comment_of(patch)}", sources)
+            lines = {
+                path: changed_functions((ROOT / path).read_text(encoding="utf-8"), sources[path]) for path in sources
+            }
+            in_functions = None if None in lines.values() else {path: found or set() for path, found in lines.items()}
+            yield Mutant(next(iter(sources)), f"{patch.stem}: {comment_of(patch)}", sources, in_functions)
 
 
 def planted(module: str, sample: int, seed: int) -> list[Mutant]:

@@ -10,7 +10,7 @@ import pytest
 from tests.mutants import run as mutation
 from tests.mutants.edits import edits
 from tests.mutants.run import BY_WORDING, FOLDER, NOTICED, SURVIVED, Equivalents, Mutant, Result, Run
-from tests.mutants.tree import ROOT, MutantError, marked, patched
+from tests.mutants.tree import ROOT, MutantError, changed_functions, marked, patched
 
 PATCHES = sorted(FOLDER.glob("*.patch"))
 SCOPE = "aligned table: one input"
@@ -138,7 +138,6 @@ def test_edits_are_of_meaning() -> None:
     """Texts, assertions and refusals of wrong calls would be edited, which nobody can notice; or nothing else would."""
     assert [(edit.line, edit.what, edit.in_function) for edit in edits(SMALL.lstrip())] == [
         (2, "constant: 1 -> 2", False),
-        (3, "constant: 2 -> 3", False),
         (8, "negated: a <= by and not self.full -> (not (a <= by and (not self.full)))", True),
         (8, "and for or: a <= by and not self.full -> (a <= by or not self.full)", True),
         (8, "without a condition: a <= by and not self.full -> (not self.full)", True),
@@ -170,6 +169,21 @@ def test_marked_lines_are_those_that_are_reached() -> None:
     assert module["reached_lines"] == {4, 5, 6, 8, 12}
     module["g"]()  # type: ignore[operator]
     assert module["reached_lines"] == {4, 5, 6, 8, 12, 14, 15, 17}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("self.note(a)", "self.note(by)", set(range(3, 13))),
+        ("    return a", "    a += 1\n    return a", set(range(3, 13))),
+        ("by=2", "by=3", None),
+        ("LEAST = 1", "LEAST = 2", None),
+    ],
+)
+def test_a_patch_is_where_its_functions_are(old: str, new: str, lines: set[int] | None) -> None:
+    """A scope would be left out that reaches what a patch changes."""
+    source = SMALL.lstrip()
+    assert changed_functions(source, source.replace(old, new)) == lines
 
 
 def test_few_edits_are_equivalent_and_each_for_a_reason() -> None:

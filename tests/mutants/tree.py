@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -108,6 +109,25 @@ def patched(patch: Path) -> dict[str, str]:
             why = (done.stderr.strip().splitlines() or ["git says nothing"])[-1]
             raise MutantError(f"{patch.name} does not apply: {why}; the code has moved: make the change again there")
         return {path: (folder / path).read_text(encoding="utf-8") for path in paths}
+
+
+def changed_functions(before: str, after: str) -> set[int] | None:
+    """The lines of all functions in which two sources differ; None if they differ outside of functions, too."""
+    functions = [
+        set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        for node in ast.walk(ast.parse(before))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    changed: set[int] = set()
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    for tag, first, last, _, _ in matcher.get_opcodes():
+        if tag != "equal":
+            place = set(range(first + 1, max(first + 1, last) + 1))  # an insertion is at the line that it comes before
+            around = [lines for lines in functions if place <= lines and min(lines) not in place]
+            if not around:
+                return None
+            changed |= min(around, key=len)
+    return changed
 
 
 def comment_of(patch: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import sim.joins
+from impl.join import Skipped, SkipReason
 from model.defects.any_frame_of_the_window_is_enough import LowerBound
 from model.defects.ready_is_taken_for_there import TakesReadyForThere
 from sim import ScenarioError, load, run
@@ -220,7 +221,8 @@ def test_what_a_changed_map_makes_void_is_not_skipped(tmp_path: Path, barrier: s
     assert found["skipped"] == sum(counts.values()) > 0
     assert found["outputs"] == found["complete"] + found["degraded"]
     if barrier == "sequence":
-        assert found["wanted"] == found["outputs"] + found["skipped"]
+        assert found["wanted"] == found["outputs"] + found["skipped"] + found["waiting"]
+        assert found["waiting"] == 16  # its stage is too slow: what lies in the slots
     else:
         assert found["wanted"] == 200
 
@@ -233,9 +235,13 @@ def test_clocks_that_differ_stop_the_join(tmp_path: Path) -> None:
     }
     assert len(emitted(joined(tmp_path, **changes))) > 150
     changes["input"]["b"]["clock_domain"] = "REALTIME_SYNCED"
-    result = joined(tmp_path, **changes)
-    assert emitted(result) == []
-    assert result.verdict == "holds"
+    refused = r"goes by times of different clocks.*MONOTONIC; a has MONOTONIC, b has REALTIME_SYNCED; give all the same"
+    with pytest.raises(ScenarioError, match=refused):
+        joined(tmp_path, **changes)
+    by_number = {"barrier": "latest", "drive": "a"}
+    assert len(emitted(joined(tmp_path, **{**changes, "join": by_number}))) > 150
+    with pytest.raises(ScenarioError, match=refused):
+        joined(tmp_path, **{**changes, "join": {**by_number, "by_timestamp": True}})
 
 
 def test_a_pipeline_clock_works_if_it_is_held_or_read_behind(tmp_path: Path) -> None:
@@ -323,10 +329,10 @@ def test_a_join_is_run_and_shown(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     status, out, err = barrierlab(capfd, "run", "camera_imu_lidar", *few, "--trace", str(tmp_path / "t.txt"))
     assert (status, err) == (0, "")
     assert "camera, IMU and lidar (seed 1): timestamp join" in out
-    assert "30 outputs (30.0 a second), 30 of them complete, of 30 wanted; skipped: none" in out
+    assert "30 outputs (30.0 a second), 30 of them complete, of 30 wanted; skipped: none" in " ".join(out.split())
     assert out.splitlines()[-1] == "verdict: holds (0 violations)"
     trace = (tmp_path / "t.txt").read_text().splitlines()
-    assert trace[:3] == ["# camera, IMU and lidar", "# scenario: camera_imu_lidar", "# seed: 1"]
+    assert trace[:5] == ["# camera, IMU and lidar", "join: timestamp", "scenario: camera_imu_lidar", "seed: 1", ""]
     assert any(" emit 1000 " in line for line in trace)
     status, out, _ = barrierlab(capfd, "run", "camera_imu_lidar", *few, "--json")
     found = json.loads(out)
@@ -401,3 +407,63 @@ def test_a_join_without_inputs_is_none(tmp_path: Path) -> None:
         load("lockstep_camera")
     with pytest.raises(ScenarioError, match="setting 'channel\\.x' is neither a parameter"):
         load("lockstep_cameras", {"channel.x": 1})
+
+
+@pytest.mark.parametrize("barrier", ["timestamp", "latest", "sequence"])
+@pytest.mark.parametrize("pending", [None, "hold", "replace"])
+def test_what_waits_for_a_dead_stream_is_counted_and_the_stream_is_named(
+    tmp_path: Path, barrier: str, pending: str | None
+) -> None:
+    """Most of what was wanted would be lost without a word, and nobody could see which sensor is dead."""
+    more = {} if barrier == "sequence" else {"drive": "a"} | ({"pending": pending} if pending else {})
+    result = joined(tmp_path, until_s=5.0, join={"barrier": barrier, **more}, input={"b": {"stop_at_s": 2.0}})
+    found = row(result)
+    skips = sum(count for reason, count in result.skip_counts().items() if reason != "map changed")
+    assert found["outputs"] + skips + found["waiting"] == found["wanted"] >= 100
+    stage = result._engine.world.stage
+    if barrier == "latest":
+        assert (found["waiting"], result.waits_for) == (0, [])  # the last frame of b is as good as any
+    else:
+        waiting = found["waiting"] if barrier == "sequence" else len(stage._wanted)
+        assert found["waiting"] == waiting >= 1
+        assert result.waits_for == ["b"]
+        assert result.waiting_line.startswith(f"{waiting} waiting at the end, for b (its last frame came at 1.9")
+    assert result.as_json()["join"]["waits_for"] == result.waits_for
+
+
+@pytest.mark.parametrize("name", shipped("join"))
+def test_every_output_that_is_wanted_is_accounted_for(name: str) -> None:
+    """Outputs would be lost without a word: neither out nor skipped nor waiting."""
+    for settings in _each_choice(name):
+        result = run(load(name, settings), 2)
+        assert isinstance(result, JoinResult)
+        found = row(result)
+        skips = sum(count for reason, count in result.skip_counts().items() if reason != "map changed")
+        assert found["outputs"] + skips + found["waiting"] == found["wanted"]
+
+
+def test_the_same_time_may_be_wanted_twice(tmp_path: Path) -> None:
+    """An output that is wanted twice, and waits, would be counted at the time of the second wish for both."""
+    join = {"barrier": "timestamp", "drive": "a", "lateness_s": 0.0}
+    result = joined(tmp_path, until_s=2.0, warmup_s=0.5, join=join, input={"a": {"rate_per_s": 30.0}})
+    engine = result._engine
+    measures = sim.joins.Measures(engine)
+    for at_ns in (0, 10**9):
+        measures.wanted(7, at_ns)
+    assert (measures.wanted_count, measures.waiting(engine)) == (1, 1)
+    measures.skipped(Skipped(7, 7, SkipReason.OVERFLOW), 10**9)
+    assert (measures.skips, measures.waiting(engine)) == ({}, 1)  # the first of them, before what is measured
+    measures.skipped(Skipped(7, 7, SkipReason.OVERFLOW), 10**9)
+    assert (measures.skips, measures.waiting(engine)) == ({SkipReason.OVERFLOW: 1}, 0)
+
+
+def test_a_join_of_which_nothing_comes_out_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A join that never put anything out would hold, and with --strict be taken for tested."""
+    streams = {"b": {"rate_per_s": 1.0, "stop_at_s": 0.5, "phase_s": 1.0}}
+    file = tmp_path / "nothing.toml"
+    file.write_text(toml(bent(PAIR, {"input": streams})), encoding="utf-8")
+    assert barrierlab(capfd, "run", str(file))[0] == 0
+    status, out, _ = barrierlab(capfd, "run", str(file), "--strict")
+    assert status == 3
+    assert "for b (no frame of it came)" in " ".join(out.split())
+    assert "verdict: holds, but no output came out: what comes out was not judged (0 violations)" in out

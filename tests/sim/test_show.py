@@ -119,3 +119,35 @@ def test_a_pipe_that_closes_is_no_error() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=KEPT.parents[1])
     assert done.stdout == "<svg xmlns"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scenario", "of"),
+    [("lockstep_cameras", "a join"), ("sync_under_skew", "control signals")],
+    ids=["join", "control"],
+)
+def test_a_journal_without_channels_is_shown_as_it_is(
+    scenario: str, of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `run --trace` has written could not be shown, for a reason that has nothing to do with it."""
+    file, other = tmp_path / "run.trace", tmp_path / "other.txt"
+    assert barrierlab(capsys, "run", scenario, "--trace", str(file))[0] == 0
+    text = file.read_text()
+    assert show(capsys, str(file)) == (0, text, "")
+    assert show(capsys, str(file), "--out", str(other))[0] == 0
+    assert other.read_text() == text
+    file.write_text(f"{text}! LIVE: output 3 is kept back\n")
+    assert show(capsys, str(file))[0] == 1
+    status, out, err = show(capsys, str(file), "--format", "svg")
+    assert (status, out) == (2, "")
+    assert err == f"barrierlab: {file}: a journal of {of} has no svg; allowed: text, which is the default\n"
+
+
+@pytest.mark.parametrize("title", ["join: cursors", "late join: a joiner", "join table: maps", "control: a diamond"])
+def test_a_counterexample_without_channels_is_shown_as_it_is(
+    title: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file that `check --save` writes beside a verdict could not be shown."""
+    file = tmp_path / "counterexample.trace"
+    file.write_text(f"# {title}.\n> poll\n! TABLE: poll: the code answers None\n")
+    assert show(capsys, str(file)) == (1, file.read_text(), "")
