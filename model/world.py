@@ -406,14 +406,15 @@ class World:
 
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
         """What happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources end."""
+        run, state = list(moves), self.start()
+        for move in run:
+            state = self.after(state, move)
+        if rests:
+            run += self.rest(state)[0]
         state, entries = self.start(), []
-        taken = list(moves)
-        for at, move in enumerate(taken, 1):
+        for at, move in enumerate(run, 1):
             state, notes = self.noted(state, move)
             entries += [(at * NS_PER_MOVE, *note) for note in notes]
-            if rests and at == len(taken):
-                rests = False
-                taken += self.rest(state)[0]
         return entries
 
     def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:

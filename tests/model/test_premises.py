@@ -17,6 +17,7 @@ from model.world import World
 
 JOIN = "a->join b->join join->s"
 SETUPS: dict[str, Setup] = {
+    "nothing": Setup("a->s", events=0, checkpoints=0),
     "events": Setup("a->s", events=2, checkpoints=0),
     "a checkpoint of nothing": Setup("a->s", events=0),
     "a chain": Setup("a->s", events=1),

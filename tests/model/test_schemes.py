@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -9,13 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from model.cells import TaskTable
+from impl.messages import CheckpointBarrier
+from model.cells import Step, TaskTable
 from model.check import WorldScope
 from model.explore import explore
 from model.foreign import ForeignError, parts_of
+from model.parts import SOUND as SOUND_PARTS
 from model.parts import Parts
+from model.reduction import Ample, can_be_planned
 from model.setup import Setup
-from model.world import World
+from model.world import World, _differ
 from tests.model.schemes import CHOICES, Scheme, class_of
 from tests.model.test_reduction import reduced, whole
 
@@ -167,6 +171,39 @@ def test_a_part_that_is_told_before_it_is_whole_is_noticed(name: str) -> None:
     world = World(Setup(JOIN, events=0), parts(SCHEMES[name]))
     explore(world)
     assert [table.parts_are_late for table in world.tables] == [False, name in LATE, False]
+
+
+class ForwardsManyTimes(class_of(Scheme())):  # type: ignore[misc]
+    """One barrier goes on as ten."""
+
+    def step(self, what: str, barrier: CheckpointBarrier) -> bool:
+        return all(super(ForwardsManyTimes, self).step(what, barrier) for _ in range(10 if what == "forward" else 1))
+
+
+@pytest.mark.parametrize(("kind", "is_void"), [(class_of(Scheme()), False), (ForwardsManyTimes, True)])
+def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: type, is_void: bool) -> None:
+    """What a task may do next would depend on another that takes from its output, and nobody would look."""
+    world = World(Setup("a->join b->join join->s", events=1, capacity=5), parts_of(kind, "aligned"))
+    ample = Ample(world)
+    explore(world, ample=ample.moves, acyclic=True)
+    assert (world.was_full, ample.is_void) == (is_void, is_void)
+
+
+def test_a_deadline_in_front_of_another_task_is_planned_for_the_machines_of_the_package_alone() -> None:
+    """A cancel marker that waits behind an older barrier could spoil that, and no plan would show it."""
+    foreign = parts(Scheme(deadline="declines"))
+    in_line = Setup("a->m b->m m->join a->join", checkpoints=2, expiries=1)
+    assert can_be_planned(in_line, SOUND_PARTS)
+    assert not can_be_planned(in_line, foreign)
+    for other in (replace(in_line, checkpoints=1), replace(in_line, expiries=0), replace(in_line, topology=JOIN)):
+        assert can_be_planned(other, foreign)
+
+
+def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> None:
+    """What is broken only when it is late would never be done, as it leads to the same."""
+    in_time = Step(1, True, 0, (), ())
+    assert _differ(in_time, in_time._replace(broken=(("FIFO", "why"),)))
+    assert not _differ(in_time, in_time)
 
 
 @pytest.mark.parametrize(("topology", "steps"), [("a->s b->s", 14), ("a->join b->join join->s", 17)])
