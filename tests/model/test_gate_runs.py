@@ -144,7 +144,7 @@ DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...]
         4,
         "row 'first barrier': if barrier, takes effect, of a newer ",
     ),
-    (measures_events_itself, "fallback runs: sizes of the caller's own", 1, "the table leaves bytes in flight: "),
+    (measures_events_itself, "fallback runs: sizes of the caller's own", 1, "overtake "),
     (counts_a_switch_twice, "fallback runs: two inputs", 2, "the counts of unaligned parts: by the table it is "),
 )
 
