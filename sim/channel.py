@@ -45,6 +45,10 @@ class Channel(Protocol):
     def put_back(self, messages: Iterable[StreamMessage]) -> None:
         """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
 
+    @property
+    def queued(self) -> int:
+        """Messages that were pushed, and not handed to the receiver's reader yet."""
+
     def flush(self) -> None:
         """The flush timer: what waits for company may leave."""
 

@@ -193,6 +193,15 @@ class Engine:
         node.inject(action.command)
         node.wake()
 
+    def queued(self) -> float:
+        """How many records wait now: in channels, and at sources since they are due."""
+        in_channels = sum(channel.queued for channel in self.channels.values())
+        rates = self.scenario.sources
+        operator_of = self.scenario.topology.operator_of
+        return in_channels + sum(
+            node.held_back_ns() * rates[operator_of(node.name)].rate_per_s / 1e9 for node in self.source_nodes
+        )
+
     def snapshot_taken(self, task: str, checkpoint_id: int) -> int:
         """The duration of the synchronous part, in nanoseconds."""
         sync_ns = self._sync[task]()

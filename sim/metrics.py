@@ -38,7 +38,8 @@ class CheckpointRecord:
     """One checkpoint, from its trigger on.
 
     Besides how it ended, in simulated nanoseconds: when its commands left, and by source came; by channel, when a
-    barrier that overtook came to its receiver; when its manifest was begun.
+    barrier that overtook came to its receiver; when its manifest was begun. `queued` records waited at its trigger,
+    in channels and at sources.
     """
 
     checkpoint_id: int
@@ -51,6 +52,7 @@ class CheckpointRecord:
     commanded_ns: dict[str, int] = field(default_factory=dict)
     overtook_ns: dict[str, int] = field(default_factory=dict)
     manifest_ns: int | None = None
+    queued: float = 0.0
 
 
 @dataclass(slots=True)
@@ -80,8 +82,8 @@ class Metrics:
         self.checkpoints: dict[int, CheckpointRecord] = {}
         self.refusals: dict[str, int] = {}
 
-    def triggered(self, checkpoint_id: int, now_ns: int) -> None:
-        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns)
+    def triggered(self, checkpoint_id: int, now_ns: int, queued: float) -> None:
+        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns, queued=queued)
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
         """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""

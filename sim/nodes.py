@@ -385,6 +385,10 @@ class SourceNode(Node):
             return 0
         return max(self.engine.now - self._due_ns, 0)
 
+    def held_back_ns(self) -> int:
+        """Return how far the source is behind its arrivals, those included that its own rate limit has put back."""
+        return self._log.shift_ns + self.overdue_ns()
+
     def _next_due_ns(self) -> int:
         """When there is something to do again: an event, a watermark or a request."""
         request_ns = self.task.injector.next_deadline_ns()

@@ -58,6 +58,8 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
         highlight=False,
     )
+    state = result.steady_state
+    console.print(f"steady state: {state.verdict} ({state.why})", highlight=False)
     for warning in result.warnings:
         console.print(f"warning: {warning}", highlight=False)
     _show_verdict(console, result)

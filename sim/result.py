@@ -22,6 +22,7 @@ from sim.engine import Engine
 from sim.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
 from sim.nodes import BACKPRESSURED, BUSY, OperatorNode
 from sim.settings import Scenario, ns
+from sim.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +63,35 @@ class Result:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the numbers of this run are not, a line each."""
-        return self.scenario.warnings
+        lines = list(self.scenario.warnings)
+        if self.steady_state.verdict == NOT_STATIONARY:
+            lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
+        share = self._piles_up
+        if share is not None and share >= OVERLOADED:
+            lines.append(
+                f"overload: {share:.0%} of what arrives piles up (load about {1.0 / (1.0 - min(share, 0.99)):.2f}); "
+                "how long a checkpoint takes depends on the buffers, and on how long the job has run"
+            )
+        return tuple(lines)
+
+    @cached_property
+    def steady_state(self) -> SteadyState:
+        """Whether the durations after the warm-up are of a steady state: `sim.stationarity`."""
+        return steady_state(
+            [
+                (record.ended_ns - record.triggered_ns) / NS_PER_MS
+                for record in self._metrics.checkpoints.values()
+                if record.status == "COMPLETED" and record.ended_ns is not None and self._steady(record)
+            ]
+        )
+
+    @cached_property
+    def _piles_up(self) -> float | None:
+        """The share of what arrives that piles up; None if the job failed, or there is too little to see it."""
+        if self._engine.recovery.records:
+            return None
+        triggers = [(r.triggered_ns, r.queued) for r in self._metrics.checkpoints.values() if self._steady(r)]
+        return piles_up(triggers, sum(s.rate_per_s * s.parallelism for s in self.scenario.sources.values()))
 
     @cached_property
     def attempts(self) -> Run:
@@ -125,6 +154,8 @@ class Result:
             "faults_without_effect": len(coverage.idle_faults),
             "progress": coverage.progress,
             "falls_short": coverage.falls_short,
+            "steady_state": self.steady_state.verdict,
+            "piles_up_share": self._piles_up,
             "checkpoints_completed": completed,
             "checkpoints_failed": sum(r.status == "FAILED" for r in records),
             "completed_share": completed / len(records) if records else None,
@@ -337,6 +368,7 @@ class Result:
             "verdict": self.verdict,
             "violations": self.violation_rows(),
             "warnings": list(self.warnings),
+            "steady_state": self.steady_state._asdict(),
             "undecided": list(self.undecided),
             "coverage": self.coverage.as_json(),
             "checkpoints": [

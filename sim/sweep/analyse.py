@@ -1,13 +1,15 @@
 """What a sweep says, computed in Spark from its tables; a plain value that prints as JSON.
 
 Only steady completed checkpoints of runs without error count. A *cell* is one combination of parameters within a part.
-Intervals are for 95 %:
+Intervals are for 95 %, need at least five runs (`LEAST_RUNS`), and keep to what is possible: no time is below 0.
 
-* quantiles over the checkpoints of a cell, between order statistics, without assuming a distribution (but that
-  checkpoints are independent, which those of one run are not quite);
-* means over seeds: each seed gives one mean, Student's t over the seeds;
-* differences between two values of an axis under common random numbers: runs that differ in nothing else are paired,
-  averaged within each seed, Student's t over the seeds.
+* Quantiles over the checkpoints of a cell lie between order statistics, without assuming a distribution. Checkpoints of
+  one run are alike, so how many lie below a quantile varies from run to run: by that, and by no less than if they were
+  independent, the ranks are apart (Woodruff's interval, clustered by run).
+* Means over seeds: each seed gives one mean, Student's t over the seeds.
+* Differences between two values of an axis under common random numbers: runs that differ in nothing else are paired,
+  averaged within each seed, Student's t over the seeds. `adjusted_ms` holds for all differences of the sweep at once
+  (Bonferroni): which of them is the strongest is seen in the same numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,7 @@ QUANTILES = (0.50, 0.90, 0.95, 0.99)
 PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the critical path; they add up
 STATISTICS = ("end_to_end_ms", *PIECES)
 CONFIDENCE = 0.95
+LEAST_RUNS = 5  # of fewer, Student's t is wide and rests on a normal distribution that nobody can see in them
 _BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
 ASKED = ("sweep", "title", "question", "parts", "versions")  # of the manifest
 SHOWN_ERRORS = 50
@@ -179,17 +183,31 @@ def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:
     cells = (
         steady.groupBy(*cell).agg(F.count(value).alias("n"), points.alias("at"), sorted_values.alias("values")).cache()
     )
+    below = [F.sum((value <= F.col("at")[i]).cast("long")) - q * F.count(value) for i, q in enumerate(QUANTILES)]
+    by_run = steady.join(cells.select(*cell, "at"), cell).groupBy(*cell, "run_id")
+    off = by_run.agg(*[each.alias(f"off{i}") for i, each in enumerate(below)])
+    spread = [F.sum(F.pow(f"off{i}", F.lit(2.0))).alias(f"spread{i}") for i in range(len(QUANTILES))]
+    clusters = off.groupBy(*cell).agg(F.count("*").alias("runs"), *spread).join(cells.select(*cell, "n"), cell)
     ranks = [
-        (n, *zip(*(order_ranks(n, q) for q in QUANTILES), strict=True))
-        for (n,) in cells.select("n").distinct().collect()
+        (
+            *(row[name] for name in cell),
+            *map(
+                list,
+                zip(
+                    *(quantile_ranks(row["n"], q, row["runs"], row[f"spread{i}"]) for i, q in enumerate(QUANTILES)),
+                    strict=True,
+                ),
+            ),
+        )
+        for row in clusters.collect()
     ]
-    schema = "n long, low array<int>, high array<int>"
-    table = spark.createDataFrame([(n, list(low), list(high)) for n, low, high in ranks], schema)
+    schema = "part string, scenario string, parameters string, low array<int>, high array<int>"
+    table = spark.createDataFrame(ranks, schema)
     bounds = [
         F.transform(F.col(side), lambda rank: F.try_element_at(F.col("values"), F.nullif(rank, F.lit(0)))).alias(side)
         for side in ("low", "high")
     ]
-    found = cells.join(table, "n").select(*cell, "n", "at", *bounds).orderBy(*cell).collect()
+    found = cells.join(table, cell).select(*cell, "n", "at", *bounds).orderBy(*cell).collect()
     cells.unpersist()
     return [
         {
@@ -204,36 +222,61 @@ def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:
     ]
 
 
-def order_ranks(n: int, quantile: float, confidence: float = CONFIDENCE) -> tuple[int, int]:
+def quantile_ranks(
+    n: int, quantile: float, runs: int, spread: float, confidence: float = CONFIDENCE
+) -> tuple[int, int]:
     """Ranks (from 1) of the values of a sample of `n` that enclose a quantile; 0 where it is too small for a bound.
 
-    >>> order_ranks(100, 0.5)
-    (40, 61)
-    >>> order_ranks(10, 0.99)
-    (9, 0)
+    Parameters
+    ----------
+    runs : int
+        From how many the values are.
+    spread : float
+        Over the runs, the sum of the squares of how many more of its values lie below than the quantile says.
+
+    >>> quantile_ranks(100, 0.5, runs=20, spread=25.0), quantile_ranks(100, 0.5, runs=20, spread=100.0)
+    ((39, 62), (28, 73))
+    >>> quantile_ranks(10, 0.99, runs=5, spread=0.0), quantile_ranks(100, 0.5, runs=4, spread=0.0)
+    ((9, 0), (0, 0))
     """
-    from scipy.stats import binom
+    from math import ceil, floor
 
-    tail = (1.0 - confidence) / 2.0
-    low, high = int(binom.ppf(tail, n, quantile)), int(binom.ppf(1.0 - tail, n, quantile)) + 1
-    return low, high if high <= n else 0
+    from scipy.stats import norm, t
+
+    if runs < LEAST_RUNS:
+        return 0, 0
+    side = 0.5 + confidence / 2.0
+    alone = float(norm.ppf(side)) * (n * quantile * (1.0 - quantile)) ** 0.5
+    half = max(alone, float(t.ppf(side, runs - 1)) * (spread * runs / (runs - 1)) ** 0.5)
+    low, high = floor(n * quantile - half), ceil(n * quantile + half) + 1
+    return max(low, 0), high if high <= n else 0
 
 
-def t_interval(n: int, mean: float, deviation: float | None, confidence: float = CONFIDENCE) -> Row:
-    """Mean of `n` independent values with Student's interval; no bounds with one value."""
+def t_interval(
+    n: int,
+    mean: float,
+    deviation: float | None,
+    confidence: float = CONFIDENCE,
+    least: float = -inf,
+    most: float = inf,
+) -> Row:
+    """Mean of `n` independent values, which are from `least` to `most`, with Student's interval.
+
+    No bounds with fewer values than `LEAST_RUNS`.
+    """
     from scipy.stats import t
 
-    if n < 2 or deviation is None:
+    if n < LEAST_RUNS or deviation is None:
         return {"n": n, "at": mean, "low": None, "high": None}
     half = float(t.ppf(0.5 + confidence / 2.0, n - 1)) * deviation / n**0.5
-    return {"n": n, "at": mean, "low": mean - half, "high": mean + half}
+    return {"n": n, "at": mean, "low": max(mean - half, least), "high": min(mean + half, most)}
 
 
 def _cells(per_run: DataFrame) -> list[Row]:
     """Means of each cell, over seeds."""
     cell = ["part", "scenario", "parameters"]
     found = per_run.groupBy(*cell).agg(*_moments(STATISTICS)).orderBy(*cell).collect()
-    return [{**_about(row), **{s: _interval(row, s) for s in STATISTICS}} for row in found]
+    return [{**_about(row), **{s: _interval(row, s, least=0.0) for s in STATISTICS}} for row in found]
 
 
 def _pieces(per_run: DataFrame) -> list[Row]:
@@ -286,7 +329,7 @@ def _effects(spark: SparkSession, per_run: DataFrame, parts: Sequence[Row]) -> l
     others = F.to_json(F.map_filter("set", lambda name, _: name != F.col("axis")))
     long = long.withColumn("others", others).drop("set").cache()
 
-    means = _over_seeds(_binned(long), STATISTICS)
+    means = _over_seeds(_binned(long), STATISTICS, least=0.0)
     pair = ["part", "axis", "seed", "others"]
     base = long.where("value = first").select(*pair, *[F.col(s).alias(f"{s}_base") for s in STATISTICS])
     differences = [(F.col(s) - F.col(f"{s}_base")).alias(s) for s in STATISTICS]
@@ -311,14 +354,21 @@ def _binned(long: DataFrame) -> DataFrame:
     return listed.unionByName(named.drop("bin"))
 
 
-def _over_seeds(frame: DataFrame, statistics: Iterable[str]) -> _ByValue:
+def _over_seeds(frame: DataFrame, statistics: Iterable[str], least: float = -inf) -> _ByValue:
     """Intervals by (part, axis, value): averaged within each seed first, then over the seeds."""
     from pyspark.sql import functions as F
 
     key = ["part", "axis", "value"]
     by_seed = frame.groupBy(*key, "seed").agg(*[F.avg(s).alias(s) for s in statistics])
     found = by_seed.groupBy(*key).agg(*_moments(statistics)).collect()
-    return {(row["part"], row["axis"], row["value"]): {s: _interval(row, s) for s in statistics} for row in found}
+    of_all = 1.0 - (1.0 - CONFIDENCE) / max(len(found), 1)
+    return {
+        (row["part"], row["axis"], row["value"]): {
+            **{s: _interval(row, s, least=least) for s in statistics},
+            "adjusted_ms": _interval(row, "end_to_end_ms", of_all, least),
+        }
+        for row in found
+    }
 
 
 def _effect(part: str, name: str, values: Sequence[Any] | None, means: _ByValue, against: _ByValue) -> Row:
@@ -371,8 +421,9 @@ def _moments(statistics: Iterable[str]) -> list[Any]:
     ]
 
 
-def _interval(row: Any, statistic: str) -> Row:
-    return t_interval(row[f"{statistic}_n"], row[f"{statistic}_mean"], row[f"{statistic}_sd"])
+def _interval(row: Any, statistic: str, confidence: float = CONFIDENCE, least: float = -inf) -> Row:
+    n, mean, deviation = (row[f"{statistic}_{name}"] for name in ("n", "mean", "sd"))
+    return t_interval(n, mean, deviation, confidence, least)
 
 
 def _about(row: Any) -> Row:

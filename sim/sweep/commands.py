@@ -74,13 +74,15 @@ def sweep_command(
     if as_json:
         click.echo(json.dumps(found))
     else:
-        from sim.sweep.outcome import verdict_line
+        from sim.sweep.outcome import steadiness, verdict_line
 
         if plan.is_of_joins:
             from sim.sweep.joins import analyse
 
             _show_joins(analyse(store))
         click.echo(verdict_line(found))
+        if text := steadiness(found):
+            click.echo(f"warning: {text}")
         click.echo(f"results: {directory}")
     sys.exit(of_runs(found, strict))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from math import inf
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +79,8 @@ def _cell(streams: str, barrier: str, rows: list[Row], runs: Mapping[str, Row]) 
     wanted, complete = sums.pop("wanted"), sums["complete"]
     share = complete / wanted if wanted else 0.0
     seeds = [runs[row["run_id"]]["seed"] for row in rows]
-    intervals = {name: _over_seeds(seeds, [row[name] for row in rows]) for name in _MEASURED}
-    shares = _over_seeds(seeds, [row["complete"] / row["wanted"] if row["wanted"] else None for row in rows])
+    intervals = {name: _over_seeds(seeds, [row[name] for row in rows], inf) for name in _MEASURED}
+    shares = _over_seeds(seeds, [row["complete"] / row["wanted"] if row["wanted"] else None for row in rows], 1.0)
     return {
         "streams": streams,
         "barrier": barrier,
@@ -97,8 +98,8 @@ def _cell(streams: str, barrier: str, rows: list[Row], runs: Mapping[str, Row]) 
     }
 
 
-def _over_seeds(seeds: Iterable[int], values: Iterable[float | None]) -> dict[str, Any]:
-    """Mean and interval over seeds: runs of one seed have the same streams, so they count as one."""
+def _over_seeds(seeds: Iterable[int], values: Iterable[float | None], most: float) -> dict[str, Any]:
+    """Mean and interval over seeds, of values up to `most`: runs of one seed have the same streams and count as one."""
     by_seed: dict[int, list[float]] = {}
     for seed, value in zip(seeds, values, strict=True):
         if value is not None:
@@ -106,7 +107,13 @@ def _over_seeds(seeds: Iterable[int], values: Iterable[float | None]) -> dict[st
     means = [fmean(of_seed) for of_seed in by_seed.values()]
     if not means:
         return {"n": 0, "at": None, "low": None, "high": None}
-    return t_interval(len(means), fmean(means), stdev(means) if len(means) > 1 else None)
+    return t_interval(
+        len(means),
+        fmean(means),
+        stdev(means) if len(means) > 1 else None,
+        least=0.0 if min(means) >= 0.0 else -inf,
+        most=most,
+    )
 
 
 def by_streams(found: Iterable[Row]) -> dict[str, list[Row]]:

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sim.coverage import NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from sim.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
 from sim.status import OF_VERDICT, RAISED
 
 Row = Mapping[str, Any]
-COLUMNS = ("status", "verdict", "violations", "falls_short", "faults_without_effect", "vacuous_asked_for", "progress")
+COLUMNS = (
+    *("status", "verdict", "violations", "falls_short", "faults_without_effect", "vacuous_asked_for", "progress"),
+    *("steady_state", "piles_up_share"),
+)
 """The columns of the table `runs` that are asked."""
 STATUSES = ("OK", RAISED, "ERROR")
 """Of a run: it came to its end; a machine of the system under test raised; it could not be finished."""
@@ -42,7 +46,30 @@ def outcome(runs: Iterable[Row], planned: int) -> dict[str, Any]:
         "idle_faults": sum(row.get("faults_without_effect") or 0 for row in rows),
         "vacuous": dict(sorted(Counter(names).items())),
         "progress": {way: count for way, count in Counter(ways).items() if way in WAYS},
+        "not_stationary": sum(row.get("steady_state") == NOT_STATIONARY for row in rows),
+        "too_short": sum(row.get("steady_state") == TOO_SHORT for row in rows),
+        "overloaded": sum((row.get("piles_up_share") or 0.0) >= OVERLOADED for row in rows),
     }
+
+
+def steadiness(runs: Row) -> str:
+    """What a reader must know of durations: of a run that is not of a steady state, they are of its length, too.
+
+    >>> steadiness(outcome([{"steady_state": "too short to judge", "piles_up_share": 0.1}, {}], 2))
+    'Of 2 runs 1 is too short to judge (fewer than 20 checkpoints after the warm-up); 1 is overloaded.'
+    >>> steadiness(outcome([{"steady_state": "stationary"}], 1))
+    ''
+    """
+    counted = (
+        (
+            runs["not_stationary"],
+            "not stationary (MSER-5 and drift): durations there are of the length of the run, too",
+        ),
+        (runs["too_short"], f"too short to judge (fewer than {LEAST} checkpoints after the warm-up)"),
+        (runs["overloaded"], "overloaded"),
+    )
+    parts = [f"{count} {'is' if count == 1 else 'are'} {words}" for count, words in counted if count]
+    return f"Of {runs['done']} runs {'; '.join(parts)}." if parts else ""
 
 
 def verdict_line(runs: Row) -> str:

@@ -198,7 +198,7 @@ def _quantile(row: Row) -> tuple[str, ...]:
 
 
 def _difference(effect: Row, row: Row) -> tuple[str, ...]:
-    statistics = [row[s] for s in ("end_to_end_ms", "start_delay_ms", "alignment_ms")]
+    statistics = [row[s] for s in ("end_to_end_ms", "adjusted_ms", "start_delay_ms", "alignment_ms")]
     return (
         effect["axis"],
         f"{row['from']} → {row['value']}",

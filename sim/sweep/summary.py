@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from sim.sweep.analyse import PIECES
+from sim.sweep.analyse import LEAST_RUNS, PIECES
 from sim.sweep.measured import WITHIN
+from sim.sweep.outcome import steadiness
 
 Row = Mapping[str, Any]
 
@@ -16,6 +17,8 @@ def answer(analysis: Row) -> list[str]:
     """What failures cost, where the time goes, what changes it most, how far to trust it: a sentence or two on each."""
     parts = [part["name"] for part in analysis["sweep"]["parts"]]
     sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
+    if text := steadiness(analysis["runs"]):
+        sentences.append(text)
     if text := survived(analysis["runs"]):
         sentences.insert(0, text)
     if text := completed(analysis["completion"]):
@@ -99,13 +102,25 @@ def _strongest(effects: Iterable[Row]) -> str:
     if not found:
         return ""
     effect, row = max(found, key=lambda pair: abs(pair[1]["end_to_end_ms"]["at"]))
-    change = row["end_to_end_ms"]
+    change = row["adjusted_ms"]
+    step = f"{effect['axis']} from {row['from']} to {row['value']}"
+    if change["low"] is None:
+        return (
+            f"The largest of {len(found)} differences is that of {step}: {change['at']:+.1f} ms; {change['n']} seeds "
+            f"are too few for an interval ({LEAST_RUNS} are needed), so it may be chance."
+        )
+    if change["low"] <= 0.0 <= change["high"]:
+        return (
+            f"Nothing changes it more than chance does: the largest of {len(found)} differences, {step}, is "
+            f"{change['at']:+.1f} ms{_interval(change, len(found))}."
+        )
     pieces = {"start delay": row["start_delay_ms"]["at"], "alignment": row["alignment_ms"]["at"]}
     most = max(pieces, key=lambda piece: abs(pieces[piece]))
     verb = "lengthens" if change["at"] > 0 else "shortens"
     return (
         f"What changes it most is {effect['axis']}: from {row['from']} to {row['value']} {verb} it by "
-        f"{_ms(abs(change['at']))}{_interval(change)}, {_ms(abs(pieces[most]))} of it {most}, other things equal."
+        f"{_ms(abs(change['at']))}{_interval(change, len(found))}, {_ms(abs(pieces[most]))} of it {most}, other things "
+        "equal."
     )
 
 
@@ -122,8 +137,9 @@ def _trust(cells: Sequence[Row]) -> str:
     )
 
 
-def _interval(change: Row) -> str:
-    return "" if change["low"] is None else f" (95 % interval {change['low']:.0f} to {change['high']:.0f} ms)"
+def _interval(change: Row, count: int) -> str:
+    of_all = f", adjusted for {count} differences" if count > 1 else ""
+    return f" (95 % interval {change['low']:.0f} to {change['high']:.0f} ms{of_all})"
 
 
 def _ms(value: float) -> str:

@@ -86,6 +86,8 @@ RUNS = Table(
         Column("faults_without_effect", "whole", "count", "faults that never struck, or met nothing"),
         Column("progress", "text", "", "goes on, no checkpoint completed, restart loop, or stands still"),
         Column("falls_short", "flag", "", "judged less than was asked for, or did not get on: status 3 with --strict"),
+        Column("steady_state", "text", "", "stationary, not stationary or too short to judge: MSER-5 over durations"),
+        Column("piles_up_share", "real", "share", "of what arrives, how much piles up; from 0.05 on it is overload"),
         Column("checkpoints_completed", "whole", "count", "checkpoints that every task acknowledged"),
         Column("checkpoints_failed", "whole", "count", "checkpoints that were given up"),
         Column("completed_share", "real", "share", "completed checkpoints of those that were triggered"),

@@ -27,7 +27,7 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
     found = json.loads(out)
     assert set(found) == {
         *("scenario", "seed", "settings", "verdict", "violations", "undecided", "coverage", "checkpoints"),
-        *("recoveries", "throughput", "backpressure", "warnings"),
+        *("recoveries", "throughput", "backpressure", "warnings", "steady_state"),
     }
     assert (found["scenario"], found["seed"], found["verdict"], found["violations"]) == ("diamond", 3, "holds", [])
     assert [checkpoint["id"] for checkpoint in found["checkpoints"]] == [1, 2]

@@ -386,7 +386,7 @@ def test_all_pointwise_is_as_aligned(tmp_path: Path) -> None:
     durations = [[row["end_to_end_duration_ms"] for row in each.checkpoint_rows()] for each in (unaligned, aligned)]
     assert durations[0] == durations[1]
     assert min(durations[0]) > 1000.0
-    assert aligned.warnings == ()
+    assert aligned.scenario.warnings == ()
 
 
 def test_an_exchange_left_to_auto_is_pointed_out(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from sim.sweep.figures import against_lateness, what_came_out
 from sim.sweep.join_report import SECTIONS, render
 from sim.sweep.joins import OUTCOMES, SKIPPED, TIMES, analyse, answer, budget, cells_of
 from sim.sweep.plan import load_plan, plan_of
+from sim.sweep.report import interval_text
 from sim.sweep.store import Store
 from sim.sweep.tables import TABLES
 from tests.sim.support import barrierlab
@@ -106,7 +107,8 @@ def test_the_report_on_joins_stands_alone_and_says_what_the_analysis_says(
     assert best is not None
     for name in TIMES:
         interval = best["intervals"][name]
-        assert '<td class="">{at:.1f} ({low:.1f} to {high:.1f})</td>'.format(**interval) in text
+        assert f'<td class="">{interval_text(interval)}</td>' in text
+        assert (interval["n"], interval["low"]) == (2, None)  # two seeds have none
     assert '<td class="">180</td>' in text  # outputs wanted of a cell
 
 
@@ -148,7 +150,7 @@ def test_the_shipped_sweep_asks_over_lateness_jitter_and_rate() -> None:
     assert plan.question == "Which barrier, and what lateness budget?"
     names = {axis.name for part in plan.parts for axis in part.axes}
     assert {"jitter", "lidar_rate_per_s", "barrier", "lateness_s"} <= names
-    assert len(plan.runs) == 144
+    assert len(plan.runs) == 240
 
 
 def run_of(
@@ -234,12 +236,21 @@ def test_a_lateness_without_outputs_is_no_measure_of_what_is_saved() -> None:
 
 def test_intervals_are_over_seeds() -> None:
     """A barrier without a lateness, run once for each lateness, would count its runs as chances of their own."""
-    twice = [run_of(n, "latest", None, 10.0 * seed, seed=seed) for n, seed in enumerate([1, 2, 3, 1, 2, 3])]
+    seeds = [1, 2, 3, 4, 5]
+    twice = [run_of(n, "latest", None, 10.0 * seed, seed=seed) for n, seed in enumerate(seeds * 2)]
     (cell,) = cells(*twice)
-    low, high = stats.t.interval(0.95, 2, 20.0, stats.sem([10.0, 20.0, 30.0]))
-    expected = {"n": 3, "at": 20.0, "low": pytest.approx(low), "high": pytest.approx(high)}
+    low, high = stats.t.interval(0.95, 4, 30.0, stats.sem([10.0 * seed for seed in seeds]))
+    expected = {"n": 5, "at": 30.0, "low": pytest.approx(low), "high": pytest.approx(high)}
     assert cell["intervals"]["skew_p99_ms"] == expected
-    assert (cell["runs"], cell["seeds"], cell["skew_p99_ms"]) == (6, [1, 2, 3], 20.0)
+    assert (cell["runs"], cell["seeds"], cell["skew_p99_ms"]) == (10, seeds, 30.0)
+
+
+def test_no_wait_is_below_zero() -> None:
+    """A wait of 27 ms would come with an interval from -32 to 85 ms."""
+    runs = [run_of(n, "latest", None, skew, seed=n) for n, skew in enumerate([0.0, 0.0, 1.0, 0.0, 100.0])]
+    (cell,) = cells(*runs)
+    assert cell["intervals"]["skew_p99_ms"]["low"] == 0.0
+    assert cell["intervals"]["skew_p99_ms"]["high"] > 50.0
 
 
 def test_every_output_has_one_outcome() -> None:

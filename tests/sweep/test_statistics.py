@@ -1,0 +1,113 @@
+"""What intervals promise: as often as they say, and never what cannot be; and what is told of no effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim.sweep.analyse import LEAST_RUNS, quantile_ranks, t_interval
+from sim.sweep.outcome import outcome
+from sim.sweep.summary import answer
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_quantile_intervals_hold_for_checkpoints_that_are_alike(quantile: float, alike: float) -> None:
+    """Checkpoints of one run would count as independent: intervals for 95 % would hold in 88 of 100."""
+    random = np.random.default_rng(7)
+    runs, each, tries = 6, 25, 1500
+    truth = np.quantile(random.normal(size=1_000_000), quantile)
+    covered = bounded = 0
+    for _ in range(tries):
+        own = random.normal(size=(runs, 1)) * alike**0.5 + random.normal(size=(runs, each)) * (1.0 - alike) ** 0.5
+        values = np.sort(own.ravel())
+        off = (own <= np.quantile(values, quantile)).sum(axis=1) - quantile * each
+        low, high = quantile_ranks(runs * each, quantile, runs, float(np.square(off).sum()))
+        above = values[high - 1] if high else np.inf
+        covered += (values[low - 1] if low else -np.inf) <= truth <= above
+        bounded += bool(low and high)
+    assert covered / tries >= 0.93
+    if alike == 0.0:  # or it holds because it says nothing
+        assert bounded / tries >= 0.93
+
+
+def test_few_runs_have_no_interval() -> None:
+    """Two seeds would make an interval of Student's, a dozen times as wide as what they show."""
+    assert t_interval(LEAST_RUNS - 1, 3.0, 1.0) == {"n": 4, "at": 3.0, "low": None, "high": None}
+    assert t_interval(LEAST_RUNS, 3.0, 1.0)["low"] == pytest.approx(1.7584, abs=1e-3)
+    assert quantile_ranks(1000, 0.5, LEAST_RUNS - 1, 1.0) == (0, 0)
+
+
+def test_intervals_keep_to_what_is_possible() -> None:
+    """A wait would be told as perhaps below zero, or a share as above one."""
+    assert t_interval(5, 1.0, 10.0, least=0.0)["low"] == 0.0
+    assert t_interval(5, 0.99, 0.5, most=1.0)["high"] == 1.0
+
+
+def analysis(*changes: tuple[float, float]) -> dict[str, Any]:
+    """An analysis with differences of such a mean and deviation, over five seeds."""
+    count = len(changes)
+    differences = [
+        {
+            "value": str(number),
+            "from": "0",
+            "end_to_end_ms": t_interval(5, at, deviation),
+            "adjusted_ms": t_interval(5, at, deviation, 1.0 - 0.05 / count),
+            "start_delay_ms": t_interval(5, at, 0.0),
+            "alignment_ms": t_interval(5, 0.0, 0.0),
+        }
+        for number, (at, deviation) in enumerate(changes, 1)
+    ]
+    effects = [{"part": "p", "axis": "rate", "values": [], "differences": differences}]
+    return {
+        "sweep": {"parts": []},
+        "pieces": [],
+        "completion": [],
+        "runs": {**outcome([], 0), "failures": 0, "duplicates": 0},
+        "effects": effects,
+        "measured": [],
+    }
+
+
+def test_an_effect_that_is_none_is_not_told_as_one() -> None:
+    """What changes it most would be a difference whose interval holds 0."""
+    (none,) = answer(analysis((0.4, 2.9)))
+    assert none == (
+        "Nothing changes it more than chance does: the largest of 1 differences, rate from 0 to 1, is +0.4 ms "
+        "(95 % interval -3 to 4 ms)."
+    )
+    (one,) = answer(analysis((40.0, 10.0)))
+    assert one.startswith("What changes it most is rate: from 0 to 1 lengthens it by 40 ms (95 % interval 28 to 52 ms)")
+
+
+def test_the_strongest_of_many_has_a_wider_interval() -> None:
+    """Of twenty differences that are chance, one would be told as an effect."""
+    alone, of_many = answer(analysis((10.0, 7.0)))[0], answer(analysis((10.0, 7.0), *[(1.0, 7.0)] * 19))[0]
+    assert alone.startswith("What changes it most")
+    assert of_many.startswith("Nothing changes it more than chance does: the largest of 20 differences")
+    assert "adjusted for 20 differences" in of_many
+
+
+def test_too_few_seeds_leave_chance_open() -> None:
+    """Two seeds would name the strongest effect."""
+    found = analysis((10.0, 7.0))
+    for key in ("end_to_end_ms", "adjusted_ms"):
+        found["effects"][0]["differences"][0][key] = t_interval(2, 10.0, 7.0)
+    assert answer(found) == [
+        (
+            "The largest of 1 differences is that of rate from 0 to 1: +10.0 ms; 2 seeds are too few for an interval "
+            "(5 are needed), so it may be chance."
+        )
+    ]
+
+
+def test_an_answer_says_of_what_state_it_is() -> None:
+    """The mean of a transient, or of an overloaded job, would stand there as that of the job."""
+    rows = [{"steady_state": "not stationary", "piles_up_share": 0.2}, {"steady_state": "too short to judge"}] * 2
+    found = analysis((40.0, 10.0)) | {"runs": {**outcome(rows, 4), "failures": 0, "duplicates": 0}}
+    assert answer(found)[0] == (
+        "Of 4 runs 2 are not stationary (MSER-5 and drift): durations there are of the length of the run, too; "
+        "2 are too short to judge (fewer than 20 checkpoints after the warm-up); 2 are overloaded."
+    )
