@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -167,8 +167,10 @@ def _value(held: object) -> object:
         return tuple((_value(key), _value(each)) for key, each in held.items())
     if isinstance(held, set | frozenset):
         return frozenset(map(_value, held))
-    if type(held) is Event or isinstance(held, Enum) or hasattr(type(held), "__dataclass_fields__"):
+    if type(held) is Event or isinstance(held, Enum):
         return exact(held)
+    if is_dataclass(held):
+        return type(held), *(_value(getattr(held, field.name)) for field in fields(held))
     if hasattr(held, "capture"):
         return _value(held.capture())
     if hasattr(type(held), "__slots__") and type(held).__module__.startswith("impl."):

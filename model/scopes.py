@@ -18,11 +18,14 @@ from model.control_scopes import WIDE as WIDE_CONTROL
 from model.coordinator_scopes import SCOPES as COORDINATORS
 from model.gate_runs import SCOPES as GATE_RUNS
 from model.gate_scopes import SCOPES as GATES
+from model.injector_scopes import SCOPES as INJECTORS
 from model.join_scopes import CONFLUENT as TINY_JOINS
 from model.join_scopes import SMALL as JOINS
 from model.join_scopes import WIDE as WIDE_JOINS
+from model.recovery_scopes import SCOPES as RECOVERIES
 from model.refine_control import SCOPES as CONTROL_TABLES
 from model.setup import MODES, Setup
+from model.sink_scopes import SCOPES as SINKS
 from model.store_scopes import SCOPES as STORES
 from model.story_scopes import stories
 
@@ -34,7 +37,7 @@ DIAMOND = "a->l a->r l->join r->join join->s"
 PAIR = "a->s b->s"
 THREE = "a->s b->s c->s"
 
-COMPONENTS = (*COORDINATORS,)
+COMPONENTS = (*COORDINATORS, *SINKS, *INJECTORS, *RECOVERIES)
 """Machines alone, each beside a model of its rules."""
 
 FAULTS: dict[str, dict[str, object]] = {

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from impl.actions import Actions
+from impl.commit import Ledger, SinkWriter
 from impl.coordinator import CheckpointCoordinator
+from impl.injector import CheckpointBarrierInjector
+from impl.messages import CheckpointBarrier, Event
 from impl.reasons import Reason
+from impl.recovery import Restore, Wiring, plan
+from impl.snapshot import Checkpoint
 from model.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
 from model.parts import SOUND, Parts
 from model.scopes import COMPONENTS, SCOPES
@@ -23,7 +29,7 @@ def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name:
     outcome = BY_NAME[name].check(SOUND, 60.0)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
     assert outcome.states == BY_NAME[name].states
-    assert outcome.transitions > outcome.states
+    assert outcome.transitions > outcome.states  # one state of many stimuli, or many states
 
 
 @pytest.mark.parametrize("group", ["small", "full"])
@@ -63,14 +69,51 @@ class NeverForgetsAFailure(CheckpointCoordinator):
         self.failures_in_row = kept
 
 
+class KeepsTheFirstRow(Ledger):
+    """A row that is there is not replaced."""
+
+    def upsert(self, sink: str, event: Event) -> None:
+        if event not in self.visible(sink):
+            super().upsert(sink, event)
+
+
+class CommitsTheNewestFirst(SinkWriter):
+    """Of several transactions the last is made visible first."""
+
+    def _commit(self, transactions: Iterable[str]) -> None:
+        super()._commit(reversed(list(transactions)))
+
+
+class AsksByTheRequest(CheckpointBarrierInjector):
+    """A barrier does not begin the interval anew."""
+
+    def poll_barrier(self, now_ns: int) -> CheckpointBarrier | None:
+        kept = self._since_ns
+        try:
+            return super().poll_barrier(now_ns)
+        finally:
+            self._since_ns = kept
+
+
+def forgets_what_senders_recorded(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
+    """Nothing that was in flight on the way out comes back."""
+    return plan(
+        replace(checkpoint, snapshots=tuple(replace(each, outputs=()) for each in checkpoint.snapshots)), wiring
+    )
+
+
 @pytest.mark.parametrize(
     ("parts", "name", "move"),
     [
+        (Parts(ledger=KeepsTheFirstRow), "rows that are written again", "write s 1 1"),
+        (Parts(writer=CommitsTheNewestFirst), "transactions of one sink", "complete s 2"),
+        (Parts(injector=AsksByTheRequest), "its clock", "poll"),
+        (Parts(plan=forgets_what_senders_recorded), "every small checkpoint of a join", "recover 3"),
         (Parts(coordinator=TakesDoubtForDone), "three under way, manifests that fail or stay in doubt", "doubted 1"),
         (Parts(coordinator=PausesFromTheTrigger), "interval, pause and timeout", "request"),
         (Parts(coordinator=NeverForgetsAFailure), "failures in a row", "resume 0"),
     ],
-    ids=["doubt", "pause", "failures"],
+    ids=["rows", "order", "clock", "recorded", "doubt", "pause", "failures"],
 )
 def test_a_mistake_is_shown_by_a_shortest_run(parts: Parts, name: str, move: str) -> None:
     """A coordinator would be called sound that paces, counts or completes otherwise; or the run would not say where."""
