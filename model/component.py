@@ -160,19 +160,20 @@ def fields_of(machine: object) -> dict[str, object]:
 
 
 def _value(held: object) -> object:
-    """What a field holds: containers in their order, sets without one; of another machine its captured state."""
+    """What a field holds: lists in their order, sets and dicts without one; of another machine what it captures."""
     if isinstance(held, list | tuple | deque):
         return tuple(map(_value, held))
     if isinstance(held, dict):
-        return tuple((_value(key), _value(each)) for key, each in held.items())
+        return frozenset((_value(key), _value(each)) for key, each in held.items())
     if isinstance(held, set | frozenset):
         return frozenset(map(_value, held))
     if type(held) is Event or isinstance(held, Enum):
         return exact(held)
     if is_dataclass(held):
         return type(held), *(_value(getattr(held, field.name)) for field in fields(held))
-    if hasattr(held, "capture"):
-        return _value(held.capture())
+    for gives in ("capture", "checkpoint"):  # a machine, an operator
+        if hasattr(held, gives):
+            return _value(getattr(held, gives)())
     if hasattr(type(held), "__slots__") and type(held).__module__.startswith("impl."):
         return tuple(fields_of(held).items())
     return held

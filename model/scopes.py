@@ -28,6 +28,7 @@ from model.setup import MODES, Setup
 from model.sink_scopes import SCOPES as SINKS
 from model.store_scopes import SCOPES as STORES
 from model.story_scopes import stories
+from model.task_scopes import SCOPES as TASKS
 
 CHAIN = "a->s"
 LONG = "a->m m->s"
@@ -37,7 +38,7 @@ DIAMOND = "a->l a->r l->join r->join join->s"
 PAIR = "a->s b->s"
 THREE = "a->s b->s c->s"
 
-COMPONENTS = (*COORDINATORS, *SINKS, *INJECTORS, *RECOVERIES)
+COMPONENTS = (*COORDINATORS, *SINKS, *INJECTORS, *RECOVERIES, *TASKS)
 """Machines alone, each beside a model of its rules."""
 
 FAULTS: dict[str, dict[str, object]] = {

@@ -16,6 +16,7 @@ from impl.messages import CheckpointBarrier, Event
 from impl.reasons import Reason
 from impl.recovery import Restore, Wiring, plan
 from impl.snapshot import Checkpoint
+from impl.task import OperatorTask, SourceTask
 from model.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
 from model.parts import SOUND, Parts
 from model.scopes import COMPONENTS, SCOPES
@@ -23,7 +24,9 @@ from model.scopes import COMPONENTS, SCOPES
 BY_NAME = {scope.name: scope for scope in COMPONENTS}
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each.name, marks=[pytest.mark.slow] * (each.states > 2_000)) for each in COMPONENTS]
+)
 def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name: str) -> None:
     """The protocol would be broken, or a model have become so small that it asks nothing."""
     outcome = BY_NAME[name].check(SOUND, 60.0)
@@ -102,9 +105,40 @@ def forgets_what_senders_recorded(checkpoint: Checkpoint, wiring: Wiring) -> Res
     )
 
 
+class HurriesUnrecorded(SourceTask):
+    """What an aligned barrier passes in the outbox, when its time is up, is in no part."""
+
+    def expedite(self, output: int, barrier: CheckpointBarrier) -> bool:
+        kept = list(self.outbox)
+        self.outbox.extendleft([entry for entry in kept if type(entry[1]) is CheckpointBarrier])
+        found = super().expedite(output, barrier)
+        for entry in [each for each in self.outbox if each == (output, CheckpointBarrier(barrier.checkpoint_id, 1))]:
+            self.outbox.remove(entry)
+        return found
+
+
+class CancelsTwice(SourceTask):
+    """A source that declines does not remember it: the abort cancels once more."""
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        super().decline(checkpoint_id, reason)
+        self.last_done = checkpoint_id - 1
+
+
+class EndedSince(OperatorTask):
+    """An unaligned part names the inputs that have ended when it is complete, not at its cut."""
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        self._image_ended = self._ended()
+        super().complete(barrier)
+
+
 @pytest.mark.parametrize(
     ("parts", "name", "move"),
     [
+        (Parts(source=HurriesUnrecorded), "a source whose barriers go ahead, or hurry", "hurry 0"),
+        (Parts(source=CancelsTwice), "a source whose outputs close", "abort 1"),
+        (Parts(task=EndedSince), "two inputs: a barrier goes ahead", "end_of 1"),
         (Parts(ledger=KeepsTheFirstRow), "rows that are written again", "write s 1 1"),
         (Parts(writer=CommitsTheNewestFirst), "transactions of one sink", "complete s 2"),
         (Parts(injector=AsksByTheRequest), "its clock", "poll"),
@@ -113,7 +147,7 @@ def forgets_what_senders_recorded(checkpoint: Checkpoint, wiring: Wiring) -> Res
         (Parts(coordinator=PausesFromTheTrigger), "interval, pause and timeout", "request"),
         (Parts(coordinator=NeverForgetsAFailure), "failures in a row", "resume 0"),
     ],
-    ids=["rows", "order", "clock", "recorded", "doubt", "pause", "failures"],
+    ids=["hurries", "cancels", "ends", "rows", "order", "clock", "recorded", "doubt", "pause", "failures"],
 )
 def test_a_mistake_is_shown_by_a_shortest_run(parts: Parts, name: str, move: str) -> None:
     """A coordinator would be called sound that paces, counts or completes otherwise; or the run would not say where."""
