@@ -2,7 +2,8 @@
 
 The counts are of distinct steps. A step is worked out once (`model.cells`), however many runs it is part of; so a count
 says that there was something to judge, and of how many kinds, and not how often it came about. What each counts is said
-in `model.invariants.PREMISES`: of a run it is how often, of an exploration how many different ones.
+in `model.invariants.PREMISES`: of a run it is how often, of an exploration how many different ones. What an aligner
+leaves in its channel is not held (`SITUATIONS`), though it waits behind a barrier.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from impl.messages import Event, Watermark
-from model.invariants import PREMISES
+from model.invariants import PREMISES, SITUATIONS
 from model.setup import Setup
 from model.world import World
 
@@ -25,7 +26,7 @@ FAULTS: dict[str, Callable[[Setup], bool]] = {
 
 def premises_of(world: World) -> dict[str, int]:
     """Count, by invariant, the different things that there were to judge in a world that has been explored."""
-    counts = dict.fromkeys(PREMISES, 0)
+    counts = dict.fromkeys((*PREMISES, *SITUATIONS), 0)
     decisions = [decision for _, decision in world.coordinator.decisions()]
     triggers = sum(note[0] == ">trigger" for decision in decisions for note in decision.notes)
     completed = sum(is_complete for decision in decisions for _, is_complete in decision.ends)
@@ -45,6 +46,8 @@ def premises_of(world: World) -> dict[str, int]:
                 counts["ID"] += verb == "block"
                 counts["FWD"] += verb == "send" and is_data and behind_a_barrier
                 counts["BOUND"] += verb in ("hold", "capture")
+                counts["held"] += verb == "hold"
+                counts["in flight"] += verb == "capture"
                 counts["LIVE"] += verb == "end" and not table.ghost.outputs
                 if verb == "send":
                     sent.add((channel, str(subject)))

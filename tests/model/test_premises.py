@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model.check import Outcome, WorldScope, reach_of
-from model.invariants import PREMISES, Verdict
+from model.invariants import PREMISES, SITUATIONS, Verdict
 from model.parts import SOUND
 from model.premises import FAULTS, asked_for, premises_of
 from model.setup import Setup
@@ -45,9 +45,9 @@ def test_what_no_run_meets_is_counted_as_none_and_all_else_is_not(name: str) -> 
     setup = SETUPS[name]
     outcome = WorldScope("", setup).check(SOUND, None)
     runs = [a_run(setup, seed) for seed in range(60)]
-    assert list(outcome.premises) == list(PREMISES)
-    met = {invariant for invariant, count in outcome.premises.items() if count}
-    assert met == {invariant for invariant in PREMISES if any(run.premises[invariant] for run in runs)}
+    assert list(outcome.premises) == [*PREMISES, *SITUATIONS]
+    met = {what for what, count in outcome.premises.items() if count}
+    assert met == {what for what in outcome.premises if any(run.premises[what] for run in runs)}
     assert set(outcome.asked_for) <= met
 
 
