@@ -25,6 +25,7 @@ from impl.join import (
     MergeMap,
     Miss,
     Read,
+    SequenceJoinBarrier,
     SequenceMergeMapAnnounce,
     Skipped,
     TimestampSource,
@@ -301,6 +302,13 @@ class Step(NamedTuple):
         return self.move.text
 
 
+_OVERRUNS: tuple[tuple[dict[int, int], bool, int], ...] = (
+    ({}, True, 0),
+    ({1: 2, 2: 2}, True, 0),
+    ({1: 2, 2: 2}, False, 1),
+    ({1: 3}, True, 2),
+)
+"""Slots of streams, whether an output needs all, and a margin: where a stage would go on is asked with each."""
 _POLL, _FINISH = Step(POLL, None), Step(FINISH, None)
 
 
@@ -471,6 +479,11 @@ class JoinLockstep:
         if self._has_stage:
             yield "the next output", stage.next_out(), pair.reference.next_out()
             yield "the deadline", stage.next_deadline_ns(now_ns), pair.reference.next_deadline_ns(now_ns)
+            if isinstance(barrier, SequenceJoinBarrier):
+                for slots, need_all, margin in _OVERRUNS:
+                    goes_on = barrier.after_overrun(slots, need_all, margin)
+                    where = f"after an overrun, slots {slots}, all needed: {need_all}, margin {margin}"
+                    yield where, goes_on, pair.reference.after_overrun(slots, need_all, margin)
             if stage.attempt is not None:
                 yield "the attempt", told(stage.poll(now_ns)), pair.reference.poll(now_ns)
         for frame in self._frames:

@@ -8,6 +8,7 @@ rules 27 to 33. Times are integer nanoseconds; answers are the words of `impl.jo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from model.join_history import ALLOWS, FrameFacts, JoinSpec, MapFacts, RuleFacts
@@ -573,30 +574,30 @@ class JoinReference:
         last = out
         if self.spec.barrier == "sequence":
             if any(why == "overwritten" for _, why in misses):
-                last = max(out, self.after_overrun(stage.overruns) - 1)
+                margin = 0 if not stage.overruns else 2 ** (stage.overruns - 1)  # 0, 1, 2, 4, ...
+                last = max(out, self.after_overrun(self.spec.slots, not self.spec.goes_without, margin) - 1)
                 self.stage = stage._replace(overruns=stage.overruns + 1)
             else:
                 self.stage = stage._replace(overruns=0)
         barrier.accept(last)
         return "skip", out, last, "failed", tuple(misses)
 
-    def after_overrun(self, overruns: int) -> int:
+    def after_overrun(self, slots: Mapping[int, int], need_all: bool, margin: int) -> int:
         """Where an overrun stage goes on (section 6.2.2, MAY; defect J-21).
 
-        It is the first output of which no slot is overwritten for sure, with each overrun in a row twice as far above
-        it (0, 1, 2, 4, ... outputs), and not above the newest output of which all, or one, is observed.
+        It is `margin` outputs above the first of which no slot is overwritten for sure, and not above the newest output
+        of which all inputs, or one, is observed.
         """
         spans = []
         for each in self.barrier.known.inputs:
-            ring = self.rings.get(each.rule.stream)
-            if each.observed is not None and ring is not None:
+            count = slots.get(each.rule.stream)
+            if each.observed is not None and count is not None:
                 newest = each.observed - (each.rule.offset or 0)
-                spans.append((newest - ring.slots + 1, newest))
+                spans.append((newest - count + 1, newest))
         if not spans:
             return 0
-        margin = 0 if not overruns else 2 ** (overruns - 1)
         firsts, lasts = [first for first, _ in spans], [last for _, last in spans]
-        floor, most = (min(firsts), max(lasts)) if self.spec.goes_without else (max(firsts), min(lasts))
+        floor, most = (max(firsts), min(lasts)) if need_all else (min(firsts), max(lasts))
         return max(0, min(floor + margin, most))
 
     def next_deadline_ns(self, now_ns: int) -> int | None:

@@ -463,7 +463,7 @@ TIMESTAMP = (
         (
             (observes(1, "frame", 2), observes(1, "frame", 1), observes(1, "frame", 2, 2)),
             (processes(1, "frame", 1), processes(1, "frame", 2), processes(1, "frame", 0, 2), processes(1, "slot", 3)),
-            (processes(2, "frame", 2), observes(2, "frame", 2), observes(2, "frame", 3)),
+            (processes(2, "frame", 3), observes(2, "frame", 2), observes(2, "frame", 3)),
         ),
         "timestamp",
         range(5),
@@ -595,6 +595,7 @@ _LATE_WRITER = tuple(
     for each, moves in ((frame(1, 0), (begins, described, commits)), (frame(1, 2), (begins, commits, described)))
     for move in moves
 )
+_NO_TIME = Frame(1, 1, 1, None, None)
 _QUEUE, _REPLACE, _HOLD = (StageConfig(pending=pending, most_pending=2) for pending in Pending)
 _WANTED = (offers(2), offers(1), offers(3), offers(3))
 _PENDING = times(at_ns(1), window_ns(2, 1))
@@ -607,7 +608,7 @@ STAGE = (
     JoinScope(
         "an overrun stage of two inputs",
         numbers(at(1), at(2, 1)),
-        (frames(1, 0, 1, 2, 3, 4), frames(2, 1, 2, 3, 4, 5)),
+        (frames(1, 0, 1, 2, 3, 4), frames(2, 1, 3, 4, 5)),
         slots=2,
     ),
     JoinScope(
@@ -616,6 +617,19 @@ STAGE = (
         (frames(1, 1, 2, 3, 4), frames(2, 0, 1, 2, 3)),
         slots=2,
         stage=_ABSENT,
+    ),
+    JoinScope(
+        "an overrun stage without an input that was never seen",
+        numbers(at(1), at(2), stale=1),
+        (frames(1, 0, 1, 2, 3, 4), moments(2)),
+        slots=2,
+    ),
+    JoinScope(
+        "an output time before its window, of which the input is stale",
+        times(at_ns(1), window_ns(2, 3), stale=1),
+        (frames(1, 1), (offers(1), offers(2)), moments(2), (enters(2),)),
+        "timestamp",
+        outs=_THREE,
     ),
     JoinScope("a writer in between", numbers(at(1), at(2)), (_LATE_WRITER, frames(2, 0, 1, 2)), slots=2),
     JoinScope(
@@ -704,7 +718,7 @@ STAGE = (
         "slots",
         None,
         (
-            tuple(move(each) for each in (frame(1, 0), frame(1, 1), frame(1, 3)) for move in (begins, commits)),
+            tuple(move(each) for each in (frame(1, 0), _NO_TIME, frame(1, 3)) for move in (begins, commits)),
             tuple(move(each) for each in (frame(1, 0, 10, 9, 2), frame(1, 2, 12, 9, 2)) for move in (begins, commits)),
         ),
         slots=3,
