@@ -12,10 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from struct import pack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from impl.encoding import MAX_DEPTH, decode, encode
-from impl.errors import BarrierError, DamagedError, LimitError, NoUsableCheckpointError, PlainValueError, StoreError
+from impl.errors import (
+    BarrierError,
+    ContractError,
+    DamagedError,
+    LimitError,
+    NoUsableCheckpointError,
+    PlainValueError,
+    StoreError,
+)
 from impl.manifest import decode_manifest, encode_manifest
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
 from impl.snapshot import (
@@ -24,15 +32,17 @@ from impl.snapshot import (
     STATE_MAGIC,
     VERSION,
     InFlight,
+    InFlightFile,
     Manifest,
     Part,
+    StoredFile,
     TaskSnapshot,
     decode_in_flight,
     decode_state,
     files_of,
     snapshot_from,
 )
-from impl.store import DirectoryStore
+from impl.store import DirectoryStore, MemoryStore
 from model.explore import Always
 from model.store_files import EMPTY, Call, Direct
 from model.store_world import PATH, contents
@@ -197,6 +207,8 @@ def _there_and_back(value: object, data: bytes) -> str | None:
 
 
 def _deep() -> str | None:
+    if MAX_DEPTH != 64:
+        return f"{MAX_DEPTH} are allowed, and not 64"
     value: object = None
     for _ in range(MAX_DEPTH):
         value = (value,)
@@ -411,6 +423,111 @@ def _other_manifests() -> str | None:
     return None
 
 
+# What is taken, and what is refused.
+
+
+def _taken() -> Iterator[Case]:
+    file, other = StoredFile("operators/a/0/state.bin", 1, "0" * 32), StoredFile("elsewhere", 1, "0" * 32)
+    record = InFlightFile(0, False, 1, StoredFile("operators/a/0/inflight_0.buf", 1, "0" * 32))
+    part = Part("a", 0, None, file, (record,))
+    taken: dict[str, Callable[[], object]] = {
+        "a name of 120 letters": lambda: TaskSnapshot("x" * 120, 0, b""),
+        "a name of 255 bytes": lambda: TaskSnapshot("\u3042" * 85, 0, b""),
+        "the greatest subtask, position and channel": lambda: TaskSnapshot(
+            "a", 2**32 - 1, b"", 2**64 - 1, (InFlight(2**32 - 1, ()),)
+        ),
+        "the greatest numbers of a file": lambda: InFlightFile(
+            2**32 - 1, True, 2**64 - 1, StoredFile("p", 2**64 - 1, "f" * 32)
+        ),
+        "the greatest id and epoch": lambda: Manifest(2**64 - 1, 2**64 - 1, False, ()),
+        "the least id and epoch": lambda: Manifest(1, 0, False, ()),
+        "a part with something in flight": lambda: Manifest(1, 0, True, (part,)),
+        "the greatest id of a store": lambda: MemoryStore().begin(2**64 - 1),
+        "the least number to retain": lambda: MemoryStore().retain(1),
+    }
+    for name, make in taken.items():
+        yield Case(f"{name} is taken", partial(_goes, make))
+    store = MemoryStore()
+    store.begin(1)
+    no: Any = None
+    refused: dict[str, Callable[[], object]] = {
+        "no name": lambda: TaskSnapshot("", 0, b""),
+        "a number for a name": lambda: TaskSnapshot(no, 0, b""),
+        "a name that leads elsewhere": lambda: TaskSnapshot("a/b", 0, b""),
+        "a name of 121 letters": lambda: TaskSnapshot("x" * 121, 0, b""),
+        "a name of 256 bytes": lambda: TaskSnapshot("\u3042" * 85 + "x", 0, b""),
+        "a subtask below 0": lambda: TaskSnapshot("a", -1, b""),
+        "a subtask of 33 bits": lambda: TaskSnapshot("a", 2**32, b""),
+        "a position below 0": lambda: TaskSnapshot("a", 0, b"", -1),
+        "a position of 65 bits": lambda: TaskSnapshot("a", 0, b"", 2**64),
+        "a state that is a text": lambda: TaskSnapshot("a", 0, "text"),  # type: ignore[arg-type]
+        "inputs in a list": lambda: TaskSnapshot("a", 0, b"", None, [InFlight(0, ())]),  # type: ignore[arg-type]
+        "inputs that are none": lambda: TaskSnapshot("a", 0, b"", None, (b"x",)),  # type: ignore[arg-type]
+        "outputs that are none": lambda: TaskSnapshot("a", 0, b"", None, (), (b"x",)),  # type: ignore[arg-type]
+        "an input twice": lambda: TaskSnapshot("a", 0, b"", None, (InFlight(0, ()),) * 2),
+        "an output twice": lambda: TaskSnapshot("a", 0, b"", None, (), (InFlight(0, ()),) * 2),
+        "a channel of 33 bits": lambda: InFlight(2**32, ()),
+        "a channel below 0": lambda: InFlight(-1, ()),
+        "an event that is a text": lambda: InFlight(0, (b"x", "text")),  # type: ignore[arg-type]
+        "a size below 0": lambda: StoredFile("p", -1, "0" * 32),
+        "a size of 65 bits": lambda: StoredFile("p", 2**64, "0" * 32),
+        "a path that is none": lambda: StoredFile(no, 1, "0" * 32),
+        "a checksum of 31 digits": lambda: StoredFile("p", 1, "0" * 31),
+        "a checksum in capitals": lambda: StoredFile("p", 1, "A" * 32),
+        "a checksum that is none": lambda: StoredFile("p", 1, no),
+        "a stored channel below 0": lambda: InFlightFile(-1, False, 1, file),
+        "a stored channel of 33 bits": lambda: InFlightFile(2**32, False, 1, file),
+        "a direction that is a number": lambda: InFlightFile(0, 1, 1, file),  # type: ignore[arg-type]
+        "a count below 0": lambda: InFlightFile(0, False, -1, file),
+        "a count of 65 bits": lambda: InFlightFile(0, False, 2**64, file),
+        "a record without a file": lambda: InFlightFile(0, False, 1, no),
+        "a state elsewhere": lambda: Part("a", 0, None, other),
+        "a part without a state": lambda: Part("a", 0, None, no),
+        "a record elsewhere": lambda: Part("a", 0, None, file, (InFlightFile(0, False, 1, other),)),
+        "a record of another direction": lambda: Part("a", 0, None, file, (InFlightFile(0, True, 1, record.file),)),
+        "a record twice": lambda: Part("a", 0, None, file, (record, record)),
+        "a record that is none": lambda: Part("a", 0, None, file, (no,)),
+        "a part of a subtask below 0": lambda: Part("a", -1, None, file),
+        "an id of 0": lambda: Manifest(0, 0, False, ()),
+        "an id of 65 bits": lambda: Manifest(2**64, 0, False, ()),
+        "an id that is true": lambda: Manifest(True, 0, False, ()),
+        "an epoch below 0": lambda: Manifest(1, -1, False, ()),
+        "an epoch of 65 bits": lambda: Manifest(1, 2**64, False, ()),
+        "an epoch that is none": lambda: Manifest(1, no, False, ()),
+        "a flag that is a number": lambda: Manifest(1, 1, 0, ()),  # type: ignore[arg-type]
+        "parts that are none": lambda: Manifest(1, 1, False, (no,)),
+        "a task twice": lambda: Manifest(1, 1, True, (part, part)),
+        "something in flight, aligned": lambda: Manifest(1, 1, False, (part,)),
+        "a snapshot that is none": lambda: store.write(1, no),
+        "a manifest that is none": lambda: store.complete(no),
+        "a store's id of 0": lambda: store.begin(0),
+        "a store's id of 65 bits": lambda: store.begin(2**64),
+        "a store's id that is true": lambda: MemoryStore().begin(True),
+        "nothing to retain": lambda: store.retain(0),
+        "to retain what is true": lambda: store.retain(True),
+    }
+    for name, make in refused.items():
+        yield Case(f"{name} is refused", partial(_fails, make, ContractError))
+    yield Case("sizes and counts", _sizes)
+
+
+def _goes(make: Callable[[], object]) -> str | None:
+    """Why it is not taken."""
+    try:
+        make()
+    except BarrierError as error:
+        return str(error)
+    return None
+
+
+def _sizes() -> str | None:
+    """What a part that says so is taken at its word for, at every place."""
+    with_any = Manifest(1, 0, True, ())
+    if (with_any.size_bytes, with_any.event_count, InFlight(0, ()).size_bytes) != (0, 0, 0):
+        return "nothing has a size"
+    return None
+
+
 # Stored checkpoints that are damaged.
 
 
@@ -517,6 +634,7 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "values": _values,
     "files": _files,
     "manifests": _manifests,
+    "limits": _taken,
     "damage": _damages,
 }
 

@@ -142,13 +142,19 @@ WORLDS = (
     StoreScope("two calls that fail", StoreSetup(one(*TAKE), fails=2), 3472),
     StoreScope("a reader, and retention", StoreSetup(beside(TAKE, "recover", name="reader"), until="rename"), 15689),
     StoreScope("two writers begin", StoreSetup(beside(("take",), "take")), 4287),
-    StoreScope("an attempt that another removes", StoreSetup(beside(("take",), "clean"), until="create store/"), 10473),
+    StoreScope("an attempt that another removes", StoreSetup(beside(("take",), "clean"), until="create store/"), 10580),
     StoreScope(
         "an attempt that another removes, and a crash",
         StoreSetup(beside(TAKE, "clean"), until="reopen", crashes=1),
-        6869,
+        8003,
     ),
     StoreScope("two writers retain", StoreSetup(beside(TAKE, "retain 1"), until="rename"), 14671),
 )
-BYTES = (BytesScope("values", 65), BytesScope("files", 18), BytesScope("manifests", 4), BytesScope("damage", 8))
+BYTES = (
+    BytesScope("values", 65),
+    BytesScope("files", 18),
+    BytesScope("manifests", 4),
+    BytesScope("limits", 65),
+    BytesScope("damage", 8),
+)
 SCOPES = (*WORLDS, CallsScope(150), *BYTES)

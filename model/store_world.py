@@ -13,6 +13,7 @@ What is asked, by name:
 * IDS: no id is given twice, whoever asks, and whatever was forgotten.
 * READER: who looks for the latest gets one that is not older than the newest that was announced when he began.
 * RAISED: nothing fails but for what the medium did, or another writer.
+* DOUBT: what is said to have surely not completed is not found complete, either, whatever a crash leaves.
 * LIVE: where nothing fails and nobody disturbs, all is announced, and what is to be removed is gone.
 """
 
@@ -25,7 +26,6 @@ from typing import NamedTuple, cast
 
 from impl.encoding import encode
 from impl.errors import (
-    AttemptError,
     CompletedError,
     NoUsableCheckpointError,
     RegressingIdError,
@@ -151,10 +151,11 @@ class Found(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How an operation ended: a verb and a subject."""
+    """How an operation ended: a verb, a subject, and what the store remembers then."""
 
     verb: str
     subject: object = None
+    store: Hashable = None
 
 
 class Move(NamedTuple):
@@ -408,24 +409,26 @@ class StoreWorld:
 
     def _operate(self, client: Client, port: Port) -> Done:
         """Carry out the operation that a process is at."""
+        store: DirectoryStore | None = None
         try:
             if client.work[0] == "open":
-                return Done("opened", DirectoryStore(PATH, port).capture())
-            quiet = Port(lambda call: ())
-            store = DirectoryStore(PATH, quiet)
-            quiet.ask = port.ask
-            store.restore(client.store)
-            return self._asked_of(store, client)
+                done = Done("done", 0)
+                store = DirectoryStore(PATH, port)
+            else:
+                quiet = Port(lambda call: ())
+                store = DirectoryStore(PATH, quiet)
+                quiet.ask = port.ask
+                store.restore(client.store)
+                done = self._asked_of(store, client)
         except StoreFailedError as error:
-            return Done("failed", error.definite)
+            done = Done("failed", error.definite)
         except NoUsableCheckpointError:
-            return Done("none usable")
+            done = Done("none usable")
         except (RegressingIdError, CompletedError):
-            return Done("taken")
-        except (AttemptError, StoreError) as error:
-            return Done("raised", f"{type(error).__name__}: {error}")
+            done = Done("taken")
         except Exception as error:  # whatever the code under test does
-            return Done("raised", f"{type(error).__name__}: {error}")
+            done = Done("raised", f"{type(error).__name__}: {error}")
+        return done._replace(store=None if store is None else store.capture())
 
     def _asked_of(self, store: DirectoryStore, client: Client) -> Done:
         verb, _, argument = client.work[0].partition(" ")
@@ -434,7 +437,7 @@ class StoreWorld:
             usable = store.latest_usable()
             wrong = _not_as_written(usable.checkpoint, self.setup.parts)
             skipped = tuple(each.checkpoint_id for each in usable.passed_over)
-            return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped, store.capture()))
+            return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped))
         if verb == "clean":
             store.clean()
         elif verb == "retain":
@@ -444,19 +447,21 @@ class StoreWorld:
             store.begin(checkpoint_id)
         elif stage == "write":
             snapshot = contents(checkpoint_id, self.setup.parts)[len(client.parts)]
-            return Done("wrote", (store.write(checkpoint_id, snapshot), store.capture()))
+            return Done("wrote", store.write(checkpoint_id, snapshot))
         elif stage == "complete":
             store.complete(Manifest(checkpoint_id, checkpoint_id, self.setup.parts > 1, client.parts))
         else:
             store.abandon(checkpoint_id)
-        return Done("done", (checkpoint_id, store.capture()))
+        return Done("done", checkpoint_id)
 
     def _settled(self, state: list[int]) -> State:
         """The state when every operation that has ended is followed by the next."""
         for at in range(3, len(state)):
             while (client := self.clients.values[state[at]]).work and isinstance(done := self._next(state[at]), Done):
                 ghost = self.ghosts.values[state[1]]
+                doubt = self._doubt(state[0], client, done)
                 client, ghost = self._ended(client, ghost, done)
+                ghost = ghost._replace(wrong=ghost.wrong or doubt)
                 if client.work and client.work[0].startswith("retain"):
                     ghost = ghost._replace(kept=min(ghost.kept, int(client.work[0].split()[1])))
                 state[1], state[at] = self.ghosts.number(ghost), self.clients.number(client)
@@ -464,42 +469,47 @@ class StoreWorld:
                     return tuple(state)
         return tuple(state)
 
+    def _doubt(self, tree: int, client: Client, done: Done) -> str:
+        """What is wrong with a completion that is said to have surely failed."""
+        if client.stage == "complete" and done.verb == "failed" and done.subject is True:
+            for left in (tree, *self._lefts(tree)):
+                if client.checkpoint_id in self._look(left).completed:
+                    return f"DOUBT: checkpoint {client.checkpoint_id} surely failed, and may be found complete"
+        return ""
+
     def _ended(self, client: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
         """The process and the ghost behind the end of an operation."""
         if done.verb == "raised":
             return client, ghost._replace(wrong=f"RAISED: {client.name}, at {client.work[0]}: {done.subject}")
-        client = client._replace(answers=())
+        client = client._replace(answers=(), store=done.store)
         following = client._replace(work=client.work[1:], stage="", checkpoint_id=0, parts=(), tries=0)
         following = following._replace(newest=max(ghost.announced, default=0))
-        if done.verb == "opened":
-            return following._replace(store=done.subject), ghost
         if done.verb == "none usable":
             wrong = f"READER: {client.name} found none, and {client.newest} was announced" if client.newest else ""
             return following, ghost._replace(wrong=wrong)
         if done.verb == "recovered":
-            checkpoint_id, wrong, skipped, store = cast("tuple[int, str, tuple[int, ...], Hashable]", done.subject)
+            checkpoint_id, wrong, skipped = cast("tuple[int, str, tuple[int, ...]]", done.subject)
             if not wrong and checkpoint_id < client.newest and not self.setup.fails:
                 wrong = f"READER: {client.name} got {checkpoint_id}, and {client.newest} was announced"
             if not wrong and skipped and not self.setup.fails:
                 wrong = f"READER: {client.name} passed over {skipped}"
-            return following._replace(store=store), ghost._replace(wrong=wrong)
+            return following, ghost._replace(wrong=wrong)
         if done.verb in ("failed", "taken"):
             return self._failed(client, following, ghost, done)
         if done.verb == "wrote":
-            part, store = cast("tuple[Part, Hashable]", done.subject)
-            parts = (*client.parts, part)
+            parts = (*client.parts, cast("Part", done.subject))
             stage = "write" if len(parts) < self.setup.parts else "complete" if client.work[0] == "take" else "abandon"
-            return client._replace(parts=parts, stage=stage, store=store), ghost
-        checkpoint_id, store = cast("tuple[int, Hashable]", done.subject)
+            return client._replace(parts=parts, stage=stage), ghost
+        checkpoint_id = cast("int", done.subject)
         if client.work[0] in ("take", "drop"):
             if not client.stage:
                 if checkpoint_id in ghost.begun:
                     return client, ghost._replace(wrong=f"IDS: {client.name} was given {checkpoint_id} once more")
                 ghost = ghost._replace(begun=tuple(sorted((*ghost.begun, checkpoint_id))))
-                return client._replace(stage="write", checkpoint_id=checkpoint_id, store=store), ghost
+                return client._replace(stage="write", checkpoint_id=checkpoint_id), ghost
             if client.stage == "complete":
                 ghost = ghost._replace(announced=tuple(sorted((*ghost.announced, checkpoint_id))))
-        return following._replace(store=store), ghost
+        return following, ghost
 
     def _failed(self, client: Client, following: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
         """A careful driver: what is in doubt is completed again once, what failed is abandoned once."""

@@ -121,6 +121,30 @@ def never_completes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DirectoryStore, "_publish", publish)
 
 
+def is_sure_of_what_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second try that fails early is taken for the whole story."""
+
+    class Forgets(set[int]):
+        """A set that nothing stays in."""
+
+        def add(self, checkpoint_id: int) -> None:
+            """Nothing."""
+
+    sound = SnapshotStore.__init__
+
+    def made(self: SnapshotStore) -> None:
+        sound(self)
+        self._in_doubt = Forgets()
+
+    def restored(self: SnapshotStore, value: object) -> None:
+        restore(self, value)
+        self._in_doubt = Forgets()
+
+    restore = SnapshotStore.restore
+    monkeypatch.setattr(SnapshotStore, "__init__", made)
+    monkeypatch.setattr(SnapshotStore, "restore", restored)
+
+
 def keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention removes nothing."""
     monkeypatch.setattr(SnapshotStore, "retain", lambda self, newest: ())
@@ -138,6 +162,7 @@ def keeps_everything(monkeypatch: pytest.MonkeyPatch) -> None:
         (takes_attempts_of_others_for_its_own, "an attempt that another removes", "WHOLE"),
         (never_completes, "the first checkpoint", "LIVE"),
         (never_completes, "all that can be asked", "RAISED"),
+        (is_sure_of_what_is_in_doubt, "two calls that fail", "DOUBT"),
         (keeps_everything, "all that can be asked", "LIVE"),
         (keeps_everything, "any order of calls", "CALLS"),
     ],
