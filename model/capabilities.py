@@ -41,7 +41,7 @@ class Capabilities:
         are in (Flink since FLINK-22638).
     reads_on : bool
         Permitted difference: the reading loop may take new messages before it releases what may go. So the world does
-        not always release first.
+        not always release first; without it, a verdict is about a loop that always does.
     """
 
     several_inputs: bool = True
