@@ -28,6 +28,7 @@ from model.control_wiring import CONTROL, DATA, HEAD
 from model.control_world import CARRIER, Processors, as_text, head_of
 from sim.control_metrics import ControlMetrics
 from sim.control_scenario import ALIGNERS, ControlScenario, LinkSettings
+from sim.coverage import NO_SIGNAL, Coverage
 from sim.settings import ns
 from sim.workload import Arrivals, stream
 
@@ -282,6 +283,13 @@ class ControlResult:
         self.emitted_count = len(monitor.emitted)
         self.lost_count = monitor.lost() if self.metrics.end else 0
 
+    @property
+    def coverage(self) -> Coverage:
+        """What to read beside the verdict: whether there was a signal to judge."""
+        if self.scenario.signals:
+            return Coverage()
+        return Coverage(progress=NO_SIGNAL, headline="no signal was sent: nothing was judged but the events")
+
     def trace(self) -> str:
         """The journal as text, under what it is of."""
         scenario = self.scenario
@@ -298,6 +306,7 @@ class ControlResult:
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations],
+            **self.coverage.as_json(),
             "barriers": self.metrics.barrier_rows(),
             "alignment": self.metrics.alignment_rows(),
             "end": self.metrics.end_row(),

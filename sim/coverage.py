@@ -29,6 +29,8 @@ GOES_ON, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL = (
     "restart loop",
     "stands still",
 )
+NO_OUTPUT, NO_SIGNAL = "no output", "no signal"
+"""Of a join, and of control signals: nothing came about that could be judged."""
 LOOP = 3
 """So many restarts from one checkpoint with none completed between are a loop: twice is bad luck."""
 INTERVALS = 2

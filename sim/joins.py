@@ -36,7 +36,7 @@ from impl.join.merge_map import MergeMapRequest
 from model.join_history import text as entry_text
 from model.join_invariants import judge_join
 from model.join_world import JoinWorld
-from sim.coverage import Coverage
+from sim.coverage import NO_OUTPUT, Coverage
 from sim.join_scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from sim.settings import ns
 from sim.sweep.tables import SKIPS, skip_column
@@ -432,6 +432,8 @@ class JoinResult:
             "seed": self.seed,
             "verdict": self.verdict,
             "violations": self._violation_count,
+            "progress": self.coverage.progress,
+            "falls_short": self.coverage.falls_short,
             "checkpoints_completed": 0,
             "checkpoints_failed": 0,
             "events_in": self._engine.published,
@@ -515,7 +517,7 @@ class JoinResult:
         """What to read beside the verdict: whether anything came out that could be judged."""
         if any(verb == "emit" for _, verb, _, _ in self.entries):
             return Coverage()
-        return Coverage(progress="no output", headline="no output came out: what comes out was not judged")
+        return Coverage(progress=NO_OUTPUT, headline="no output came out: what comes out was not judged")
 
     def trace(self) -> str:
         """The journal as text, under what it is of, a line an entry."""

@@ -6,7 +6,6 @@ from rich.console import Console
 from rich.table import Table
 
 from sim.control_signals import ControlResult
-from sim.coverage import Coverage
 from sim.joins import JoinResult
 from sim.result import Result
 from sim.status import OF_VERDICT, UNDECIDED
@@ -68,17 +67,16 @@ def _show_checkpoints(console: Console, result: Result) -> None:
 def _show_verdict(console: Console, result: Result | JoinResult | ControlResult) -> None:
     for violation in result.violations:
         console.print(f"! {violation.invariant}: {violation.reason}", highlight=False, markup=False)
-    if isinstance(result, Result):
-        for reason in result.undecided:
-            console.print(f"? {reason}", highlight=False, markup=False)
-        for note in result.coverage.notes:
-            console.print(f"note: {note}", highlight=False, markup=False)
+    for reason in result.undecided if isinstance(result, Result) else ():
+        console.print(f"? {reason}", highlight=False, markup=False)
+    for note in result.coverage.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
     console.print(verdict_line(result), highlight=False, markup=False, soft_wrap=True)
 
 
 def verdict_line(result: Result | JoinResult | ControlResult) -> str:
     """Return the verdict with what a reader must know at once: ``verdict: holds (0 violations; vacuous: WM, REC)``."""
-    coverage = Coverage() if isinstance(result, ControlResult) else result.coverage
+    coverage = result.coverage
     counts = [f"{len(result.violations)} violations"]
     if coverage.vacuous:
         counts.append(f"vacuous: {', '.join(coverage.vacuous)}")
@@ -90,8 +88,8 @@ def verdict_line(result: Result | JoinResult | ControlResult) -> str:
 
 def exit_status(result: Result | JoinResult | ControlResult, strict: bool = False) -> int:
     """Return the exit status of a run: of its verdict, and 3 where a `strict` one judged less than was asked for."""
-    short = not isinstance(result, ControlResult) and result.verdict == "holds" and result.coverage.falls_short
-    return UNDECIDED if strict and short else OF_VERDICT[result.verdict]
+    short = strict and result.verdict == "holds" and result.coverage.falls_short
+    return UNDECIDED if short else OF_VERDICT[result.verdict]
 
 
 def _show_recoveries(console: Console, result: Result) -> None:

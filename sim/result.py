@@ -370,7 +370,7 @@ class Result:
             "warnings": list(self.warnings),
             "steady_state": self.steady_state._asdict(),
             "undecided": list(self.undecided),
-            "coverage": self.coverage.as_json(),
+            **self.coverage.as_json(),
             "checkpoints": [
                 {
                     "id": c["checkpoint_id"],

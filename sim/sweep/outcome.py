@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sim.coverage import NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from sim.coverage import NO_OUTPUT, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
 from sim.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
 from sim.status import OF_VERDICT, RAISED
 
@@ -23,6 +23,7 @@ WAYS = {
     NONE_COMPLETED: "no checkpoint completed",
     RESTART_LOOP: "a restart loop",
     STANDS_STILL: "a standstill",
+    NO_OUTPUT: NO_OUTPUT,
 }
 """The ways in which a job does not get on, as a sum of runs names them."""
 

@@ -84,7 +84,7 @@ RUNS = Table(
         Column("vacuous", "text", "", "invariants that had nothing to judge in this run"),
         Column("vacuous_asked_for", "text", "", "of those, the ones that the scenario asks for"),
         Column("faults_without_effect", "whole", "count", "faults that never struck, or met nothing"),
-        Column("progress", "text", "", "goes on, no checkpoint completed, restart loop, or stands still"),
+        Column("progress", "text", "", "goes on, no checkpoint completed, restart loop, stands still, no output"),
         Column("falls_short", "flag", "", "judged less than was asked for, or did not get on: status 3 with --strict"),
         Column("steady_state", "text", "", "stationary, not stationary or too short to judge: MSER-5 over durations"),
         Column("piles_up_share", "real", "share", "of what arrives, how much piles up; from 0.05 on it is overload"),

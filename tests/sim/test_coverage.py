@@ -55,10 +55,10 @@ def test_a_run_without_a_checkpoint_judged_nothing(capsys: pytest.CaptureFixture
     )
     assert command(capsys, tmp_path, never, "--strict")[0] == 3
     found = json.loads(command(capsys, tmp_path, never, "--json")[1])
-    assert found["coverage"]["vacuous"] == ["CUT", "ONCE", "FWD", "ID", "LIVE", "REC"]
-    assert found["coverage"]["vacuous_asked_for"] == ["CUT", "ONCE", "FWD", "ID", "LIVE"]
-    assert found["coverage"]["progress"] == NONE_COMPLETED
-    assert list(found["coverage"]["premises"])[: len(PREMISES)] == list(PREMISES)
+    assert found["vacuous"] == ["CUT", "ONCE", "FWD", "ID", "LIVE", "REC"]
+    assert found["vacuous_asked_for"] == ["CUT", "ONCE", "FWD", "ID", "LIVE"]
+    assert found["progress"] == NONE_COMPLETED
+    assert list(found["premises"])[: len(PREMISES)] == list(PREMISES)
 
 
 def test_checkpoints_that_all_fail_judged_nothing(tmp_path: Path) -> None:
@@ -283,3 +283,22 @@ def test_a_manifest_that_landed_makes_it_complete(tmp_path: Path) -> None:
         (row,) = result.recovery_rows()
         seen.add((row["checkpoint_id"], statuses(result)[1]))
     assert seen == {(1, "FAILED: coordinator crashed"), (2, "COMPLETED")}
+
+
+# What is no job of checkpoints.
+
+
+def test_control_without_a_signal_judged_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A scenario that sends no signal would pass as a proof of the protocol of signals."""
+    silent: dict[str, Any] = {
+        "topology": "a->s",
+        "until_s": 2.0,
+        "control": {},
+        "source": {"a": {"rate_per_s": 10.0}},
+        "operator": {"s": {"kind": "sink"}},
+    }
+    status, out = command(capsys, tmp_path, silent)
+    said = "verdict: holds, but no signal was sent: nothing was judged but the events (0 violations)"
+    assert (status, out.splitlines()[-1]) == (0, said)
+    assert command(capsys, tmp_path, silent, "--strict")[0] == 3
+    assert json.loads(command(capsys, tmp_path, silent, "--json")[1])["progress"] == "no signal"

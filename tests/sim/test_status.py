@@ -297,7 +297,7 @@ def test_a_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert "No such option" in err
     status, out, _ = barrierlab(capsys, "run", "diamond", "--set", "until_s=2.5", "--strict", "--json")
     assert status == 0
-    assert json.loads(out)["coverage"]["falls_short"] is False
+    assert json.loads(out)["falls_short"] is False
 
 
 @pytest.mark.parametrize("arguments", [["scenarios"], ["scenarios", "--json"], ["--help"]])
