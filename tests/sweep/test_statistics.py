@@ -9,7 +9,7 @@ import pytest
 
 from sim.sweep.analyse import LEAST_RUNS, quantile_ranks, t_interval
 from sim.sweep.outcome import outcome
-from sim.sweep.summary import answer
+from sim.sweep.summary import answer, mean_pieces
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.5, 0.9])
@@ -111,3 +111,15 @@ def test_an_answer_says_of_what_state_it_is() -> None:
         "Of 4 runs 2 are not stationary (MSER-5 and drift): durations there are of the length of the run, too; "
         "2 are too short to judge (fewer than 20 checkpoints after the warm-up); 2 are overloaded."
     )
+
+
+def test_every_figure_weighs_runs_alike() -> None:
+    """One page would show two numbers for one mean: a run with many checkpoints counted more in the bars."""
+    pieces = {"start_delay_ms": 1.0, "alignment_ms": 0.0, "sync_ms": 0.0, "rest_ms": 0.0}
+    cells = [
+        {"runs": 2, "n": 90, "end_to_end_ms": 10.0, **pieces},
+        {"runs": 2, "n": 10, "end_to_end_ms": 30.0, **pieces},
+        {"runs": 4, "n": 20, "end_to_end_ms": 50.0, **pieces},
+    ]
+    found = mean_pieces(cells)
+    assert (found["n"], found["end_to_end_ms"], found["start_delay_ms"]) == (120, 35.0, 1.0)
