@@ -32,13 +32,13 @@ def encode_manifest(manifest: Manifest) -> bytes:
     for part in manifest.parts:
         here = part.operator_id, part.subtask
         values: tuple[object, ...] = (*here, part.position, part.state.path, part.state.size_bytes, part.state.checksum)
-        tasks.append(dict(zip(_TASK, values, strict=True)))
+        tasks.append(_record(_TASK, values))
         for entry in part.in_flight:
             file = entry.file
             values = (*here, entry.channel, file.path, entry.event_count, file.size_bytes, file.checksum)
-            in_flight.append(dict(zip(_in_flight_names(entry.is_output), values, strict=True)))
+            in_flight.append(_record(_in_flight_names(entry.is_output), values))
     numbers = (VERSION, manifest.checkpoint_id, manifest.epoch, manifest.is_unaligned)
-    whole = dict(zip(_WHOLE, (*numbers, tasks, in_flight), strict=True))
+    whole = _record(_WHOLE, (*numbers, tasks, in_flight))
     rest = json.dumps(whole, indent=1).removeprefix("{\n").encode() + b"\n"
     data = _first_line(rest) + rest
     if len(data) > MAX_MANIFEST_BYTES:
@@ -66,6 +66,10 @@ def decode_manifest(data: bytes, path: str = "manifest") -> Manifest:
     if encode_manifest(manifest) != data:
         raise DamagedError(path, "a manifest in another form", "the form in which one is written")
     return manifest
+
+
+def _record(names: tuple[str, ...], values: tuple[object, ...]) -> dict[str, object]:
+    return dict(zip(names, values, strict=True))
 
 
 def _first_line(rest: bytes) -> bytes:

@@ -109,6 +109,8 @@ NO_ENCODINGS: tuple[tuple[str, bytes], ...] = (
     ("more items than bytes", b"(\x03\0\0\0NN"),
     ("more bytes than there are", b"b\x05\0\0\0abcd"),
     ("an event in an event's place", b"EE(\0\0\0\0"),
+    ("very many events in each other's place", b"E" * 100_000),
+    ("very many watermarks in each other's place", b"W" * 100_000),
     ("an event of six fields", b"E(\x06\0\0\0s\0\0\0\0" + ZERO * 3 + b"NN"),
     (
         "an event whose sequence is true",
