@@ -244,7 +244,7 @@ class CoordinatorNode:
     def _triggered(self, checkpoint_id: int) -> None:
         engine, now = self._engine, self._engine.now
         engine.entries.append((now, ">trigger", NAME, None, checkpoint_id))
-        engine.metrics.triggered(checkpoint_id, now, engine.queued())
+        engine.metrics.triggered(checkpoint_id, now)
         self._commands_ns = now + self._latencies.command()
         engine.metrics.checkpoints[checkpoint_id].commands_ns = self._commands_ns
         self._storage.begin(checkpoint_id)

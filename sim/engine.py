@@ -193,14 +193,13 @@ class Engine:
         node.inject(action.command)
         node.wake()
 
-    def queued(self) -> float:
+    def _note_queued(self) -> None:
         """How many records wait now: in channels, and at sources since they are due."""
         in_channels = sum(channel.queued for channel in self.channels.values())
         rates = self.scenario.sources
         operator_of = self.scenario.topology.operator_of
-        return in_channels + sum(
-            node.held_back_ns() * rates[operator_of(node.name)].rate_per_s / 1e9 for node in self.source_nodes
-        )
+        at_sources = sum(n.held_back_ns() * rates[operator_of(n.name)].rate_per_s / 1e9 for n in self.source_nodes)
+        self.metrics.queued.append((self.now, in_channels + at_sources))
 
     def snapshot_taken(self, task: str, checkpoint_id: int) -> int:
         """The duration of the synchronous part, in nanoseconds."""
@@ -241,6 +240,10 @@ class Engine:
         self.schedule(0, lambda: None)
         self.faults.start(self)
         Standstill(self).start()
+        warm_ns = ns(self.scenario.warmup_s)
+        for at_ns in (warm_ns, (warm_ns + until_ns) // 2):
+            if warm_ns < until_ns:
+                self.schedule(at_ns, self._note_queued)
         self.schedule(until_ns, self._stop_triggers)
         while self._running or not self._done():
             env.step()
@@ -252,6 +255,7 @@ class Engine:
             node.enter(0)
 
     def _stop_triggers(self) -> None:
+        self._note_queued()
         self.coordinator.stop()
 
     def _done(self) -> bool:

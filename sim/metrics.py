@@ -38,8 +38,7 @@ class CheckpointRecord:
     """One checkpoint, from its trigger on.
 
     Besides how it ended, in simulated nanoseconds: when its commands left, and by source came; by channel, when a
-    barrier that overtook came to its receiver; when its manifest was begun. `queued` records waited at its trigger,
-    in channels and at sources.
+    barrier that overtook came to its receiver; when its manifest was begun.
     """
 
     checkpoint_id: int
@@ -52,7 +51,6 @@ class CheckpointRecord:
     commanded_ns: dict[str, int] = field(default_factory=dict)
     overtook_ns: dict[str, int] = field(default_factory=dict)
     manifest_ns: int | None = None
-    queued: float = 0.0
 
 
 @dataclass(slots=True)
@@ -81,9 +79,10 @@ class Metrics:
     def __init__(self) -> None:
         self.checkpoints: dict[int, CheckpointRecord] = {}
         self.refusals: dict[str, int] = {}
+        self.queued: list[tuple[int, float]] = []  # when, and how many records wait anywhere
 
-    def triggered(self, checkpoint_id: int, now_ns: int, queued: float) -> None:
-        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns, queued=queued)
+    def triggered(self, checkpoint_id: int, now_ns: int) -> None:
+        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns)
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
         """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""

@@ -90,8 +90,8 @@ class Result:
         """The share of what arrives that piles up; None if the job failed, or there is too little to see it."""
         if self._engine.recovery.records:
             return None
-        triggers = [(r.triggered_ns, r.queued) for r in self._metrics.checkpoints.values() if self._steady(r)]
-        return piles_up(triggers, sum(s.rate_per_s * s.parallelism for s in self.scenario.sources.values()))
+        arrivals_per_s = sum(source.rate_per_s * source.parallelism for source in self.scenario.sources.values())
+        return piles_up(self._metrics.queued, arrivals_per_s)
 
     @cached_property
     def attempts(self) -> Run:

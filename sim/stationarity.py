@@ -91,13 +91,14 @@ def _chance(values: Sequence[float], rest: Sequence[float], is_drift: bool) -> f
 
 
 def piles_up(samples: Sequence[tuple[int, float]], arrivals_per_s: float) -> float | None:
-    """Return the share of what arrives that piles up, from (time in ns, records queued anywhere) at the triggers.
+    """Return the share of what arrives that piles up.
 
-    None where fewer than three triggers give no time to see it; 0 if what is queued does not grow in both halves.
+    `samples` are (time in ns, records queued anywhere): when the warm-up ends, half-way, and at the run's end. None
+    where one is missing, since the job ended before; 0 if what is queued does not grow in both halves.
     """
     if len(samples) < 3 or not arrivals_per_s:
         return None
-    (begin_ns, begin), (_, middle), (end_ns, end) = samples[0], samples[len(samples) // 2], samples[-1]
+    (begin_ns, begin), (_, middle), (end_ns, end) = samples
     if not begin < middle < end:
         return 0.0
     return (end - begin) / (arrivals_per_s * (end_ns - begin_ns) / 1e9)
