@@ -155,6 +155,6 @@ BYTES = (
     BytesScope("files", 18),
     BytesScope("manifests", 4),
     BytesScope("limits", 65),
-    BytesScope("damage", 8),
+    BytesScope("damage", 9),
 )
 SCOPES = (*WORLDS, CallsScope(150), *BYTES)
