@@ -91,7 +91,7 @@ def fallen(
 
 def test_crashes_see_everything_happen() -> None:
     """A world in which nothing is ever put back, rolled back or lost would hold for nothing."""
-    runs = [fallen(seed, flagged=seed % 2, doubts=seed % 3, damages=seed % 2) for seed in range(60)]
+    runs = [fallen(seed, flagged=bool(seed % 2), doubts=seed % 3, damages=seed % 2) for seed in range(60)]
     assert {run.verdict().verdict for run in runs} == {"holds"}
     seen = Counter(entry[1] for run in runs for entry in run.entries)
     for verb in (">crash", ">restore", "restored", "put_back", "prepare", "commit", "rollback", ">notify", ">publish"):
@@ -426,7 +426,7 @@ def test_a_bent_recovery_is_seen(bent: type[FallibleWorld], invariants: set[str]
     """A mistake that one can make in a recovery would pass; or the sound one would fail under the same schedules."""
     broken: Counter[str] = Counter()
     for seed in range(60):
-        options = {"flagged": seed % 2, **bent.options}
+        options = {"flagged": bool(seed % 2), **bent.options}
         broken.update({violation.invariant for violation in fallen(seed, bent, **options).verdict().violations})
         if invariants <= broken.keys():
             return
