@@ -120,7 +120,8 @@ def test_schedules_see_barriers_overtake() -> None:
     """A world in which no barrier passes anything, or nothing is recorded, would hold for nothing."""
     options = {"graph": JOIN, "events": 8, "checkpoints": 3, "capacity": 4}
     runs = [
-        sound(seed, UnalignedWorld, **options, flagged=bool(seed % 2), aborts=seed % 3, threshold_ms=5) for seed in range(30)
+        sound(seed, UnalignedWorld, **options, flagged=bool(seed % 2), aborts=seed % 3, threshold_ms=5)
+        for seed in range(30)
     ]
     seen = Counter(entry[1] for run in runs for entry in run.entries)
     for verb in ("completed", "capture", ">overtake", ">expire", "hold", ">release", "ignore", ">push"):
