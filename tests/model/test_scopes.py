@@ -43,7 +43,7 @@ def test_tiny_holds(scope: WorldScope) -> None:
     outcome = scope.check(SOUND, 60.0)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
     assert (outcome.name, outcome.protocol) == (scope.name, scope.protocol)
-    assert outcome.states > 5
+    assert outcome.states > (2 if scope.name.startswith("store bytes: ") else 5)  # there each form of bytes is a state
     assert outcome.transitions >= outcome.states - 1
 
 

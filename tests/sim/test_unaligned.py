@@ -391,8 +391,11 @@ def test_all_pointwise_is_as_aligned(tmp_path: Path) -> None:
 
 def test_an_exchange_left_to_auto_is_pointed_out(tmp_path: Path) -> None:
     """Who leaves the exchange of equal parallelism open would not hear that Flink takes forward, and aligns."""
-    (text,) = run(pointwise(tmp_path, heavy="auto"), 1).warnings
-    assert "heavy->after is left to auto" in text
+    texts = run(pointwise(tmp_path, heavy="auto"), 1).warnings
+    assert [text.split(",")[0] for text in texts if "exchange" in text] == [
+        "'after' goes unaligned",
+    ]
+    assert "heavy->after is left to auto" in texts[0]
     one = {f"{table}.parallelism": 1 for table in ("source.a", "source.b", "operator.heavy", "operator.after")}
     assert load(tmp_path / "pointwise.toml", {"channel.default.exchange": "auto", **one}).warnings == ()
 
