@@ -181,7 +181,11 @@ def enters(epoch: int) -> Move:
     """The output stream enters an epoch."""
 
     def make(pair: Pair) -> Answers:
-        return pair.world.begin_epoch(epoch, pair.now_ns), pair.reference.barrier.begin_epoch(epoch)
+        meant = pair.reference.barrier.begin_epoch(epoch)
+        try:
+            return pair.world.begin_epoch(epoch, pair.now_ns), meant
+        except ContractError:
+            return REFUSED, meant
 
     return Move(f"enters epoch {epoch}", make)
 

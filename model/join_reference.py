@@ -122,8 +122,10 @@ class BarrierReference:
         self.known = self.known._replace(map=None)
         return "invalidated"
 
-    def begin_epoch(self, epoch: int) -> bool:
+    def begin_epoch(self, epoch: int) -> bool | str:
         """The output enters an epoch; whether it is a newer one, which needs a new map and new observations."""
+        if not 0 <= epoch < MOST:
+            return REFUSED
         known = self.known
         if known.epoch is not None and epoch <= known.epoch:
             return False

@@ -337,7 +337,7 @@ MAPS = (
             (says(numbers(at(1), epoch=2)), says(numbers(at(1), epoch=1)), says(numbers(at(1), epoch=3))),
             (says(_STRANGE), says(times(at_ns(1), epoch=7))),
             (observes(1, "seq", 0), observes(1, "seq", 1)),
-            (accepts(0), enters(2), enters(3)),
+            (accepts(0), enters(2), enters(MOST), enters(3)),
         ),
         outs=_THREE,
         has_stage=False,
@@ -527,6 +527,17 @@ LATEST = (
         ),
         "latest",
         outs=_THREE,
+        has_stage=False,
+    ),
+    JoinScope(
+        "the ends of the range of the latest value",
+        numbers(at(1), at(2)),
+        (
+            (observes(1, "seq", -1), observes(1, "seq", 0), observes(1, "seq", -1)),
+            (observes(2, "seq", MOST + 1), observes(2, "seq", MOST - 1), observes(2, "seq", MOST + 1)),
+        ),
+        "latest",
+        (-1, 0, MOST, MOST + 1),
         has_stage=False,
     ),
     JoinScope(
@@ -727,6 +738,20 @@ STAGE = (
             for epoch, by, ends in product(
                 (1, 2), ("seq", "frame", "slot"), combinations_with_replacement((0, 1, 2, 3, 4, 9, 10, 12), 2)
             )
+        ),
+        has_stage=False,
+    ),
+    JoinScope(
+        "slots of an older epoch, by time",
+        None,
+        (
+            tuple(move(each) for each in (frame(1, 2, 2), frame(1, 4, 4)) for move in (begins, commits)),
+            tuple(move(each) for each in (frame(1, 0, 9, 9, 2),) for move in (begins, commits)),
+        ),
+        slots=3,
+        reads=tuple(
+            Wanted(1, epoch, by, *ends)
+            for epoch, by, ends in product((1, 2), ("frame", "slot"), ((0, 9), (0, 3), (3, 9)))
         ),
         has_stage=False,
     ),

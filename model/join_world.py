@@ -162,8 +162,9 @@ class JoinWorld:
 
     def begin_epoch(self, epoch: int, now_ns: int) -> bool:
         """The output stream enters an epoch; whether it is a newer one."""
+        is_newer = self.stage.barrier.begin_epoch(epoch)
         self.entries.append((now_ns, "epoch", self.out, epoch))
-        return self.stage.barrier.begin_epoch(epoch)
+        return is_newer
 
     # The output.
 

@@ -104,10 +104,10 @@ class Parts:
         config: BarrierAlignerConfig,
         unaligned: UnalignedCheckpointConfig | None,
         aligns: bool,
-        writer: SinkWriter,
+        writer: SinkWriter | None,
         tell: Tell,
     ) -> OperatorTask:
-        """A task that writes what it makes to the outside; `aligns`: no barrier overtakes on its way in."""
+        """A task that ends a dataflow, and writes to the outside; `aligns`: no barrier overtakes on its way in."""
         task = self.sink(name, operator, self.aligner(config, unaligned, aligns), tell, writer)
         return self._with_gate(task, config, unaligned, aligns)
 

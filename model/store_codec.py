@@ -25,7 +25,7 @@ from impl.errors import (
     StoreError,
 )
 from impl.manifest import decode_manifest, encode_manifest
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
+from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.snapshot import (
     INPUT_MAGIC,
     OUTPUT_MAGIC,
@@ -43,6 +43,7 @@ from impl.snapshot import (
     snapshot_from,
 )
 from impl.store import DirectoryStore, MemoryStore
+from model import history
 from model.explore import Always
 from model.store_files import EMPTY, Call, Direct
 from model.store_world import PATH, contents
@@ -186,6 +187,8 @@ def _values() -> Iterator[Case]:
         yield Case(f"encode {_told(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
     for fields in EVENTS:
         yield Case(f"encode event {fields}", partial(_there_and_back, Event(*fields), _event(*fields)))
+    for message in (Watermark(0), CheckpointBarrier(1, 0), CancelBarrier(1), EndOfInput(), Event("a", 1, size_bytes=7)):
+        yield Case(f"the size of {message}", partial(_counts, message))
     for name, data in NO_ENCODINGS:
         yield Case(f"decode {name}", partial(_fails, partial(decode, data), DamagedError))
     for number, (value, kind) in enumerate(NO_VALUES, 1):
@@ -438,6 +441,7 @@ def _taken() -> Iterator[Case]:
         "the greatest subtask, position and channel": lambda: TaskSnapshot(
             "a", 2**32 - 1, b"", 2**64 - 1, (InFlight(2**32 - 1, ()),)
         ),
+        "the least subtask, position and channel": lambda: TaskSnapshot("a", 0, b"", 0, (InFlight(0, ()),)),
         "the greatest numbers of a file": lambda: InFlightFile(
             2**32 - 1, True, 2**64 - 1, StoredFile("p", 2**64 - 1, "f" * 32)
         ),
@@ -511,6 +515,12 @@ def _taken() -> Iterator[Case]:
     for name, make in refused.items():
         yield Case(f"{name} is refused", partial(_fails, make, ContractError))
     yield Case("sizes and counts", _sizes)
+
+
+def _counts(message: StreamMessage) -> str | None:
+    """Why a message does not count for what protocol rule 7 says."""
+    found, meant = size_of(message), history.size_of(message)
+    return None if found == meant else f"{found} bytes, and not {meant}"
 
 
 def _goes(make: Callable[[], object]) -> str | None:

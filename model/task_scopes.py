@@ -36,7 +36,7 @@ class Shape:
     is_source : bool
         Else it has two inputs, and an operator that also emits at watermarks and ends.
     exchanges : tuple of (str, tuple of int)
-        Kind and outputs of each out-edge.
+        Kind and outputs of each out-edge; a task without any is a sink, here one that writes nothing.
     events, ids : int
         How many events, and how many checkpoints.
     marks : tuple of int
@@ -537,6 +537,8 @@ class Machine:
             injector = self._parts.injector(BarrierInjectorConfig(None, "t"))
             return self._parts.make_source("t", injector, unaligned, exchanges, _silent)
         config = BarrierAlignerConfig(2, 100, 10_000, 1_000_000)
+        if not shape.exchanges:
+            return self._parts.make_sink("t", Tally(2, "m"), config, unaligned, True, None, _silent)
         return self._parts.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
 
     @property
@@ -748,5 +750,14 @@ SCOPES = (
         events=2,
         ids=1,
         is_unaligned=True,
+    ),
+    _scope(
+        "a sink that writes nothing",
+        624,
+        "event promise end_of barriers take last_part",
+        False,
+        events=1,
+        ids=1,
+        marks=(1,),
     ),
 )
