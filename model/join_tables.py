@@ -401,6 +401,7 @@ def _messages() -> Iterator[bytes]:
             header[place // 2] += wrong
             if header[place // 2] >= 0:
                 yield _bytes(header, HEADER) + sound[8:]
+                yield _bytes(header, HEADER)  # whole, and nothing behind it: it is read
         yield from (message(template, block, rows, version, more) for version, more in ((2, 0), (2, 3), (1, 3), (0, 0)))
         yield message(template, block, rows, 2, 3)[:-3]
         for less in (1, sum(BLOCKS[template])):  # a newer version has more, and never less

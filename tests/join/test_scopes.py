@@ -39,7 +39,7 @@ STATES = {
     "join: cursors of a stage before that do not count": 8,
     "join: the ends of the range": 64,
     "join: a stale input": 657,
-    "join: maps of other epochs, outputs and kinds": 417,
+    "join: maps of other epochs, outputs and kinds": 534,
     "join: no map in force": 150,
     "join: an announce that is no map, of another epoch": 12,
     "join: a changed map within its epoch": 1_554,
@@ -56,6 +56,7 @@ STATES = {
     "join: clocks": 48,
     "join: an output by another clock": 6,
     "join: the latest value": 2_310,
+    "join: the ends of the range of the latest value": 16,
     "join: the latest value by timestamp": 60,
     "join: the latest value and a map of the other kind": 12,
     "join: the latest value of the streams of a timestamp map": 59,
@@ -81,12 +82,13 @@ STATES = {
     "join: outputs without a stale input": 1_605,
     "join: output times without a stale input": 826,
     "join: slots": 74,
+    "join: slots of an older epoch, by time": 15,
     "late join: an authority": 7_080,
     "late join: a joiner": 1_187,
     "join table: rules": 2_019,
     "join table: maps": 113,
     "join table: settings": 116,
-    "join table: messages": 475,
+    "join table: messages": 523,
 }
 """How many there are in each scope: a number moves when the meaning does."""
 
