@@ -54,13 +54,22 @@ def page(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     sweep = analysis["sweep"]
+    rows = store.read("runs").select(["status", "vacuous"]).to_pylist()
+    vacuous = [set((row["vacuous"] or "").split()) for row in rows if row["status"] == "OK"]
+
+    def judged(invariant: str) -> int:
+        """Count the runs in which the invariant had something to judge."""
+        return sum(invariant not in names for names in vacuous)
+
     return environment.get_template(template).render(
         sections=sections,
         sweep=sweep,
         runs=analysis["runs"],
         asked=[_asked(part) for part in sweep["parts"]],
         verdict=verdict_line(analysis["runs"]),
-        invariants=[(name, meaning.get(name, ""), count) for name, count in analysis["invariants"].items()],
+        invariants=[
+            (name, meaning.get(name, ""), judged(name), count) for name, count in analysis["invariants"].items()
+        ],
         errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
         tables=list(reversed(store.tables.values())),
         again=sweep["sweep"] if sweep["sweep"] in shipped_sweeps() else f"{sweep['sweep']}.toml",

@@ -296,6 +296,15 @@ def test_the_report_is_the_same_every_time(analysis, store):
     assert render(analysis, store) == render(analysis, store)
 
 
+def test_a_report_says_of_each_invariant_in_how_many_runs_it_was_judged(analysis, store):
+    """`0 violations` would be read as a verdict on what no run had: no crash, so no restore."""
+    page = " ".join(render(analysis, store).split())
+    runs = [row for row in store.read("runs").to_pylist() if row["status"] == "OK"]
+    for name, judged in (("REC", 0), ("NOLOSS", len(runs)), ("CUT", len(runs))):
+        (shown,) = re.findall(rf'<th scope="row">{name}</th><td class="t">[^<]*</td><td class="">(\d+)</td>', page)
+        assert int(shown) == judged == sum(name not in (row["vacuous"] or "").split() for row in runs)
+
+
 def test_an_unfinished_sweep_can_be_analysed(spark, tmp_path):
     """Whoever stops a sweep wants to see what is there, even if that is nothing yet."""
     plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
