@@ -54,8 +54,7 @@ def page(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     sweep = analysis["sweep"]
-    rows = store.read("runs").select(["status", "vacuous"]).to_pylist()
-    vacuous = [set((row["vacuous"] or "").split()) for row in rows if row["status"] == "OK"]
+    vacuous = [set(text.split()) for text in store.read("runs")["vacuous"].to_pylist() if text is not None]
 
     def judged(invariant: str) -> int:
         """Count the runs in which the invariant had something to judge."""

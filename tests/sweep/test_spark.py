@@ -300,9 +300,10 @@ def test_a_report_says_of_each_invariant_in_how_many_runs_it_was_judged(analysis
     """`0 violations` would be read as a verdict on what no run had: no crash, so no restore."""
     page = " ".join(render(analysis, store).split())
     runs = [row for row in store.read("runs").to_pylist() if row["status"] == "OK"]
+    assert len(runs) > 10
     for name, judged in (("REC", 0), ("NOLOSS", len(runs)), ("CUT", len(runs))):
         (shown,) = re.findall(rf'<th scope="row">{name}</th><td class="t">[^<]*</td><td class="">(\d+)</td>', page)
-        assert int(shown) == judged == sum(name not in (row["vacuous"] or "").split() for row in runs)
+        assert int(shown) == judged
 
 
 def test_an_unfinished_sweep_can_be_analysed(spark, tmp_path):
