@@ -167,6 +167,7 @@ class TaskTable:
         script: Sequence[Event | int] = (),
         keeps_parts: bool = False,
     ) -> None:
+        self._make = make
         self.task = make(self._tell)
         self.ghost = ghost
         self.messages = messages
@@ -455,6 +456,30 @@ class TaskTable:
         self.ghost.restore(self.cells.values[cell].ghost)
         return checkpoint_id not in self.ghost.given_up and not self.ghost.is_whole(checkpoint_id)
 
+    def differences(self) -> Iterator[str | None]:
+        """Make every step a second time, by a new machine and the last first: what differs in a line, or None, a step.
+
+        That each step is looked up after it was made once rests on a machine that goes by what it captures alone. One
+        that goes by more, such as how often it was called, does something else in another order.
+        """
+        self.task = self._make(self._tell)
+        self._machines = _machines(self.task)
+        writer = getattr(self.task, "writer", None)
+        self._ledger = None if writer is None else writer.ledger
+        again: list[tuple[tuple[Any, ...], Step | None]] = [
+            *self._steps.items(),
+            *((("_offer", *key), step) for key, step in self._offers.items()),
+            *((("_overtake", *key), step) for key, step in self._overtakes.items()),
+        ]
+        for (name, cell, *arguments), step in reversed(again):
+            now = self._take(getattr(self, name), cell, *arguments)
+            if now == step:
+                yield None
+                continue
+            first, second = (", ".join(_words(made)) or "nothing" for made in (step, now))
+            what = f"{self.ghost.name} does not do the same twice in {name.lstrip('_')}: {first}; then {second}"
+            yield f"{what}; all that it goes by has to be in `capture`"
+
     # What they are made of.
 
     def _step(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
@@ -681,6 +706,14 @@ class TaskTable:
         broken, notes = tuple(self.ghost.broken), tuple(self._notes)
         after = self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture()), cell)
         return Step(after, True, 0, broken, notes)
+
+
+def _words(step: Step | None) -> Iterator[str]:
+    """What a step did, an effect each, and what it was left as."""
+    if step is not None:
+        for verb, _, channel, subject in step.notes:
+            yield " ".join(str(each) for each in (verb, channel, subject) if each is not None)
+        yield f"state {step.cell}"
 
 
 def _machines(task: Task) -> list[object]:

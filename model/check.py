@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -30,7 +31,7 @@ from model.explore import (
     traps,
 )
 from model.invariants import PREMISES
-from model.parts import Parts
+from model.parts import SOUND, Parts
 from model.premises import asked_for, premises_of, struck
 from model.reduction import Ample, can_be_planned, plans
 from model.setup import Setup
@@ -118,6 +119,9 @@ class Scope(Protocol):
         """Explore it, for so long at most."""
 
 
+NOT_REPEATABLE = "RAISED"
+"""The name of what is broken where a machine goes by more than it captures: nothing that was explored of it counts."""
+_STEPS_BETWEEN_CHECKS = 64
 REFINES = "TABLE"
 """The name of what is broken where a machine does not do what its table says."""
 
@@ -186,7 +190,8 @@ class WorldScope:
                 return self._whole(parts, seconds, begun)
             if result.verdict == UNDECIDED:
                 return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
-        return self._outcome(world, HOLDS, "every reachable state was seen", states, transitions, begun)
+        why = "every reachable state was seen"
+        return self._outcome(world, HOLDS, why, states, transitions, begun, seconds=seconds)
 
     def _whole(
         self,
@@ -206,8 +211,18 @@ class WorldScope:
             violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
         )
         return self._outcome(
-            world, result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations
+            *(world, result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations),
+            seconds,
         )
+
+    def _made_again(self, world: World, why: str, seconds: float | None, begun: float) -> tuple[str, str]:
+        """Verdict and reason after every step of an external machine was made again: what was looked up must be so."""
+        for number, difference in enumerate(chain.from_iterable(table.differences() for table in world.tables)):
+            if difference is not None:
+                return BROKEN, difference
+            if number % _STEPS_BETWEEN_CHECKS == 0 and _left(seconds, begun) == 0.0:
+                return UNDECIDED, "the time limit was reached while every step was made a second time"
+        return HOLDS, why
 
     def _outcome(
         self,
@@ -218,7 +233,12 @@ class WorldScope:
         transitions: int,
         begun: float,
         violations: tuple[Violation, ...] = (),
+        seconds: float | None = None,
     ) -> Outcome:
+        if verdict == HOLDS and world.parts != SOUND:
+            verdict, why = self._made_again(world, why, seconds, begun)
+            if verdict == BROKEN:
+                violations = (Violation(NOT_REPEATABLE, self.name, 0, why),)
         return Outcome(
             *(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations),
             *(premises_of(world), asked_for(self.setup), struck(self.setup, world)),
