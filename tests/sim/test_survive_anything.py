@@ -52,6 +52,24 @@ def test_unaligned_checkpoints_are_drawn_and_taken() -> None:
     assert len(overtakes) >= len(asked) / 2
 
 
+def test_several_checkpoints_are_under_way_at_once() -> None:
+    """What checkpoints do to each other, such as a manifest that waits for an older one, would never be drawn."""
+    deepest: Counter[int] = Counter()
+    for each in [each for each in RUNS if each.parameters.get("checkpoint.max_concurrent", 1) > 1][::8]:
+        rows = run(load(each.source, each.parameters), each.seed).checkpoint_rows()
+        rows = [row for row in rows if row["status"] == "COMPLETED"]
+        begins_ns = [round(row["trigger_timestamp_ms"] * 1e6) for row in rows]
+        spans = [
+            (begin_ns, round(row["end_to_end_duration_ms"] * 1e6))
+            for begin_ns, row in zip(begins_ns, rows, strict=True)
+        ]
+        under_way = max((sum(start <= at < start + lasts for start, lasts in spans) for at, _ in spans), default=0)
+        assert under_way <= each.parameters["checkpoint.max_concurrent"]
+        deepest[under_way] += 1
+    assert deepest[2] > 0
+    assert deepest[3] > 0
+
+
 @pytest.mark.parametrize("first", range(0, len(QUICK), BATCH))
 def test_every_event_counts_as_promised(first: int) -> None:
     """Some failure at some moment would lose an event, count one twice, or leave a checkpoint that never ends."""
