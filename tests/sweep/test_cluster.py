@@ -11,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from sim.sweep import session
 from sim.sweep.errors import SweepError
@@ -95,3 +97,19 @@ def test_workers_need_the_libraries_and_not_the_package(tmp_path):
     )
     assert swept.returncode == 0, swept.stderr
     assert Store.open(tmp_path / "out").count() == 8
+
+
+@pytest.mark.parametrize("raised", ["a lost connection", "a stack of Java"])
+def test_a_cluster_that_dies_ends_in_one_line(raised):
+    """A stack trace of Java, and the status of a violation."""
+    errors = {
+        "a lost connection": Py4JNetworkError("Answer from Java side is empty"),
+        "a stack of Java": PySparkException(
+            "Job aborted\norg.apache.spark.SparkException: Master removed us\n\tat a.b"
+        ),
+    }
+    with pytest.raises(SweepError) as told, session.spark_failures("the analysis failed", "start the cluster again"):
+        raise errors[raised]
+    assert str(told.value).startswith("the analysis failed (")
+    assert str(told.value).endswith("): start the cluster again")
+    assert len(str(told.value).splitlines()) == 1
