@@ -168,7 +168,7 @@ class TaskTable:
         keeps_parts: bool = False,
     ) -> None:
         self._make = make
-        self.task = make(self._tell)
+        self._renew()
         self.ghost = ghost
         self.messages = messages
         self.cells: Interner[Cell] = Interner()
@@ -184,11 +184,15 @@ class TaskTable:
         self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
         self._settled: dict[tuple[int, int, bool], int] = {}
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
+        self.parts_are_late = False
+        self.start = self._captured()
+
+    def _renew(self) -> None:
+        """Take a new task in the place of the one before."""
+        self.task = self._make(self._tell)
         self._machines = _machines(self.task)
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
-        self.parts_are_late = False
-        self.start = self._captured()
 
     # Steps. Each is looked up first.
 
@@ -462,10 +466,7 @@ class TaskTable:
         That each step is looked up after it was made once rests on a machine that goes by what it captures alone. One
         that goes by more, such as how often it was called, does something else in another order.
         """
-        self.task = self._make(self._tell)
-        self._machines = _machines(self.task)
-        writer = getattr(self.task, "writer", None)
-        self._ledger = None if writer is None else writer.ledger
+        self._renew()
         again: list[tuple[tuple[Any, ...], Step | None]] = [
             *self._steps.items(),
             *((("_offer", *key), step) for key, step in self._offers.items()),
