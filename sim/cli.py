@@ -88,20 +88,24 @@ def run_command(
     loaded = load(scenario, read_settings(pairs))
     if budget_s is None and (long := announcement(loaded)):
         click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
+    console = stdout_console()
     try:
         with budget(budget_s):
             result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+            if trace is not None:
+                write(trace, result.trace(), ScenarioError, "--trace")
+            if as_json:
+                shown = json.dumps(result.as_json(), indent=2, allow_nan=False) + "\n"
+            else:
+                with console.capture() as capture:  # whole or not at all, since the budget may end it
+                    show(console, result)
+                shown = capture.get()
     except Exception as error:
         if machine := raised_by_machine(error):
             _show_raised(machine, as_json)
             sys.exit(VIOLATION)
         raise
-    if trace is not None:
-        write(trace, result.trace(), ScenarioError, "--trace")
-    if as_json:
-        click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
-    else:
-        show(stdout_console(), result)
+    click.echo(shown, nl=False)
     sys.exit(exit_status(result, strict))
 
 

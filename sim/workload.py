@@ -163,6 +163,16 @@ class Arrivals:
         self._count += 1
         return round(self._count * self._gap_ns)
 
+    def count_by(self, at_ns: int, most: float) -> int:
+        """Return how many of the arrivals to come are due by then, at most `most`; they are drawn, equal gaps not."""
+        count = 0
+        if self.next == self._deterministic:
+            count = max(int(at_ns / self._gap_ns) - 1 - self._count, 0)  # the last ones are looked at, since they round
+            self._count += count
+        while count < most and self.next() <= at_ns:
+            count += 1
+        return int(min(count, most))
+
     def _poisson(self) -> int:
         self._at_ns += self._exponential(self._gap_ns)
         return round(self._at_ns)
@@ -211,12 +221,11 @@ class EventLog:
 
     def due_by(self, now_ns: int) -> int:
         """Return how many events have fallen due by then, read or not. What is drawn for that is not remembered."""
-        arrivals, due_ns = copy.deepcopy(self._arrivals), self.due_ns[-1]
-        count = bisect_right(self.due_ns, now_ns - self.shift_ns)
-        while count >= len(self.due_ns) and due_ns <= now_ns - self.shift_ns and (not self.last or count < self.last):
-            due_ns = arrivals.next()
-            count += due_ns <= now_ns - self.shift_ns
-        return count if self.last is None else min(count, self.last)
+        at_ns, most = now_ns - self.shift_ns, math.inf if self.last is None else self.last
+        count = min(bisect_right(self.due_ns, at_ns), most)
+        if count == len(self.due_ns):
+            count += copy.deepcopy(self._arrivals).count_by(at_ns, most - count)
+        return int(count)
 
     def read(self, sequence: int, due_ns: int) -> Event:
         """The event; the first who reads it says when it was due. Sequences begin with 1, without a gap."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from sim import run
@@ -225,3 +227,30 @@ def test_a_periodic_source_asks_in_time_though_it_has_nothing_to_emit(tmp_path: 
     triggers = [row["trigger_timestamp_ms"] for row in result.checkpoint_rows()]
     assert triggers == [3000.0, 6000.0, 9000.0, 12000.0, 15000.0, 18000.0]
     assert result.verdict == "holds"
+
+
+@given(
+    kind=st.sampled_from(["deterministic", "poisson", "bursty"]),
+    rate_per_s=st.floats(1e3, 3e9),
+    read=st.integers(0, 20),
+    at_ns=st.integers(0, 100_000),
+    most=st.one_of(st.just(math.inf), st.integers(0, 50)),
+)
+def test_arrivals_are_counted_as_they_are_drawn(
+    kind: str, rate_per_s: float, read: int, at_ns: int, most: float
+) -> None:
+    """What piles up at a source that is held back would be wrong by one, or take hours to count."""
+    drawn, counted = (Arrivals(kind, rate_per_s, 1e-5, 1e-5, stream(1, "a", "arrivals")) for _ in range(2))
+    for _ in range(read):
+        drawn.next()
+        counted.next()
+    expected = 0
+    while expected < most and drawn.next() <= at_ns:
+        expected += 1
+    assert counted.count_by(at_ns, most) == expected
+
+
+def test_a_billion_equal_gaps_are_not_drawn() -> None:
+    """A run of two seconds would be counted for hours."""
+    arrivals = Arrivals("deterministic", 1e9, 1.0, 1.0, stream(1, "a", "arrivals"))
+    assert arrivals.count_by(10**15, math.inf) == 10**15
