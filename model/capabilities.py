@@ -40,8 +40,9 @@ class Capabilities:
         Permitted difference: an input that has delivered stays blocked after a switch to unaligned until all barriers
         are in (Flink since FLINK-22638).
     reads_on : bool
-        Permitted difference: the reading loop may take new messages before it releases what may go. So the world does
-        not always release first; without it, a verdict is about a loop that always does.
+        The reading loop may take new messages before it releases what may go: the world then tries both (rule 8).
+        Without it, the world always releases first, and the verdict is about such a loop alone, which it says. It
+        makes no difference to a class that has no `release_next`, or that reads the channels itself.
     """
 
     several_inputs: bool = True
@@ -52,11 +53,20 @@ class Capabilities:
     unaligned: bool = True
     leaves_in_channel: bool = False
     keeps_blocked_after_switch: bool = False
-    reads_on: bool = False
+    reads_on: bool = True
 
 
 ALL = Capabilities()
 """The whole protocol, without a difference: what a class declares that declares nothing."""
+
+RELEASES_FIRST = Capabilities(reads_on=False)
+"""Those of a gate of `impl`, whose driver releases what may go before it offers anything (`impl.gate`)."""
+
+READS_ON = (
+    "a message is taken while another may be released; if your reading loop never does that, declare "
+    "Capabilities(reads_on=False), and the verdict is about such a loop alone"
+)
+"""The hint beside a counterexample that rests on the reading loop."""
 
 RULES = {
     "several_inputs": "rules 6 to 8",

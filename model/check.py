@@ -56,6 +56,8 @@ class Violation:
     reason : str
     trace : str
         The run as text, where there is one.
+    reads_on : bool
+        Whether in that run a task takes a message while it has something to release.
     """
 
     invariant: str
@@ -63,6 +65,7 @@ class Violation:
     steps: int
     reason: str
     trace: str = ""
+    reads_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +288,8 @@ def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, re
     """What a run of a world breaks, with its trace."""
     invariant, _, why = reason.partition(": ")
     title = f"{invariant} is broken: {scope}."
-    return Violation(invariant, scope, len(moves), why, world.trace(moves, asked == AT_REST, title))
+    trace = world.trace(moves, asked == AT_REST, title)
+    return Violation(invariant, scope, len(moves), why, trace, world.reads_on_in(moves))
 
 
 ALWAYS, AT_REST = "always", "at rest"

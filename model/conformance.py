@@ -21,6 +21,7 @@ from functools import cache
 from unittest import SkipTest
 
 from model.asked import JUDGES, divided
+from model.capabilities import READS_ON
 from model.check import Outcome, Scope, Violation
 from model.explore import HOLDS
 from model.foreign import PROTOCOLS, ForeignError, capabilities_of, parts_of
@@ -119,7 +120,8 @@ def report(outcome: Outcome) -> str:
 def _told(violation: Violation) -> str:
     moves = f"{violation.steps} move{'s' * (violation.steps != 1)}"
     line = f"{violation.invariant} is broken after {moves}: {violation.reason} ({violation.scope})"
-    return f"{line}\n\n{violation.trace}".rstrip("\n")
+    hint = f"\n\nhint: {READS_ON}" if violation.reads_on else ""
+    return f"{line}{hint}\n\n{violation.trace}".rstrip("\n")
 
 
 @cache

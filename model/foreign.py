@@ -252,16 +252,22 @@ def capabilities_of(kind: type) -> Capabilities:
         raise ForeignError(
             f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a model.capabilities.Capabilities"
         )
-    if issubclass(kind, BarrierAligner):
-        able = issubclass(kind, UnalignedCheckpointer)
+    if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver releases first
+        able, reads_on = issubclass(kind, UnalignedCheckpointer), False
     else:
-        able = not _missing(kind, True, declared)
-    return replace(declared, unaligned=declared.unaligned and able)
+        able, reads_on = not _missing(kind, True, declared), declared.reads_on
+    return replace(declared, unaligned=declared.unaligned and able, reads_on=reads_on)
 
 
 def goes_unaligned(kind: type) -> bool:
     """Whether a class can be asked for unaligned checkpoints."""
     return capabilities_of(kind).unaligned
+
+
+def releases_first(kind: type) -> bool:
+    """Return whether what is checked is a loop that releases before it reads on, because the class declares that."""
+    its_own = not issubclass(kind, BarrierAligner) and not pulls(kind)
+    return its_own and _has(kind, "release_next") and not capabilities_of(kind).reads_on
 
 
 def parts_of(kind: type, protocol: str) -> Parts:

@@ -18,7 +18,7 @@ from impl.recovery import Restore, Wiring, plan
 from impl.snapshot import Checkpoint
 from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Tell
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.capabilities import ALL, Capabilities
+from model.capabilities import RELEASES_FIRST, Capabilities
 
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
 MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
@@ -67,7 +67,7 @@ class Parts:
     aligner: MakeAligner = sound_aligner
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
-    capabilities: Capabilities = ALL
+    capabilities: Capabilities = RELEASES_FIRST
 
     def make_source(
         self,

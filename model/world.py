@@ -305,6 +305,15 @@ class World:
         moves, states = next(traps(state, self.going_on, self.after, limits=Limits(states=MOST_TO_REST)))
         return list(moves), states[0]
 
+    def reads_on_in(self, moves: Sequence[Move]) -> bool:
+        """Return whether in a run a task takes a message that was offered while it had something to release."""
+        state = self.start()
+        for move in moves:
+            if move.text.startswith("deliver ") and self.info(state, move.numbers[0]).has_released:
+                return True
+            state = self.after(state, move)
+        return False
+
     def endings(self, state: State) -> list[Move]:
         """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
 

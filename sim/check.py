@@ -20,7 +20,7 @@ from model.asked import JUDGES, NotAsked, divided
 from model.capabilities import DIFFERENCES, RULES
 from model.check import Outcome, Scope, Violation
 from model.explore import UNDECIDED, NotRepeatableError
-from model.foreign import ForeignError, capabilities_of, load, parts_of
+from model.foreign import ForeignError, capabilities_of, load, parts_of, releases_first
 from model.parts import SOUND, Parts
 from model.scopes import SCOPES
 from model.topology import suggestion
@@ -56,6 +56,8 @@ class Plan:
         One of `model.asked.JUDGES`; empty where no external aligner is judged.
     not_asked : tuple of NotAsked
         The scopes that need what the class does not declare.
+    releases_first : bool
+        Whether the class declares that its loop releases what may go before it reads on.
     """
 
     group: str
@@ -64,6 +66,7 @@ class Plan:
     folder: str = ""
     judge: str = ""
     not_asked: tuple[NotAsked, ...] = ()
+    releases_first: bool = False
 
     @property
     def undeclared(self) -> tuple[str, ...]:
@@ -87,11 +90,12 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     folder = str(Path.cwd())
     scopes = [each for each in SCOPES[group]() if not names or each.name in names]
     not_asked: tuple[NotAsked, ...] = ()
+    first = False
     if judge and not implementation:
         raise CheckError(f"--judge {judge} needs --impl MODULE:CLASS: the machines of this package are judged by both")
     if implementation:
         kind = load(implementation, folder)
-        capabilities = capabilities_of(kind)
+        capabilities, first = capabilities_of(kind), releases_first(kind)
         able = OF_GATES if capabilities.unaligned else ("aligned",)
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
@@ -115,7 +119,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return Plan(group, found, implementation, folder, judge, not_asked)
+    return Plan(group, found, implementation, folder, judge, not_asked, first)
 
 
 _ONLY_THE_TABLE = "it compares with a table; add --judge table"

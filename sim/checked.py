@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from model.asked import BEYOND_DATAFLOWS
-from model.capabilities import DIFFERENCES, RULES
+from model.capabilities import DIFFERENCES, READS_ON, RULES
 from model.check import REFINES, Outcome, Violation, reach_of, verdict_of
 from model.explore import BROKEN, HOLDS, UNDECIDED
 from model.invariants import PREMISES
@@ -34,6 +34,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
     if chosen.judge:
         judged = {
             "judge": chosen.judge,
+            "releases_first": chosen.releases_first,
             "not_asked": [
                 {"name": each.name, "protocol": each.protocol, "capability": each.capability}
                 for each in chosen.not_asked
@@ -44,7 +45,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
         "verdict": verdict_of(outcomes),
         "scopes": [{key: getattr(outcome, key) for key in keys} for outcome in outcomes],
         "violations": [
-            {key: getattr(each, key) for key in ("invariant", "scope", "steps", "reason")}
+            {key: getattr(each, key) for key in ("invariant", "scope", "steps", "reason", "reads_on")}
             for each in violations_of(outcomes)
         ],
         "vacuous": list(reach.vacuous),
@@ -93,7 +94,10 @@ def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
 
 
 def _reach_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What the verdict says nothing of, a line each."""
+    """What a broken verdict may rest on, and what a verdict says nothing of, a line each."""
+    violations = violations_of(outcomes)
+    if number := sum(each.reads_on for each in violations):
+        yield f"hint: in {number} of {len(violations)} counterexamples {READS_ON}"
     reach = reach_of(outcomes)
     for name in reach.vacuous:
         yield f"vacuous: {name} had nothing to judge ({PREMISES[name]}: 0)"
@@ -131,6 +135,8 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     if chosen.not_asked:
         rules = RULES | DIFFERENCES
         text += f"; not asked: {', '.join(f'{name} ({rules[name]})' for name in chosen.undeclared)}"
+    if chosen.releases_first:
+        text += "; of a loop that releases before it reads on (reads_on=False)"
     if chosen.judge == "dataflows":
         text += f"; no invariant of dataflows asks rules {', '.join(BEYOND_DATAFLOWS)}"
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest import SkipTest
@@ -10,14 +11,20 @@ import pytest
 
 from docs.aligner.aligner import Phase, PhasedAligner
 from docs.aligner.unaligned import RecordingAligner
+from impl.alignment import BarrierAligner
 from model.asked import BEYOND_DATAFLOWS, divided, needs
-from model.capabilities import RULES, Capabilities
-from model.check import WorldScope
+from model.capabilities import READS_ON, RULES, Capabilities
+from model.check import WorldScope, verdict_of
 from model.conformance import cases
 from model.foreign import ForeignError, capabilities_of, parts_of
 from model.gate_scopes import SCOPES as GATES
 from model.scopes import SCOPES
+from model.setup import Setup
 from model.story_scopes import stories
+from model.world import World
+from sim.check import check_one, plan
+from sim.checked import as_json, markdown, show
+from sim.status import stdout_console
 from tests.model.engines import push
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
@@ -83,18 +90,70 @@ def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str,
     assert (violation.invariant, violation.steps) == (invariant, steps)
 
 
-def test_what_may_be_released_may_wait_while_the_loop_reads_on() -> None:
-    """The world would always release first, and no bug of a reading loop would show."""
+# Whether the loop releases what may go before it reads on.
 
-    class ReleasesFirst(push.Stash):
-        capabilities = Capabilities(timeout=False)
 
-    class ReadsOn(PhasedAligner):
-        capabilities = Capabilities(reads_on=True)
+class ReleasesFirst(push.Stash):
+    """Its driver never reads on while the stash is full."""
 
-    scopes = [each for each in TINY if "a->s b->s" in each.name]
-    assert set(verdicts(ReleasesFirst, scopes).values()) == {None}
-    assert set(verdicts(ReadsOn, scopes).values()) == {None}
+    capabilities = Capabilities(timeout=False, reads_on=False)
+
+
+TWO_SOURCES = [each for each in TINY if "a->s b->s" in each.name]
+
+
+def test_a_loop_that_reads_on_is_explored_unless_the_class_declares_that_its_own_does_not() -> None:
+    """The world would always release first, and a bug of a reading loop that is not declared would hold."""
+    found = verdicts(push.Stash, TWO_SOURCES).values()
+    assert [each and (each.invariant, each.reads_on) for each in found] == [
+        *[("CUT", True), ("CUT", True), ("ONCE", True), ("CUT", True)],
+    ]
+    assert set(verdicts(ReleasesFirst, TWO_SOURCES).values()) == {None}
+    assert set(verdicts(PhasedAligner, TWO_SOURCES).values()) == {None}  # what it holds keeps its place
+
+
+def test_a_gate_of_impl_releases_first() -> None:
+    """A subclass of the aligner of `impl` would be judged in a loop that nobody drives it by."""
+    kind = type("Sub", (BarrierAligner,), {"capabilities": Capabilities()})
+    assert not capabilities_of(kind).reads_on
+    assert not World(Setup("a->s b->s"), parts_of(kind, "aligned")).reads_on
+    assert World(Setup("a->s b->s"), parts_of(PhasedAligner, "aligned")).reads_on
+
+
+def test_a_counterexample_that_rests_on_the_loop_says_what_may_be_declared() -> None:
+    """A team whose driver always releases first would look for a bug that it has not."""
+    told = []
+    for kind in (push.Stash, push.OneSide):
+        case = next(each for each in cases(kind) if each.scope == TWO_SOURCES[0])
+        with pytest.raises(AssertionError) as raised:
+            case.check()
+        told.append(str(raised.value).split("\n\n")[1])
+    assert told[0] == f"hint: {READS_ON}"
+    assert "reads_on=False" in told[0]
+    assert told[1].startswith("# CUT is broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "line"),
+    [
+        ("push:Stash", 1, f"hint: in 1 of 1 counterexamples {READS_ON}"),
+        ("push:OneSide", 1, ""),
+        ("releases_first", 0, "of a loop that releases before it reads on (reads_on=False)"),
+    ],
+)
+def test_a_verdict_says_which_loop_it_is_about(
+    name: str, status: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict about a loop that releases first would pass for one about every loop."""
+    kind = "tests.model.test_asked:ReleasesFirst" if name == "releases_first" else f"tests.model.engines.{name}"
+    chosen = replace(plan("tiny", ["aligned"], kind), names=(TWO_SOURCES[0].name,))
+    outcomes = [check_one(chosen, each) for each in chosen.names]
+    show(stdout_console(400), outcomes, chosen)
+    out = capsys.readouterr().out
+    assert verdict_of(outcomes) == ("broken" if status else "holds")
+    assert as_json(outcomes, chosen)["releases_first"] == (name == "releases_first")
+    assert (line in out) if line else ("reads_on" not in out)
+    assert (line in markdown(outcomes, chosen)) if line else ("reads_on" not in markdown(outcomes, chosen))
 
 
 # What is declared.

@@ -165,7 +165,7 @@ class NoTombstone(LeavesInChannel):
 class Stash(LeavesInChannel):
     """As repaired in Hazelcast PR 22207: the last barrier waits in a stash, and its inputs wait no more."""
 
-    capabilities = Capabilities(timeout=False, reads_on=True)
+    capabilities = Capabilities(timeout=False)
 
     def __init__(self, port: Any, config: Any) -> None:
         super().__init__(port, config)
