@@ -25,7 +25,20 @@ from impl.errors import (
     StoreError,
 )
 from impl.manifest import decode_manifest, encode_manifest
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
+from impl.messages import (
+    CancelBarrier,
+    CheckpointBarrier,
+    EndOfInput,
+    Event,
+    StreamMessage,
+    Watermark,
+    as_barrier,
+    is_barrier,
+    is_event,
+    is_watermark,
+    map_event,
+    size_of,
+)
 from impl.snapshot import (
     INPUT_MAGIC,
     OUTPUT_MAGIC,
@@ -94,6 +107,18 @@ EVENTS = (
     ("a", 1, 0, (1, b"x"), (), 0, 1),
     ("a", 1, 0, 2**70, "v", 0, 1),
 )
+
+MESSAGES = (Watermark(0), CheckpointBarrier(1, 0), CancelBarrier(1), EndOfInput(), Event("a", 1, size_bytes=7))
+EVENT_FIELDS: dict[str, Any] = {
+    "source": "b",
+    "sequence": 2,
+    "part": 1,
+    "key": 1,
+    "value": 1,
+    "timestamp_ms": 1,
+    "size_bytes": 2,
+}
+"""A value for each field of an event, which `Event("a", 1)` has otherwise."""
 
 ZERO = b"i" + bytes(8)
 NAMELESS = b"E(\x07\0\0\0s\0\0\0\0"
@@ -187,8 +212,12 @@ def _values() -> Iterator[Case]:
         yield Case(f"encode {_told(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
     for fields in EVENTS:
         yield Case(f"encode event {fields}", partial(_there_and_back, Event(*fields), _event(*fields)))
-    for message in (Watermark(0), CheckpointBarrier(1, 0), CancelBarrier(1), EndOfInput(), Event("a", 1, size_bytes=7)):
+    for message in MESSAGES:
         yield Case(f"the size of {message}", partial(_counts, message))
+        yield Case(f"the kind of {message}", partial(_kind, message))
+    for field in EVENT_FIELDS:
+        identifies = field in ("source", "sequence", "part")
+        yield Case(f"an event with another {field}", partial(_is_same, field, not identifies))
     for name, data in NO_ENCODINGS:
         yield Case(f"decode {name}", partial(_fails, partial(decode, data), DamagedError))
     for number, (value, kind) in enumerate(NO_VALUES, 1):
@@ -521,6 +550,24 @@ def _counts(message: StreamMessage) -> str | None:
     """Why a message does not count for what protocol rule 7 says."""
     found, meant = size_of(message), history.size_of(message)
     return None if found == meant else f"{found} bytes, and not {meant}"
+
+
+def _kind(message: StreamMessage) -> str | None:
+    """Why a message is taken for one of another kind."""
+    other = Event("b", 2)
+    found = is_event(message), is_watermark(message), is_barrier(message), as_barrier(message)
+    kinds = type(message) is Event, type(message) is Watermark, type(message) is CheckpointBarrier
+    if found != (*kinds, message if kinds[2] else None):
+        return f"is {found}"
+    mapped = map_event(message, lambda _: other)
+    return None if mapped is (other if kinds[0] else message) else f"is mapped to {mapped}"
+
+
+def _is_same(field: str, same: bool) -> str | None:
+    """Why an event that differs in one field is, or is not, the same."""
+    one, other = Event("a", 1), Event(**{"source": "a", "sequence": 1, field: EVENT_FIELDS[field]})
+    found = one == other, len({one, other}) == 1
+    return None if found == (same, same) else f"equal and in one place of a set: {found}, and not {same}"
 
 
 def _goes(make: Callable[[], object]) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from zlib import crc32
 
 from impl.alignment import BarrierAlignerConfig
@@ -170,9 +170,8 @@ class Rules:
         yield from (stimulus("close_output", output) for output in self.outputs if output not in self.closed)
         if self.outbox:
             yield stimulus("send")
-        waiting = [n for n in (self._hurried(output) for output in self.outputs) if n is not None]
-        if shape.is_unaligned and waiting:
-            yield from (stimulus("hurry", output) for output in self.outputs if self._hurried(output) is not None)
+        if shape.is_unaligned:
+            yield from (stimulus("hurry", output, n) for output in self.outputs for n in self._late(output))
         if self.reports and not any(type(each) is CheckpointBarrier for _, each in self.outbox):
             yield stimulus("take")
         if self.recording is None:
@@ -180,16 +179,17 @@ class Rules:
         if self.stored is not None and self.recording is None:
             yield stimulus("recover")
 
-    def _hurried(self, output: int) -> int | None:
-        """The aligned barrier, on its way to an output, that could go ahead now: its part is not taken."""
+    def _late(self, output: int) -> tuple[int, ...]:
+        """The barriers that may be told to go ahead: their parts are not taken, and no channel has them flagged."""
         if self.recording is not None or output in self.closed:
-            return None
-        queue = (*self.channels[output], *(message for to, message in self.outbox if to == output))
-        barriers = [each for each in queue if type(each) is CheckpointBarrier]
-        if len(barriers) != 1 or barriers[0].is_unaligned:
-            return None
-        n = barriers[0].checkpoint_id
-        return n if any(part.checkpoint_id == n and not part.reason for part in self.reports) else None
+            return ()
+        waiting = [message for to, message in self.outbox if to == output and type(message) is CheckpointBarrier]
+        reported = [part.checkpoint_id for part in self.reports if not part.reason]
+        return tuple(
+            each.checkpoint_id
+            for each in (*filter(_is_aligned, self.channels[output]), *waiting)
+            if each.checkpoint_id in reported
+        )
 
     # What is sent.
 
@@ -235,15 +235,18 @@ class Rules:
     def _put(self, output: int, queue: Queue) -> None:
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
 
-    def hurry(self, output: int) -> tuple[str, ...]:
-        """An aligned barrier goes ahead, out of the outbox or within its channel (FLIP-182, FLINK-27251)."""
-        n = self._hurried(output)
-        assert n is not None
+    def hurry(self, output: int, n: int) -> tuple[str, ...]:
+        """An aligned barrier goes ahead, out of the outbox or within its channel (FLIP-182, FLINK-27251).
+
+        In the outbox it passes none that is still wanted: that would cost the older checkpoint (rule 6).
+        """
         flagged = CheckpointBarrier(n, n, 1)
-        self._turn(n)
         place = next((at for at, (to, each) in enumerate(self.outbox) if to == output and _is(each, n)), None)
         if place is not None:
             passed = tuple(each for to, each in self.outbox[:place] if to == output)
+            wanted = any(_is_aligned(each) and each.checkpoint_id > self.given_up for each in passed)
+            if wanted or self.outbox[place] == (output, flagged):
+                return "stays", *self._answer()
             rest = (*self.outbox[:place], *self.outbox[place + 1 :])
             front = 0
             while front < len(rest) and _is_flagged(rest[front][1]):
@@ -255,8 +258,9 @@ class Rules:
             start = _end_of_line(queue[:at])
             passed = queue[start:at]
             self._put(output, (*queue[:start], flagged, *passed, *queue[at + 1 :]))
+        self._turn(n)
         self._passes(output, passed, n)
-        return self._answer()
+        return "goes ahead", *self._answer()
 
     def _turn(self, n: int) -> None:
         self.reports = tuple(
@@ -484,6 +488,10 @@ def _is_flagged(message: StreamMessage) -> bool:
     return type(message) is CheckpointBarrier and message.is_unaligned
 
 
+def _is_aligned(message: StreamMessage) -> TypeGuard[CheckpointBarrier]:
+    return type(message) is CheckpointBarrier and not message.is_unaligned
+
+
 def _is(message: StreamMessage, n: int) -> bool:
     return type(message) is CheckpointBarrier and message.checkpoint_id == n
 
@@ -629,18 +637,19 @@ class Machine:
     def _put(self, output: int, queue: Queue) -> None:
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
 
-    def hurry(self, output: int) -> tuple[str, ...]:
+    def hurry(self, output: int, n: int) -> tuple[str, ...]:
         queue = self.channels[output]
-        waiting = (*queue, *(message for to, message in self.task.outbox if to == output))
-        n = next(each.checkpoint_id for each in waiting if type(each) is CheckpointBarrier)
         flagged = CheckpointBarrier(n, n, 1)
-        if not self.task.expedite(output, flagged):
-            at = next(at for at, each in enumerate(queue) if _is(each, n))
-            start = _end_of_line(queue[:at])
-            self._put(output, (*queue[:start], flagged, *queue[start:at], *queue[at + 1 :]))
-            self.task.turn_ahead(n)
-            self.task.capture_overtaken(output, queue[start:at], n)
-        return self._answer()
+        if self.task.expedite(output, flagged):
+            return "goes ahead", *self._answer()
+        at = next((at for at, each in enumerate(queue) if _is(each, n)), None)
+        if at is None:
+            return "stays", *self._answer()
+        start = _end_of_line(queue[:at])
+        self._put(output, (*queue[:start], flagged, *queue[start:at], *queue[at + 1 :]))
+        self.task.turn_ahead(n)
+        self.task.capture_overtaken(output, queue[start:at], n)
+        return "goes ahead", *self._answer()
 
     def take(self) -> tuple[str, ...]:
         parts = [report for report in self.task.reports if type(report) is Acknowledge]
@@ -699,6 +708,15 @@ SCOPES = (
         marks=(2,),
     ),
     _scope(
+        "a source whose watermark does not go back",
+        112,
+        "watermark barrier send take recover",
+        *(True, ("forward", (0,))),
+        events=0,
+        ids=1,
+        marks=(1, 2),
+    ),
+    _scope(
         "a source whose outputs close",
         752,
         "emit barrier abort close_output send take",
@@ -708,9 +726,28 @@ SCOPES = (
     ),
     _scope(
         "a source whose barriers go ahead, or hurry",
-        2_325,
+        2_904,
         "emit barrier send take hurry abort",
         *(True, ("forward", (0,))),
+        events=2,
+        ids=2,
+        is_unaligned=True,
+        most_bytes=1,
+    ),
+    _scope(
+        "a source of which several barriers hurry",
+        702,
+        "emit barrier abort hurry",
+        *(True, ("forward", (0,))),
+        events=1,
+        ids=3,
+        is_unaligned=True,
+    ),
+    _scope(
+        "a source of which barriers hurry on one output of two",
+        405,
+        "emit barrier hurry",
+        *(True, ("broadcast", (0, 1))),
         events=2,
         ids=2,
         is_unaligned=True,

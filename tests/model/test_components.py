@@ -136,7 +136,7 @@ class EndedSince(OperatorTask):
 @pytest.mark.parametrize(
     ("parts", "name", "move"),
     [
-        (Parts(source=HurriesUnrecorded), "a source whose barriers go ahead, or hurry", "hurry 0"),
+        (Parts(source=HurriesUnrecorded), "a source whose barriers go ahead, or hurry", "hurry 0 1"),
         (Parts(source=CancelsTwice), "a source whose outputs close", "abort 1"),
         (Parts(task=EndedSince), "two inputs: a barrier goes ahead", "end_of 1"),
         (Parts(ledger=KeepsTheFirstRow), "rows that are written again", "write s 1 1"),
