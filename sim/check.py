@@ -58,6 +58,8 @@ class Plan:
         The scopes that need what the class does not declare.
     releases_first : bool
         Whether the class declares that its loop releases what may go before it reads on.
+    scope : str
+        The group, or the one scope, that was asked for by name.
     """
 
     group: str
@@ -67,6 +69,7 @@ class Plan:
     judge: str = ""
     not_asked: tuple[NotAsked, ...] = ()
     releases_first: bool = False
+    scope: str = ""
 
     @property
     def undeclared(self) -> tuple[str, ...]:
@@ -119,7 +122,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return Plan(group, found, implementation, folder, judge, not_asked, first)
+    return Plan(group, found, implementation, folder, judge, not_asked, first, scope)
 
 
 _ONLY_THE_TABLE = "it compares with a table; add --judge table"

@@ -11,13 +11,14 @@ import click
 
 from model.asked import JUDGES
 from model.capabilities import STRICT
-from model.check import Outcome, reach_of, verdict_of
+from model.check import reach_of, verdict_of
 from model.explore import HOLDS, UNDECIDED
 from model.scopes import SCOPES
 from sim.budget import SECONDS
-from sim.check import BUDGETS_S, PROTOCOLS, CheckError, Plan, plan, run
-from sim.checked import annotations, as_json, junit, markdown, save, show
+from sim.check import BUDGETS_S, PROTOCOLS, CheckError, plan, run
+from sim.checked import annotations, as_json, junit, markdown, save, show, violations_of
 from sim.files import write
+from sim.sarif import sarif
 from sim.status import OF_VERDICT, stdout_console
 from sim.sweep.progress import Watch
 
@@ -51,6 +52,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--resume", is_flag=True, help="Take over what --save has decided.")
 @click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML there.")
+@click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0 there, for code scanning.")
+@click.option("--github", is_flag=True, help="Print annotations of GitHub Actions; in a workflow they are always.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write a summary in Markdown there.")
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout.")
 def check_command(
@@ -64,13 +67,16 @@ def check_command(
     directory: Path | None,
     resume: bool,
     junit_file: Path | None,
+    sarif_file: Path | None,
+    github: bool,
     markdown_file: Path | None,
     json_wanted: bool,
 ) -> None:
     """Explore every interleaving of small scopes; a violation prints the shortest counterexample.
 
     Scopes: tiny takes seconds, small about a minute on two cores, full an hour; what is not decided by then is said.
-    In GitHub Actions each violation is an annotation, and the summary page gets the Markdown.
+    In GitHub Actions each violation is an annotation at the class statement of --impl, and the summary page gets the
+    Markdown.
 
     An aligner of your own declares what it does not take part in (model.capabilities): scopes that need that are not
     asked, and the verdict names them.
@@ -85,7 +91,7 @@ def check_command(
     if resume and directory is None:
         raise CheckError("--resume needs --save DIR: the folder that was given when it was begun")
     chosen = plan(scope, protocols, implementation, judge or "")
-    for option, path in (("--junit", junit_file), ("--markdown", markdown_file)):
+    for option, path in (("--junit", junit_file), ("--sarif", sarif_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
     budget_s = budget_s or BUDGETS_S.get(chosen.group)
@@ -103,27 +109,24 @@ def check_command(
     if directory is not None:
         for path in save(outcomes, directory):
             click.echo(f"written: {path}", err=True)
-    _write(outcomes, chosen, junit_file, markdown_file, json_wanted)
     verdict = verdict_of(outcomes)
     falls_short = reach_of(outcomes).falls_short or not STRICT.isdisjoint(chosen.undeclared)
     lacks = strict and verdict == HOLDS and falls_short
-    sys.exit(OF_VERDICT[UNDECIDED if lacks else verdict])
+    status = OF_VERDICT[UNDECIDED if lacks else verdict]
+    if junit_file is not None:
+        write(junit_file, junit(outcomes, chosen), CheckError, "--junit")
+    if sarif_file is not None:
+        write(sarif_file, sarif(outcomes, violations_of(outcomes), chosen, status), CheckError, "--sarif")
+    if markdown_file is not None:
+        write(markdown_file, markdown(outcomes, chosen), CheckError, "--markdown")
+    if github or os.environ.get("GITHUB_ACTIONS"):
+        for line in annotations(outcomes, chosen):
+            click.echo(line, err=json_wanted)
+    if os.environ.get("GITHUB_ACTIONS") and (page := os.environ.get("GITHUB_STEP_SUMMARY")):
+        with Path(page).open("a", encoding="utf-8") as summary:
+            summary.write(markdown(outcomes, chosen))
+    sys.exit(status)
 
 
 def _say(line: str) -> None:
     click.echo(f"barrierlab: {line}", err=True)
-
-
-def _write(
-    outcomes: list[Outcome], chosen: Plan, junit_file: Path | None, markdown_file: Path | None, json_wanted: bool
-) -> None:
-    if junit_file is not None:
-        write(junit_file, junit(outcomes, chosen), CheckError, "--junit")
-    if markdown_file is not None:
-        write(markdown_file, markdown(outcomes, chosen), CheckError, "--markdown")
-    if os.environ.get("GITHUB_ACTIONS"):
-        for line in annotations(outcomes, chosen):
-            click.echo(line, err=json_wanted)
-        if page := os.environ.get("GITHUB_STEP_SUMMARY"):
-            with Path(page).open("a", encoding="utf-8") as summary:
-                summary.write(markdown(outcomes, chosen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,6 +21,7 @@ from model.invariants import PREMISES
 from model.story_scopes import TELLS
 from sim.check import CheckError, Plan
 from sim.files import write
+from sim.sarif import place_of, steps_of
 
 
 def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
@@ -145,7 +147,8 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
 def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     """A test suite, a case a scope: broken is a failure, undecided is an error, what is not asked is skipped.
 
-    What had nothing to judge, and the faults that struck nothing, are properties of the suite.
+    Properties of the suite are the version, what was asked, the counts, what was not asked for want of which
+    capabilities, what had nothing to judge, and the faults that struck nothing.
     """
     suite = ET.Element(
         "testsuite",
@@ -158,8 +161,21 @@ def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     )
     reach = reach_of(outcomes)
     properties = ET.SubElement(suite, "properties")
-    for name, found in (("vacuous", reach.vacuous), ("struck nothing", reach.idle)):
-        ET.SubElement(properties, "property", name=name, value=", ".join(found))
+    found = {
+        "version": version("barrierlab"),
+        "implementation": chosen.implementation,
+        "judge": chosen.judge,
+        "scope": chosen.scope,
+        "verdict": verdict_of(outcomes),
+        "scopes": str(len(outcomes)),
+        "states": str(sum(outcome.states for outcome in outcomes)),
+        "transitions": str(sum(outcome.transitions for outcome in outcomes)),
+        "not asked": ", ".join(chosen.undeclared),
+        "vacuous": ", ".join(reach.vacuous),
+        "struck nothing": ", ".join(reach.idle),
+    }
+    for name, value in found.items():
+        ET.SubElement(properties, "property", name=name, value=value)
     for outcome in outcomes:
         case = ET.SubElement(
             suite, "testcase", classname=outcome.protocol, name=outcome.name, time=f"{outcome.seconds:.3f}"
@@ -200,12 +216,18 @@ def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
 
 
 def annotations(outcomes: Sequence[Outcome], chosen: Plan) -> Iterator[str]:
-    """Workflow commands: an error a violation, a warning for what is undecided."""
+    """Workflow commands: an error a violation, with the first move of its run; a warning for what is undecided.
+
+    Both are at the class statement of the external class, if there is one.
+    """
+    place = place_of(chosen)
+    at = "" if place is None else f"file={_property(place.file)},line={place.line},"
     for violation in violations_of(outcomes):
-        yield f"::error title={_property(violation.invariant)}::{_data(line_of(violation).removeprefix('! '))}"
+        text = "\n".join([line_of(violation).removeprefix("! "), *steps_of(violation.trace)[:1]])
+        yield f"::error {at}title={_property(violation.invariant)}::{_data(text)}"
     for outcome in outcomes:
         if outcome.verdict == UNDECIDED:
-            yield f"::warning title={UNDECIDED}::{_data(f'{outcome.name}: {outcome.why}')}"
+            yield f"::warning {at}title={UNDECIDED}::{_data(f'{outcome.name}: {outcome.why}')}"
     if verdict_of(outcomes) == HOLDS:
         yield f"::notice title=barrierlab::{_data(summary(outcomes, chosen))}"
 

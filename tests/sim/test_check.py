@@ -174,7 +174,7 @@ def test_what_a_verdict_says_nothing_of_is_said_in_every_form(mine: Path, check:
     assert [line for line in said if line not in page] == []
     properties = ET.parse(mine / "junit.xml").getroot().findall("properties/property")
     found = {each.get("name"): each.get("value") for each in properties}
-    assert found == {"vacuous": "FWD, WM, REC", "struck nothing": "timeout"}
+    assert (found["vacuous"], found["struck nothing"]) == ("FWD, WM, REC", "timeout")
     status, out, _ = check(*chain, "--json", "--strict")
     json_found = json.loads(out)
     assert (status, json_found["verdict"], json_found["falls_short"]) == (3, "holds", True)
