@@ -6,13 +6,14 @@ As `model.cells` for tasks. Its ghost knows which checkpoints were begun, have e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Notify, Publish, Refused, Triggered
 from impl.coordinator import CheckpointCoordinator
 from impl.reasons import Reason
 from impl.task import Acknowledge, Decline
-from model.cells import NOW_NS, Finished, Note, Order
+from model.cells import NOW_NS, Finished, Note, Order, not_the_same_twice
 from model.ghost import Broken, raised
 from model.history import COORDINATOR
 from model.interning import Interner
@@ -103,41 +104,28 @@ class CoordinatorTable:
         self.outstanding: list[dict[int, frozenset[str]]] = []
         self.ghosts: list[CoordinatorGhost] = []
         self.publishing: list[int] = []
-        self._decisions: dict[tuple[object, ...], Decision | None] = {}
+        self._decisions: dict[tuple[int, Hashable], Decision | None] = {}
         self.start = self._captured(CoordinatorGhost(limit=limit))
 
     def trigger(self, cell: int) -> Decision | None:
         """It begins a checkpoint; None if it refuses."""
-        return self._decide(cell, "trigger", None, lambda: self.coordinator.trigger(NOW_NS))
+        return self._decide(cell, "trigger")
 
     def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
         """It gives a checkpoint up, in its own time."""
-        note = ">expire", COORDINATOR, None, checkpoint_id
-        does = lambda: self.coordinator.abort(checkpoint_id, Reason.EXPIRED, NOW_NS)  # noqa: E731
-        return self._decide(cell, checkpoint_id, note, does)
+        return self._decide(cell, checkpoint_id)
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
         """What `task` reported has come."""
-        coordinator = self.coordinator
-        if type(report) is Finished:
-            note: Note = ">finished", task, None, None
-            return self._decide(cell, (task, report), note, lambda: coordinator.finished(task, NOW_NS, report.part))
-        if type(report) is Acknowledge:
-            note = ">ack", task, None, report.checkpoint_id
-            return self._decide(cell, report, note, lambda: coordinator.acknowledge(report, NOW_NS))
-        assert type(report) is Decline
-        note = ">decline", task, None, report.checkpoint_id
-        return self._decide(cell, report, note, lambda: coordinator.decline(report, NOW_NS))
+        return self._decide(cell, (task, report) if type(report) is Finished else report)
 
     def published(self, cell: int) -> Decision | None:
         """The manifest is written."""
-        checkpoint_id = self.publishing[cell]
-        note = ">publish", COORDINATOR, None, checkpoint_id
-        return self._decide(cell, "published", note, lambda: self.coordinator.published(checkpoint_id, NOW_NS))
+        return self._decide(cell, "published")
 
     def suspend(self, cell: int) -> Decision | None:
         """The job has failed."""
-        return self._decide(cell, "suspend", None, lambda: self.coordinator.suspend(NOW_NS, Reason.JOB_FAILED))
+        return self._decide(cell, "suspend")
 
     def parts(self, cell: int) -> tuple[Acknowledge, ...]:
         """Of the checkpoint that is being published."""
@@ -164,22 +152,52 @@ class CoordinatorTable:
             if decision is not None:
                 yield type(what) is int, decision
 
-    def _decide(
-        self, cell: int, what: Hashable, note: Note | None, does: Callable[[], tuple[Action, ...]]
-    ) -> Decision | None:
+    def differences(self) -> Iterator[str | None]:
+        """Make every decision a second time, as `TaskTable.differences` does every step: a line, or None, each."""
+        self.coordinator = self._make(1)
+        for (cell, what), decision in reversed(tuple(self._decisions.items())):
+            now = self._decided(cell, what)
+            if now == decision:
+                yield None
+                continue
+            first, second = (", ".join(_words(made)) or "nothing" for made in (decision, now))
+            yield not_the_same_twice(COORDINATOR, str(what), first, second)
+
+    def _decide(self, cell: int, what: Hashable) -> Decision | None:
         key = cell, what
         if key not in self._decisions:
-            machine, ghost = self._cells.values[cell]
-            self.coordinator.restore(machine)
-            try:
-                actions = does() if self._stores else self._published(does())
-            except Exception as error:  # as in `TaskTable`
-                broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
-                self._decisions[key] = Decision(cell, (), (), frozenset(), broken, notes, False, ())
-            else:
-                refused = len(actions) == 1 and type(actions[0]) is Refused
-                self._decisions[key] = None if refused else self._carried_out(ghost, what, note, actions)
+            self._decisions[key] = self._decided(cell, what)
         return self._decisions[key]
+
+    def _decided(self, cell: int, what: Any) -> Decision | None:
+        """What comes of `what`: a word, a checkpoint to give up, a report, or a task with the report of its end."""
+        coordinator, publishing = self.coordinator, self.publishing[cell]
+        does: Callable[[], tuple[Action, ...]]
+        note: Note | None = None
+        if what == "trigger":
+            does = partial(coordinator.trigger, NOW_NS)
+        elif what == "suspend":
+            does = partial(coordinator.suspend, NOW_NS, Reason.JOB_FAILED)
+        elif what == "published":
+            note, does = (">publish", COORDINATOR, None, publishing), partial(coordinator.published, publishing, NOW_NS)
+        elif type(what) is int:
+            note, does = (">expire", COORDINATOR, None, what), partial(coordinator.abort, what, Reason.EXPIRED, NOW_NS)
+        elif type(what) is Acknowledge:
+            note, does = (">ack", what.task, None, what.checkpoint_id), partial(coordinator.acknowledge, what, NOW_NS)
+        elif type(what) is Decline:
+            note, does = (">decline", what.task, None, what.checkpoint_id), partial(coordinator.decline, what, NOW_NS)
+        else:
+            task, finished = what
+            note, does = (">finished", task, None, None), partial(coordinator.finished, task, NOW_NS, finished.part)
+        machine, ghost = self._cells.values[cell]
+        coordinator.restore(machine)
+        try:
+            actions = does() if self._stores else self._published(does())
+        except Exception as error:  # as in `TaskTable`
+            broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
+            return Decision(cell, (), (), frozenset(), broken, notes, False, ())
+        refused = len(actions) == 1 and type(actions[0]) is Refused
+        return None if refused else self._carried_out(ghost, what, note, actions)
 
     def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """Where nothing is ever restored, a manifest is written at once."""
@@ -246,6 +264,16 @@ class CoordinatorTable:
             self.publishing.append(next((n for n, its in coordinator.pending.items() if its.publishing), 0))
             self.outstanding.append({n: frozenset(its.outstanding) for n, its in coordinator.pending.items()})
         return number
+
+
+def _words(decision: Decision | None) -> Iterator[str]:
+    """What a decision does, an effect each, and what the coordinator was left as."""
+    if decision is not None:
+        for verb, who, _, subject in decision.notes:
+            yield f"{verb} {who} {subject}"
+        for task, order in decision.orders:
+            yield f"{order} to {task}"
+        yield f"state {decision.cell}"
 
 
 def _without(ghost: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:

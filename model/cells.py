@@ -478,8 +478,7 @@ class TaskTable:
                 yield None
                 continue
             first, second = (", ".join(_words(made)) or "nothing" for made in (step, now))
-            what = f"{self.ghost.name} does not do the same twice in {name.lstrip('_')}: {first}; then {second}"
-            yield f"{what}; all that it goes by has to be in `capture`"
+            yield not_the_same_twice(self.ghost.name, name.lstrip("_"), first, second)
 
     # What they are made of.
 
@@ -707,6 +706,12 @@ class TaskTable:
         broken, notes = tuple(self.ghost.broken), tuple(self._notes)
         after = self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture()), cell)
         return Step(after, True, 0, broken, notes)
+
+
+def not_the_same_twice(name: str, asked: str, first: str, second: str) -> str:
+    """Return what is told of a machine whose answers cannot be looked up."""
+    does = f"{name} does not do the same twice in {asked}: {first}; then {second}"
+    return f"{does}; all that it goes by has to be in `capture`"
 
 
 def _words(step: Step | None) -> Iterator[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from time import monotonic
 from typing import Protocol, TypeVar
 
@@ -220,7 +219,7 @@ class WorldScope:
 
     def _made_again(self, world: World, why: str, seconds: float | None, begun: float) -> tuple[str, str]:
         """Verdict and reason after every step of an external machine was made again: what was looked up must be so."""
-        for number, difference in enumerate(chain.from_iterable(table.differences() for table in world.tables)):
+        for number, difference in enumerate(world.differences()):
             if difference is not None:
                 return BROKEN, difference
             if number % _STEPS_BETWEEN_CHECKS == 0 and _left(seconds, begun) == 0.0:

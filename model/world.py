@@ -17,6 +17,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from impl.actions import AbortTask, Inject, Notify
+from impl.coordinator import CheckpointCoordinator
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.recovery import Restore, Wiring, from_the_beginning, snapshot_of
 from impl.snapshot import Checkpoint, Manifest
@@ -313,6 +314,17 @@ class World:
                 return True
             state = self.after(state, move)
         return False
+
+    def differences(self) -> Iterator[str | None]:
+        """Make every step of tasks, and of a coordinator that is not `impl`'s, again: a line of what differs, or None.
+
+        (The one of `impl` is shown to be a function of what it captures by the tests.)
+        """
+        tables: list[TaskTable | CoordinatorTable] = [*self._tables]
+        if self.parts.coordinator is not CheckpointCoordinator:
+            tables.append(self._coordinator)
+        for table in tables:
+            yield from table.differences()
 
     def endings(self, state: State) -> list[Move]:
         """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
 import pytest
 
+from docs.aligner.aligner import PhasedAligner
+from impl.actions import Action as CoordinatorAction
 from impl.alignment import Action, BarrierAligner
+from impl.coordinator import CheckpointCoordinator
 from impl.messages import StreamMessage
+from impl.reasons import Reason
 from model.check import WorldScope
+from model.explore import explore
+from model.foreign import parts_of
 from model.parts import SOUND, Parts, with_aligner
 from model.setup import Setup
+from model.world import World
 
 THREE = WorldScope("three inputs", Setup("a->s b->s c->s", events=1, checkpoints=1))
 
@@ -43,6 +53,49 @@ def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPa
     assert "all that it goes by has to be in `capture`" in outcome.why
     monkeypatch.setattr("model.cells.TaskTable.differences", lambda self: iter(()))
     assert THREE.check(with_aligner(CountsItsCalls), 60.0).verdict == "holds"
+
+
+class TellsTheTasksInTurn(CheckpointCoordinator):
+    """Tells of an abort in another order every second time: sound each time, and not the same twice."""
+
+    calls = 0
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> tuple[CoordinatorAction, ...]:
+        TellsTheTasksInTurn.calls += 1
+        return super().abort(checkpoint_id, reason, now_ns)[:: 1 if TellsTheTasksInTurn.calls % 2 else -1]
+
+
+GIVES_UP = WorldScope("two sources", Setup("a->s b->s", events=0, checkpoints=1, cancels=1))
+
+
+def test_a_coordinator_that_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its decisions, too, are looked up after the first time."""
+    outcome = GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0)
+    assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
+    assert outcome.why.startswith("coordinator does not do the same twice in 1: ")
+    assert outcome.why.endswith("all that it goes by has to be in `capture`")
+    monkeypatch.setattr("model.bookkeeping.CoordinatorTable.differences", lambda self: iter(()))
+    assert GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
+
+
+@pytest.mark.parametrize("fault", [{"cancels": 1}, {"closes": True}, {"crashes": 1, "guarantee": "exactly_once"}])
+def test_the_coordinator_of_impl_does_the_same_twice(fault: dict[str, Any]) -> None:
+    """Its decisions are not made a second time beside somebody else's aligner: it would have to be shown there."""
+    for kind in (CheckpointCoordinator, type("Sub", (CheckpointCoordinator,), {})):
+        world = World(Setup("a->s b->s", events=0, checkpoints=2, **fault), Parts(coordinator=kind))
+        explore(world)
+        decided = list(world.coordinator.differences())
+        assert len(decided) > 10
+        assert set(decided) == {None}
+        assert (len(list(world.differences())) > len(list(chain(*(t.differences() for t in world.tables))))) == (
+            kind is not CheckpointCoordinator
+        )
+
+
+def test_beside_an_aligner_of_ones_own_the_coordinator_is_that_of_impl() -> None:
+    """A class that is given to a check would bring a coordinator whose decisions nobody makes a second time."""
+    assert parts_of(PhasedAligner, "aligned").coordinator is CheckpointCoordinator
+    assert parts_of(BarrierAligner, "aligned").coordinator is CheckpointCoordinator
 
 
 def test_the_time_limit_holds_while_steps_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
