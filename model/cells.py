@@ -19,7 +19,7 @@ from impl.recovery import TaskRestore
 from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
 from model.ghost import Broken, Part, Past, TaskGhost, raised
 from model.interning import Interner, exact
-from model.parts import reset_counters
+from model.parts import COUNTERS
 
 NOW_NS = 0
 THRESHOLD_NS = 1_000
@@ -141,6 +141,8 @@ class TaskTable:
     ghost : TaskGhost
     messages : Interner
         Of messages, shared by the world.
+    told : Interner
+        Of what tasks report, shared by the world.
     script : sequence
         What a source makes, one after the other: events, and timestamps of watermarks.
     keeps_parts : bool
@@ -164,6 +166,7 @@ class TaskTable:
         make: Callable[[Callable[[str, int, object], None]], Task],
         ghost: TaskGhost,
         messages: Interner[StreamMessage],
+        told: Interner[object],
         script: Sequence[Event | int] = (),
         keeps_parts: bool = False,
     ) -> None:
@@ -171,8 +174,11 @@ class TaskTable:
         self._renew()
         self.ghost = ghost
         self.messages = messages
+        self._reports = told
         self.cells: Interner[Cell] = Interner()
         self.infos: list[Info] = []
+        self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
+        self._code_of: list[int] = []  # by cell
         self._script, self._keeps_parts = script, keeps_parts
         self._at, self._told, self._place = 0, False, 0
         self._notes: list[Note] = []
@@ -181,7 +187,7 @@ class TaskTable:
         self._overtakes: dict[tuple[int, int, tuple[int, ...], bool], Step | None] = {}
         self._sends: dict[tuple[int, int], Step] = {}
         self._parts: dict[tuple[int, int], Part] = {}
-        self._reported: dict[int, tuple[int, tuple[object, ...]]] = {}
+        self._reported: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._settled: dict[tuple[int, int, bool], int] = {}
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
         self.parts_are_late = False
@@ -191,6 +197,7 @@ class TaskTable:
         """Take a new task in the place of the one before."""
         self.task = self._make(self._tell)
         self._machines = _machines(self.task)
+        self._counted = [(each, name) for each in self._machines for name in COUNTERS if hasattr(each, name)]
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
 
@@ -248,14 +255,14 @@ class TaskTable:
             step = self._sends[cell, count] = self._send(cell, count)
             return step
 
-    def reported(self, cell: int) -> tuple[int, tuple[object, ...]]:
-        """What there is to report is taken out."""
+    def reported(self, cell: int) -> tuple[int, tuple[int, ...]]:
+        """What there is to report is taken out: the numbers of it."""
         reported = self._reported.get(cell)
         if reported is None:
             reported = self._reported[cell] = self._report(cell)
         return reported
 
-    def _report(self, cell: int) -> tuple[int, tuple[object, ...]]:
+    def _report(self, cell: int) -> tuple[int, tuple[int, ...]]:
         value = self.cells.values[cell]
         held = self._held_back(value.outbox)
         reports: list[object] = [each for each in value.reports if each.checkpoint_id not in held]
@@ -266,7 +273,7 @@ class TaskTable:
             reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
         if told and not self.cells.values[cell].told:
             reports.append(Finished(self._final_part(cell)))
-        return self._number(value, cell), tuple(reports)
+        return self._number(value, cell), tuple(map(self._reports.number, reports))
 
     def _final_part(self, cell: int) -> Acknowledge | None:
         if not self._keeps_parts:
@@ -537,7 +544,8 @@ class TaskTable:
         outbox, reports = tuple((output, number(m)) for output, m in task.outbox), tuple(task.reports)
         task.outbox.clear()
         task.reports.clear()
-        reset_counters(self._machines)  # two cells that differ in nothing else are one
+        for counted, name in self._counted:
+            setattr(counted, name, 0)  # two cells that differ in nothing else are one
         extras = tuple(
             tuple((name, _frozen(held)) for name, held in sorted(vars(each).items()))
             if hasattr(each, "__dict__")
@@ -562,7 +570,11 @@ class TaskTable:
     def _number(self, cell: Cell, like: int | None = None) -> int:
         """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
         machine, outbox, reports, *rest, outside = cell
-        number = self.cells.number(cell, (exact(machine), outbox, exact(reports), *rest, exact(outside)))
+        if like is None or machine is not self.cells.values[like].machine:
+            code = self._codes.setdefault(exact(machine), len(self._codes))
+        else:
+            code = self._code_of[like]
+        number = self.cells.number(cell, (code, outbox, exact(reports), *rest, exact(outside)))
         if number == len(self.infos):
             info = self._info(cell) if like is None else self.infos[like]
             has_reports = cell.finished and not cell.told and not cell.reports
@@ -570,6 +582,7 @@ class TaskTable:
                 held = self._held_back(outbox)
                 has_reports = any(each.checkpoint_id not in held for each in reports)
             self.infos.append(info._replace(outbox=outbox, has_reports=has_reports))
+            self._code_of.append(code)
         return number
 
     def _info(self, cell: Cell) -> Info:

@@ -12,15 +12,15 @@ with another that is put back to what it captured. If that holds for every step,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from impl.messages import Event
 from model.check import Outcome, outcome_of
 from model.explore import Always, Limits, explore
-from model.interning import exact
+from model.interning import ATOMS, exact
 from model.parts import COUNTERS, Parts
 
 MODEL = "MODEL"
@@ -143,40 +143,73 @@ class Component:
 def drift(live: Sequence[object], restored: Sequence[object]) -> str:
     """The first field in which machines that ran on differ from those that were put back; empty if none."""
     for one, other in zip(live, restored, strict=True):
-        here, there = fields_of(one), fields_of(other)
-        if here != there:
-            name = next(each for each in here if here[each] != there.get(each))
-            what = f"{type(one).__name__}.{name}"
-            return f"{what} is {here[name]!r} in a machine that ran on, {there.get(name)!r} in one put back to the same"
+        here, there = _held(one), _held(other)
+        for name in here | there:
+            ran_on, put_back = here.get(name), there.get(name)
+            if ran_on is not put_back and _value(ran_on) != _value(put_back):
+                what = f"{type(one).__name__}.{name} is {_value(ran_on)!r} in a machine that ran on"
+                return f"{what}, {_value(put_back)!r} in one put back to the same"
     return ""
 
 
 def fields_of(machine: object) -> dict[str, object]:
     """The fields of a machine by name, as values that compare in every detail; what only counts is left out."""
-    names = [name for kind in type(machine).__mro__ for name in getattr(kind, "__slots__", ())]
-    names += [name for name in getattr(machine, "__dict__", {}) if name not in names]
-    held = {name: getattr(machine, name) for name in names if name not in COUNTERS and hasattr(machine, name)}
-    return {name: _value(each) for name, each in held.items() if not callable(each)}
+    return {name: _value(each) for name, each in _held(machine).items()}
 
 
-def _value(held: object) -> object:
+def _held(machine: object) -> dict[str, object]:
+    """The fields of a machine by name, as they are."""
+    kind = type(machine)
+    names = _slots.get(kind)
+    if names is None:
+        slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
+        names = _slots[kind] = tuple(name for name in dict.fromkeys(slots) if name not in COUNTERS)
+    held = {name: getattr(machine, name, _UNSET) for name in names}
+    held |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
+    return {name: each for name, each in held.items() if each is not _UNSET and not callable(each)}
+
+
+_UNSET = object()
+_slots: dict[type, tuple[str, ...]] = {}
+
+
+def _value(held: Any) -> object:
     """What a field holds: lists in their order, sets and dicts without one; of another machine what it captures."""
-    if isinstance(held, list | tuple | deque):
-        return tuple(map(_value, held))
-    if isinstance(held, dict):
-        return frozenset((_value(key), _value(each)) for key, each in held.items())
-    if isinstance(held, set | frozenset):
-        return frozenset(map(_value, held))
-    if type(held) is Event or isinstance(held, Enum):
-        return exact(held)
-    if is_dataclass(held):
-        return type(held), *(_value(getattr(held, field.name)) for field in fields(held))
+    kind = type(held)
+    if kind in ATOMS:
+        return held
+    reads = _readers.get(kind)
+    if reads is None:
+        reads = _readers[kind] = _reader(kind)
+    return reads(held)
+
+
+def _values(held: Iterable[Any]) -> tuple[object, ...]:
+    return tuple([each if type(each) in ATOMS else _value(each) for each in held])
+
+
+_readers: dict[type, Callable[[Any], object]] = {}
+"""By type, how `_value` reads it: to find that out takes longer than to read."""
+
+
+def _reader(kind: type) -> Callable[[Any], object]:
+    if issubclass(kind, list | tuple | deque):
+        return _values
+    if issubclass(kind, dict):
+        return lambda held: frozenset(map(_values, held.items()))
+    if issubclass(kind, set | frozenset):
+        return lambda held: frozenset(map(_value, held))
+    if kind is Event or issubclass(kind, Enum):
+        return exact
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        return lambda held: (kind, *[_value(getattr(held, name)) for name in names])
     for gives in ("capture", "checkpoint"):  # a machine, an operator
-        if hasattr(held, gives):
-            return _value(getattr(held, gives)())
-    if hasattr(type(held), "__slots__") and type(held).__module__.startswith("impl."):
-        return tuple(fields_of(held).items())
-    return held
+        if hasattr(kind, gives):
+            return lambda held, gives=gives: _value(getattr(held, gives)())  # type: ignore[misc]
+    if hasattr(kind, "__slots__") and kind.__module__.startswith("impl."):
+        return lambda held: tuple(fields_of(held).items())
+    return lambda held: held
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -144,6 +144,7 @@ class World:
         self._flagged: dict[int, bool] = {}
         self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
         self._report_values: Interner[object] = Interner()
+        self._hearings: dict[tuple[int, int, int], Decision] = {}
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
         self.gave_up = self.was_full = False
@@ -399,9 +400,7 @@ class World:
     def decides(self, state: State, move: Move) -> bool:
         """Whether what a task reports makes the coordinator do anything, now."""
         at, number = move.numbers
-        cell, report = state[self._coordinator_at], self._report_values.values[number]
-        decision = self._coordinator.hear(cell, self.topology.tasks[at], report)
-        assert decision is not None
+        decision, cell = self._heard(state, at, number), state[self._coordinator_at]
         publishing = self._coordinator.publishing
         return bool(decision.ends or decision.orders or publishing[cell] != publishing[decision.cell])
 
@@ -588,12 +587,21 @@ class World:
 
     def _hear(self, state: State, move: Move) -> State:
         at, queue, new = move.numbers[0], state[self._reports_at + move.numbers[0]], list(state)
-        report, name = self._report_values.values[self._reports.contents[queue][0]], self.topology.tasks[at]
         new[self._reports_at + at] = self._reports.without(queue)
-        decision = self._coordinator.hear(state[self._coordinator_at], name, report)
-        assert decision is not None
+        decision = self._heard(state, at, self._reports.contents[queue][0])
         self.gave_up = self.gave_up or decision.aborts
         return self._decided(new, decision)
+
+    def _heard(self, state: State, at: int, number: int) -> Decision:
+        """The coordinator hears a report; looked up by its number, as parts are large values."""
+        key = state[self._coordinator_at], at, number
+        decision = self._hearings.get(key)
+        if decision is None:
+            report, name = self._report_values.values[number], self.topology.tasks[at]
+            decision = self._coordinator.hear(key[0], name, report)
+            assert decision is not None
+            self._hearings[key] = decision
+        return decision
 
     # Failures.
 
@@ -746,7 +754,7 @@ class World:
             new[at], reports = self._tables[at].reported(new[at])
             for report in reports:
                 queue = self._reports_at + at
-                new[queue] = self._reports.put(new[queue], self._report_values.number(report))
+                new[queue] = self._reports.put(new[queue], report)
         return tuple(new)
 
     def _send(self, new: list[int], at: int) -> None:
@@ -1025,7 +1033,8 @@ class World:
         guarantee = setup.guarantee if not outputs else ""
         repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
         ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
-        return TaskTable(make, ghost, self.messages, () if inputs else setup.script(name), setup.recovers)
+        script = () if inputs else setup.script(name)
+        return TaskTable(make, ghost, self.messages, self._report_values, script, setup.recovers)
 
 
 def _wiring(topology: Topology) -> Wiring:

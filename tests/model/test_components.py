@@ -208,6 +208,18 @@ def test_what_only_counts_is_not_compared() -> None:
     assert fields_of(one) == {"doubled": 0, "value": 1}
 
 
+def test_a_field_that_only_one_of_the_two_has_is_a_difference() -> None:
+    """A `restore` that sets an attribute too many would be compared as far as the other has it, or raise."""
+
+    class Open(Counter):
+        pass
+
+    one, other = Open(), Open()
+    vars(other)["more"] = (1,)
+    assert drift([one], [other]) == "Open.more is None in a machine that ran on, (1,) in one put back to the same"
+    assert drift([other], [one]) == "Open.more is (1,) in a machine that ran on, None in one put back to the same"
+
+
 def test_a_machine_that_raises_is_shown() -> None:
     """It would end the exploration."""
 
