@@ -86,9 +86,10 @@ from impl.messages import (
 )
 from impl.reasons import REASONS, Reason
 from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
+from impl.report import Acknowledge, Decline, digest
 from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
 from impl.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
-from impl.task import Acknowledge, Decline, Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task, digest
+from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task
 from impl.unaligned import (
     InFlightChannelData,
     UnalignedCheckpointConfig,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from impl.injector import InjectBarrierCommand
 from impl.reasons import Reason
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from impl.errors import LimitError, TransactionError
 
 if TYPE_CHECKING:
     from impl.messages import Event
-    from impl.task import Tell
+    from impl.report import Tell
 
 GUARANTEES = ("exactly_once", "at_least_once", "idempotent")
 _PREPARED, _COMMITTED, _ROLLED_BACK = "is prepared", "was committed", "was rolled back"

@@ -32,7 +32,7 @@ from impl.checks import check_flag, check_number
 from impl.errors import CheckpointIdError, NotPublishingError, UnknownTaskError, UnsettledError
 from impl.injector import MAX_EPOCH, InjectBarrierCommand
 from impl.reasons import Reason
-from impl.task import Acknowledge, Decline
+from impl.report import Acknowledge, Decline
 
 RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where there is no interval
 

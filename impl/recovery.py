@@ -21,8 +21,8 @@ from typing import cast
 from impl.encoding import decode, encode
 from impl.errors import LimitError, RestoreError
 from impl.messages import EndOfInput, Event, StreamMessage
+from impl.report import Acknowledge, digest
 from impl.snapshot import Checkpoint, InFlight, TaskSnapshot
-from impl.task import Acknowledge, digest
 from impl.unaligned import InFlightChannelData
 
 _MOST_NAMED = 4  # tasks that one message names

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from impl.actions import Aborted, AbortTask, Action, Completed, Inject, Notify, Publish, Refused, Triggered
 from impl.coordinator import CheckpointCoordinator
 from impl.reasons import Reason
-from impl.task import Acknowledge, Decline
+from impl.report import Acknowledge, Decline
 from model.cells import NOW_NS, Finished, Note, Order, not_the_same_twice
 from model.ghost import Broken, raised
 from model.history import COORDINATOR

@@ -16,7 +16,8 @@ from impl.actions import AbortTask, Inject, Notify
 from impl.commit import Ledger
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.recovery import TaskRestore
-from impl.task import Acknowledge, Decline, OperatorTask, SinkTask, SourceTask, Task
+from impl.report import Acknowledge, Decline
+from impl.task import OperatorTask, SinkTask, SourceTask, Task
 from model.ghost import Broken, Part, Past, TaskGhost, raised
 from model.interning import Interner, exact
 from model.parts import COUNTERS

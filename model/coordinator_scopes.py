@@ -27,7 +27,7 @@ from impl.actions import (
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.errors import NotPublishingError, UnknownTaskError, UnsettledError
 from impl.reasons import Reason
-from impl.task import Acknowledge, Decline
+from impl.report import Acknowledge, Decline
 from model.component import ComponentScope, Stimulus, stimulus
 from model.parts import Parts
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark, size_of
 from impl.reasons import Reason
-from impl.task import Acknowledge, Operator, Task, digest
+from impl.report import Acknowledge, digest
+from impl.task import Operator, Task
 from impl.unaligned import InFlightChannelData
 from model.interning import exact
 from model.invariants import Limits

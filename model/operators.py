@@ -19,7 +19,8 @@ from typing import Any
 from zlib import crc32
 
 from impl.messages import Event, Watermark
-from impl.task import Operator, digest
+from impl.report import digest
+from impl.task import Operator
 from model.invariants import RESTORED, Applied, Fold
 from model.topology import Topology, suggestion
 

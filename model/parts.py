@@ -15,8 +15,9 @@ from impl.coordinator import CheckpointCoordinator
 from impl.gate import Gate, GatePort
 from impl.injector import CheckpointBarrierInjector
 from impl.recovery import Restore, Wiring, plan
+from impl.report import Tell
 from impl.snapshot import Checkpoint
-from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Tell
+from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.capabilities import RELEASES_FIRST, Capabilities
 

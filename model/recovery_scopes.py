@@ -15,8 +15,8 @@ from impl.encoding import encode
 from impl.errors import DamagedError, LimitError, RestoreError
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage
 from impl.recovery import Restore, Wiring, from_the_beginning, snapshot_of
+from impl.report import Acknowledge, digest
 from impl.snapshot import Checkpoint, InFlight, Manifest, TaskSnapshot
-from impl.task import Acknowledge, digest
 from impl.unaligned import InFlightChannelData
 from model.component import ComponentScope, Stimulus, stimulus
 from model.parts import Parts

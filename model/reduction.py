@@ -67,7 +67,7 @@ from dataclasses import replace
 
 import networkx as nx
 
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 from model.cells import Finished
 from model.parts import SOUND, Parts
 from model.setup import Setup

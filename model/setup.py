@@ -9,7 +9,8 @@ from impl.alignment import BarrierAlignerConfig
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.injector import BarrierInjectorConfig
 from impl.messages import Event
-from impl.task import OutputExchange, Task, Tell
+from impl.report import Tell
+from impl.task import OutputExchange, Task
 from impl.unaligned import UnalignedCheckpointConfig
 from model.cells import THRESHOLD_NS, TIMEOUT_NS
 from model.invariants import Limits

@@ -18,7 +18,8 @@ from impl.injector import BarrierInjectorConfig, InjectBarrierCommand
 from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 from impl.recovery import TaskRestore
-from impl.task import Acknowledge, Decline, OperatorTask, OutputExchange, SourceTask, digest
+from impl.report import Acknowledge, Decline, digest
+from impl.task import OperatorTask, OutputExchange, SourceTask
 from impl.unaligned import UnalignedCheckpointConfig
 from model.component import ComponentScope, Stimulus, stimulus
 from model.parts import Parts

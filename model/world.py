@@ -20,8 +20,9 @@ from impl.actions import AbortTask, Inject, Notify
 from impl.coordinator import CheckpointCoordinator
 from impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from impl.recovery import Restore, Wiring, from_the_beginning, snapshot_of
+from impl.report import Acknowledge, Decline, Tell
 from impl.snapshot import Checkpoint, Manifest
-from impl.task import Acknowledge, Decline, Task, Tell
+from impl.task import Task
 from model.bookkeeping import CoordinatorTable, Decision
 from model.cells import Info, Note, Order, Step, TaskTable
 from model.explore import Limits, UndecidedError, traps

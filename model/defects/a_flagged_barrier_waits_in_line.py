@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier, Event
-from impl.task import Acknowledge, OperatorTask, OutputExchange
+from impl.report import Acknowledge
+from impl.task import OperatorTask, OutputExchange
 from impl.unaligned import UnalignedCheckpointer
 from model.defects.witness import Witness
 from model.setup import Tally

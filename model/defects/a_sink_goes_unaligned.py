@@ -13,7 +13,8 @@ Repair
 from impl.alignment import BarrierAlignerConfig
 from impl.commit import Ledger, SinkWriter
 from impl.messages import CheckpointBarrier, Event
-from impl.task import SinkTask, silent
+from impl.report import silent
+from impl.task import SinkTask
 from impl.unaligned import UnalignedCheckpointer
 from model.defects.witness import Witness
 from model.setup import Tally

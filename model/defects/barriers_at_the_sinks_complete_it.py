@@ -12,7 +12,7 @@ Repair
 
 from impl.actions import Actions, Publish
 from impl.coordinator import CheckpointCoordinator
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 from model.defects.barrier_kind import BarrierDefect
 from model.parts import Parts
 from model.setup import Setup

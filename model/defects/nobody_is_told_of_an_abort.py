@@ -14,7 +14,8 @@ from impl.actions import AbortTask, Actions
 from impl.coordinator import CheckpointCoordinator
 from impl.messages import CheckpointBarrier
 from impl.reasons import Reason
-from impl.task import Decline, SourceTask
+from impl.report import Decline
+from impl.task import SourceTask
 from model.defects.barrier_kind import BarrierDefect
 from model.parts import Parts
 from model.setup import Setup

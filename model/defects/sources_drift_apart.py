@@ -16,7 +16,7 @@ from __future__ import annotations
 from impl.actions import Actions, Inject, Publish
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 from model.defects.documented_injector import DocumentedInjector
 from model.defects.witness import Witness
 

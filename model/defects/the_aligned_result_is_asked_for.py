@@ -14,7 +14,8 @@ Repair
 from impl.alignment import BarrierAlignerConfig
 from impl.messages import CheckpointBarrier, Event
 from impl.recovery import TaskRestore
-from impl.task import Acknowledge, OperatorTask
+from impl.report import Acknowledge
+from impl.task import OperatorTask
 from impl.unaligned import UnalignedCheckpointer
 from model.defects.witness import Witness
 from model.setup import Tally

@@ -13,7 +13,8 @@ Repair
 from dataclasses import replace
 
 from impl.messages import CheckpointBarrier
-from impl.task import Acknowledge, SourceTask
+from impl.report import Acknowledge
+from impl.task import SourceTask
 from model.defects.barrier_kind import BarrierDefect
 from model.parts import Parts
 from model.setup import Setup

@@ -33,7 +33,7 @@ from impl import (
     UnknownTaskError,
     Watermark,
 )
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 from tests.impl.support import END, Recorder, aligner, barrier, cancel, event
 
 MESSAGES = [event("a1"), Watermark(1), barrier(1), cancel(1), END]

@@ -41,7 +41,7 @@ from impl import (
 from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, CountingAligner, IdentityAligner
 from impl.injector import MAX_EPOCH
 from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule, SlotRing, StageConfig, TimestampMergeRule
-from impl.task import Acknowledge, Decline
+from impl.report import Acknowledge, Decline
 
 NO_NUMBERS = [float("nan"), float("inf"), True, False, 1.0, 2.5, "1", b"1", (), -1, -(2**70), -(10**5000), object()]
 NO_FLAGS = [0, 1, "yes", None, float("nan")]

@@ -28,8 +28,8 @@ from impl import (
     plan,
     snapshot_of,
 )
+from impl.report import digest
 from impl.snapshot import Checkpoint, InFlight, TaskSnapshot
-from impl.task import digest
 from tests.impl.support import END, Union, aligner, barrier, event, flagged, unaligned
 
 # a, b -> join -> sink

@@ -28,7 +28,7 @@ from impl import (
     plan,
     snapshot_of,
 )
-from impl.task import Acknowledge
+from impl.report import Acknowledge
 from tests.impl.test_encoding import told
 
 WIRING = Wiring({"a": ("a", 0), "t": ("t", 0)}, {"a": [], "t": ["a>t"]}, {"a": ["a>t"], "t": []})

@@ -14,7 +14,8 @@ from impl.gate import Gate
 from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from impl.reasons import Reason
 from impl.recovery import TaskRestore
-from impl.task import Acknowledge, OperatorTask, SourceTask
+from impl.report import Acknowledge
+from impl.task import OperatorTask, SourceTask
 from impl.unaligned import UnalignedCheckpointer
 from model.defects.what_is_in_flight_has_no_limit import RecordsWithoutLimit
 from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst

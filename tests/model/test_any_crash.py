@@ -15,8 +15,8 @@ from impl.actions import Notify, Publish
 from impl.commit import Ledger, SinkWriter
 from impl.messages import CheckpointBarrier, EndOfInput, Event
 from impl.recovery import Restore, TaskRestore
+from impl.report import Acknowledge
 from impl.snapshot import TaskSnapshot
-from impl.task import Acknowledge
 from model.attempts import Run
 from model.history import COORDINATOR, Entry
 from model.topology import Topology

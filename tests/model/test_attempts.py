@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from impl.messages import CheckpointBarrier, Event
-from impl.task import digest
+from impl.report import digest
 from model.attempts import Run
 from model.history import COORDINATOR, Entry, History, HistoryError
 from model.invariants import RESTORED, Applied, judge_attempts, judge_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from impl.messages import CheckpointBarrier, Event
-from impl.task import digest
+from impl.report import digest
 from model.history import Entry, History
 from model.invariants import INVARIANTS, MOST_TOLD, Limits, Verdict, judge
 from model.operators import Kind, make, refolding

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from impl.messages import Event
-from impl.task import digest
+from impl.report import digest
 from model.operators import KINDS, Kind, OperatorError, make
 
 OWN: dict[str, dict[str, object]] = {"window": {"window_ms": 4}, "join": {"window_ms": 4}}

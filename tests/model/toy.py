@@ -14,7 +14,8 @@ from impl.alignment import BarrierAligner, BarrierAlignerConfig
 from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
 from impl.messages import CheckpointBarrier, Event, Watermark
 from impl.reasons import Reason
-from impl.task import Acknowledge, OperatorTask, OutputExchange, SourceTask
+from impl.report import Acknowledge
+from impl.task import OperatorTask, OutputExchange, SourceTask
 from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from model.history import COORDINATOR, Entry, History
 from model.invariants import Limits, Verdict, judge

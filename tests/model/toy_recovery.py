@@ -15,9 +15,10 @@ from impl.coordinator import CheckpointCoordinator
 from impl.errors import NoUsableCheckpointError
 from impl.reasons import Reason
 from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
+from impl.report import Acknowledge
 from impl.snapshot import Manifest, Part, TaskSnapshot
 from impl.store import MANIFEST, MemoryStore
-from impl.task import Acknowledge, OperatorTask, SinkTask, SourceTask
+from impl.task import OperatorTask, SinkTask, SourceTask
 from model.history import COORDINATOR
 from model.invariants import Verdict, judge_run
 from model.operators import refolding

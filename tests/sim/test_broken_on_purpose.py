@@ -20,7 +20,7 @@ from impl import (
     SourceTask,
     Watermark,
 )
-from impl.task import digest
+from impl.report import digest
 from model.parts import SOUND, Parts, with_aligner
 from sim import run
 from sim.channel import SpscChannel
