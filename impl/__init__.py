@@ -1,11 +1,11 @@
 """The real protocols: small machines that are told messages and times, and answer with actions.
 
-No clock, no thread, no chance, and no I/O but in `impl.files`. Standard library only.
+No clock, no thread, no chance, and no I/O but in `impl.storage.files`. Standard library only.
 """
 
 from __future__ import annotations
 
-from impl.actions import (
+from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
     Completed,
@@ -17,7 +17,7 @@ from impl.actions import (
     Refused,
     Triggered,
 )
-from impl.alignment import (
+from barrierlab.impl.checkpoint.alignment import (
     Action,
     AlignmentAction,
     BarrierAligner,
@@ -25,10 +25,30 @@ from impl.alignment import (
     BarrierAlignerMetrics,
     UnalignedAction,
 )
-from impl.commit import Ledger, SinkWriter
-from impl.coordinator import CheckpointCoordinator, CoordinatorConfig, PendingCheckpoint
-from impl.encoding import decode, encode
-from impl.errors import (
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig, PendingCheckpoint
+from barrierlab.impl.checkpoint.gate import Gate, GatePort
+from barrierlab.impl.checkpoint.injector import (
+    BarrierInjectorConfig,
+    BarrierInjectorHandle,
+    CheckpointBarrierInjector,
+    CheckpointRequest,
+    InjectBarrierCommand,
+    InjectOutcome,
+    InjectStatus,
+    PackedBarrierCmd,
+)
+from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline, digest
+from barrierlab.impl.checkpoint.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.checkpoint.unaligned import (
+    InFlightChannelData,
+    UnalignedCheckpointConfig,
+    UnalignedCheckpointer,
+    UnalignedCheckpointMetrics,
+    UnalignedSnapshot,
+)
+from barrierlab.impl.errors import (
     AttemptError,
     BarrierError,
     CheckpointIdError,
@@ -58,19 +78,7 @@ from impl.errors import (
     UnknownTaskError,
     UnsettledError,
 )
-from impl.files import Files, RealFiles
-from impl.gate import Gate, GatePort
-from impl.injector import (
-    BarrierInjectorConfig,
-    BarrierInjectorHandle,
-    CheckpointBarrierInjector,
-    CheckpointRequest,
-    InjectBarrierCommand,
-    InjectOutcome,
-    InjectStatus,
-    PackedBarrierCmd,
-)
-from impl.messages import (
+from barrierlab.impl.messages import (
     CancelBarrier,
     CheckpointBarrier,
     EndOfInput,
@@ -84,19 +92,19 @@ from impl.messages import (
     map_event,
     size_of,
 )
-from impl.reasons import REASONS, Reason
-from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
-from impl.report import Acknowledge, Decline, digest
-from impl.snapshot import Checkpoint, InFlight, InFlightFile, Manifest, Part, StoredFile, TaskSnapshot
-from impl.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
-from impl.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task
-from impl.unaligned import (
-    InFlightChannelData,
-    UnalignedCheckpointConfig,
-    UnalignedCheckpointer,
-    UnalignedCheckpointMetrics,
-    UnalignedSnapshot,
+from barrierlab.impl.reasons import REASONS, Reason
+from barrierlab.impl.storage.encoding import decode, encode
+from barrierlab.impl.storage.files import Files, RealFiles
+from barrierlab.impl.storage.snapshot import (
+    Checkpoint,
+    InFlight,
+    InFlightFile,
+    Manifest,
+    Part,
+    StoredFile,
+    TaskSnapshot,
 )
+from barrierlab.impl.storage.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
 
 __all__ = [
     "AbortTask",

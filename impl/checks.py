@@ -6,7 +6,7 @@ through; a float that is whole today is none tomorrow. Numbers here are of type 
 
 from __future__ import annotations
 
-from impl.errors import LimitError
+from barrierlab.impl.errors import LimitError
 
 
 def check_number(name: str, value: object, least: int, most: int | None = None, or_none: str = "") -> None:

@@ -8,7 +8,7 @@ is one line, whatever the caller gave.
 
 from __future__ import annotations
 
-from impl.reasons import Reason
+from barrierlab.impl.reasons import Reason
 
 _MOST_SHOWN = 100  # characters of a value: a line of a terminal, about
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from impl.checks import check_number
-from impl.errors import CheckpointIdError, EpochError, LimitError
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.errors import CheckpointIdError, EpochError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,9 +30,9 @@ import tempfile
 
 import pandas as pd
 
-from sim import load, run
-from sim.sweep import run_sweep
-from sim.sweep.measured import compare, load_measured, statistics_of
+from barrierlab.sim import load, run
+from barrierlab.sim.sweep import run_sweep
+from barrierlab.sim.sweep.measured import compare, load_measured, statistics_of
 
 pd.set_option("display.precision", 1)
 

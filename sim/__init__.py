@@ -1,13 +1,13 @@
 """Timed runs: scenarios become journals, journals become verdicts and checkpoint statistics.
 
->>> from sim import load, run
+>>> from barrierlab.sim import load, run
 >>> result = run(load("diamond"), seed=1)
 >>> result.verdict
 'holds'
 """
 
-from sim.result import Result, run
-from sim.scenario import ScenarioError, load, shipped
-from sim.settings import Scenario
+from barrierlab.sim.checkpoint.result import Result, run
+from barrierlab.sim.scenario.load import ScenarioError, load, shipped
+from barrierlab.sim.scenario.settings import Scenario
 
 __all__ = ["Result", "Scenario", "ScenarioError", "load", "run", "shipped"]

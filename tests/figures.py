@@ -54,7 +54,7 @@ def measure(name: str, folder: Path) -> list[str]:
     commands, shown = FIGURES[name]
     out = ""
     for arguments in commands:
-        command = [sys.executable, "-m", "sim.cli", *arguments]
+        command = [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments]
         done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise SystemExit(f"barrierlab {' '.join(arguments)} ended with {done.returncode}: no figure is kept of it")

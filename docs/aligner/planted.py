@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-from impl.errors import SnapshotFailedError
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark, size_of
-from impl.reasons import Reason
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark, size_of
+from barrierlab.impl.reasons import Reason
 
 
 class Phase(Enum):

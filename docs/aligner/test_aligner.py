@@ -2,8 +2,8 @@
 
 import pytest
 
+from barrierlab.model.suites.conformance import cases
 from docs.aligner.aligner import PhasedAligner
-from model.conformance import cases
 
 
 @pytest.mark.parametrize("case", cases(PhasedAligner), ids=str)

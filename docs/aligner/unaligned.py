@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, EndOfInput, Event, size_of
+from barrierlab.impl.reasons import Reason
 from docs.aligner.aligner import Phase, PhasedAligner
-from impl.errors import SnapshotFailedError
-from impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, EndOfInput, Event, size_of
-from impl.reasons import Reason
 
 NOT_YET = (Phase.FLOWING, Phase.DRAINING)
 

@@ -7,8 +7,8 @@ terminal one ends the processor. Source: barrier-control-signals; protocol rules
 
 from __future__ import annotations
 
-from impl.control.aligner import ControlAligner, CountingAligner, IdentityAligner, align_control_signal
-from impl.control.errors import (
+from barrierlab.impl.control.aligner import ControlAligner, CountingAligner, IdentityAligner, align_control_signal
+from barrierlab.impl.control.errors import (
     AfterEndError,
     BarrierIdError,
     BarrierOverlapError,
@@ -17,9 +17,9 @@ from impl.control.errors import (
     NoUpstreamsError,
     UnequalUpstreamsError,
 )
-from impl.control.head import BarrierIdAllocator, ControlSourceProcessor
-from impl.control.processor import ControlProcessor, MakeAligner
-from impl.control.signals import (
+from barrierlab.impl.control.head import BarrierIdAllocator, ControlSourceProcessor
+from barrierlab.impl.control.processor import ControlProcessor, MakeAligner
+from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
     BarrierKey,

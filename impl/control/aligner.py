@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Protocol
 
-from impl.checks import check_number
-from impl.control.errors import BarrierOverlapError, DuplicateBarrierError, NoUpstreamsError
-from impl.control.signals import BarrierControlSignal, Carrier, ControlSignal, InstantControlSignal
-from impl.errors import ClosedInputError, InputIndexError
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.control.errors import BarrierOverlapError, DuplicateBarrierError, NoUpstreamsError
+from barrierlab.impl.control.signals import BarrierControlSignal, Carrier, ControlSignal, InstantControlSignal
+from barrierlab.impl.errors import ClosedInputError, InputIndexError
 
 
 class ControlAligner(Protocol):
@@ -70,7 +70,7 @@ def align_control_signal(aligner: ControlAligner, upstream: int, signal: Control
 
     Examples
     --------
-    >>> from impl.control import BarrierControlSignalKind, Carrier, IdentityAligner
+    >>> from barrierlab.impl.control import BarrierControlSignalKind, Carrier, IdentityAligner
     >>> aligner = IdentityAligner(2, Carrier.DATA)
     >>> sync = BarrierControlSignalKind.SYNC_TEST.with_id(1)
     >>> align_control_signal(aligner, 0, sync)

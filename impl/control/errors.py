@@ -6,7 +6,7 @@ that meets one fails: it closes its outputs and says why (`ControlProcessor.fail
 
 from __future__ import annotations
 
-from impl.errors import BarrierError, ContractError, shown
+from barrierlab.impl.errors import BarrierError, ContractError, shown
 
 
 class ControlSignalError(BarrierError):

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from impl.control.errors import BarrierIdError
-from impl.control.sender import Sender, Tell, silent
-from impl.control.signals import (
+from barrierlab.impl.control.errors import BarrierIdError
+from barrierlab.impl.control.sender import Sender, Tell, silent
+from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
     Carrier,
     InstantControlSignal,
 )
-from impl.messages import MAX_U64
+from barrierlab.impl.messages import MAX_U64
 
 
 class BarrierIdAllocator:

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from impl.checks import check_number
-from impl.control.aligner import ControlAligner, IdentityAligner
-from impl.control.errors import ControlSignalError, UnequalUpstreamsError
-from impl.control.sender import Sender, Tell, silent
-from impl.control.signals import (
+from barrierlab.impl.checkpoint.task import Operator
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.control.aligner import ControlAligner, IdentityAligner
+from barrierlab.impl.control.errors import ControlSignalError, UnequalUpstreamsError
+from barrierlab.impl.control.sender import Sender, Tell, silent
+from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     Carrier,
     InstantControlSignal,
     Message,
 )
-from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
-from impl.messages import EndOfInput, Event
-from impl.task import Operator
+from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
+from barrierlab.impl.messages import EndOfInput, Event
 
 MakeAligner = Callable[[int, Carrier], ControlAligner]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from impl.control.errors import AfterEndError
-from impl.control.signals import Carrier, ControlSignal, Message
-from impl.messages import EndOfInput
+from barrierlab.impl.control.errors import AfterEndError
+from barrierlab.impl.control.signals import Carrier, ControlSignal, Message
+from barrierlab.impl.messages import EndOfInput
 
 Tell = Callable[[str, Carrier | None, int, object], None]
 """Called for each effect at its moment: verb, channel (None: neither), index of the upstream (else -1), subject."""

@@ -10,8 +10,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 
-from impl.control.errors import BarrierIdError
-from impl.messages import MAX_U64, EndOfInput, Event
+from barrierlab.impl.control.errors import BarrierIdError
+from barrierlab.impl.messages import MAX_U64, EndOfInput, Event
 
 BarrierKey = tuple[int, str]
 """What copies of one barrier have in common: id and kind."""

@@ -5,7 +5,7 @@ Source: merge-map-join-barrier, sound by protocol rules 27 to 33. `docs/join.md`
 
 from __future__ import annotations
 
-from impl.join.barrier import (
+from barrierlab.impl.join.barrier import (
     JoinBarrier,
     JoinConfig,
     LatenessScope,
@@ -14,10 +14,10 @@ from impl.join.barrier import (
     Read,
     Readiness,
 )
-from impl.join.codec import Refusal, Undecodable, decode, encode
-from impl.join.late_join import MergeMapAuthority, MergeMapJoiner
-from impl.join.latest import LatestValueJoinBarrier
-from impl.join.merge_map import (
+from barrierlab.impl.join.codec import Refusal, Undecodable, decode, encode
+from barrierlab.impl.join.late_join import MergeMapAuthority, MergeMapJoiner
+from barrierlab.impl.join.latest import LatestValueJoinBarrier
+from barrierlab.impl.join.merge_map import (
     ClockDomain,
     InvalidMergeMap,
     MergeMap,
@@ -32,9 +32,9 @@ from impl.join.merge_map import (
     TimestampMergeRule,
     TimestampSource,
 )
-from impl.join.ring import Frame, Miss, Opened, SlotRing
-from impl.join.sequence import SequenceJoinBarrier
-from impl.join.stage import (
+from barrierlab.impl.join.ring import Frame, Miss, Opened, SlotRing
+from barrierlab.impl.join.sequence import SequenceJoinBarrier
+from barrierlab.impl.join.stage import (
     Attempt,
     Joined,
     JoinStage,
@@ -44,7 +44,7 @@ from impl.join.stage import (
     SkipReason,
     StageConfig,
 )
-from impl.join.timestamp import TimestampJoinBarrier
+from barrierlab.impl.join.timestamp import TimestampJoinBarrier
 
 __all__ = [
     "Attempt",

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
-from impl.errors import LimitError, NoMapError, OutputOrderError
-from impl.join.merge_map import (
+from barrierlab.impl.errors import LimitError, NoMapError, OutputOrderError
+from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
     ClockDomain,

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from struct import Struct
 
-from impl.errors import ContractError, MergeMapError
-from impl.join.merge_map import (
+from barrierlab.impl.errors import ContractError, MergeMapError
+from barrierlab.impl.join.merge_map import (
     NULL_I32,
     NULL_I64,
     NULL_U32,

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from impl.errors import MergeMapError
-from impl.join.merge_map import (
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join.merge_map import (
     MergeMap,
     MergeMapRequest,
     SequenceMergeMapAnnounce,
@@ -43,7 +43,7 @@ class MergeMapAuthority:
 
     Examples
     --------
-    >>> from impl.join import SequenceMergeMapRequest, SequenceMergeRule
+    >>> from barrierlab.impl.join import SequenceMergeMapRequest, SequenceMergeRule
     >>> authority = MergeMapAuthority(interval_ns=1_000_000_000)
     >>> rules = (SequenceMergeRule.at_offset(1),)
     >>> [said.epoch for said in authority.publish(SequenceMergeMapAnnounce(9, 3, rules), 0)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from impl.errors import LimitError
-from impl.join.barrier import JoinBarrier, JoinConfig, JoinInput, Observed, Read, Readiness
-from impl.join.merge_map import (
+from barrierlab.impl.errors import LimitError
+from barrierlab.impl.join.barrier import JoinBarrier, JoinConfig, JoinInput, Observed, Read, Readiness
+from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
     MergeMap,
@@ -40,7 +40,7 @@ class LatestValueJoinBarrier(JoinBarrier):
 
     Examples
     --------
-    >>> from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule
+    >>> from barrierlab.impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule
     >>> barrier = LatestValueJoinBarrier(JoinConfig(out_stream_id=9))
     >>> rules = (SequenceMergeRule.at_offset(1), SequenceMergeRule.at_offset(2))
     >>> barrier.announce(SequenceMergeMapAnnounce(9, 1, rules), 0).name

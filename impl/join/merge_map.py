@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from impl.errors import LimitError, MergeMapError, StreamIdError
+from barrierlab.impl.errors import LimitError, MergeMapError, StreamIdError
 
 NULL_U64 = 2**64 - 1
 NULL_U32 = 2**32 - 1

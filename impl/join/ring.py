@@ -12,9 +12,9 @@ from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
-from impl.checks import check_number
-from impl.join.barrier import Read
-from impl.join.merge_map import TimestampSource
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.join.barrier import Read
+from barrierlab.impl.join.merge_map import TimestampSource
 
 
 class Frame(NamedTuple):

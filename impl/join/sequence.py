@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from impl.join.barrier import UNOBSERVED, JoinBarrier, JoinInput, Observed, Read
-from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, SequenceMergeMapAnnounce, check_range
+from barrierlab.impl.join.barrier import UNOBSERVED, JoinBarrier, JoinInput, Observed, Read
+from barrierlab.impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, SequenceMergeMapAnnounce, check_range
 
 _TAKEN = Observed.TAKEN
 
@@ -19,7 +19,7 @@ class SequenceJoinBarrier(JoinBarrier):
 
     Examples
     --------
-    >>> from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule
+    >>> from barrierlab.impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule
     >>> barrier = SequenceJoinBarrier(JoinConfig(out_stream_id=9))
     >>> rules = (SequenceMergeRule.at_offset(1), SequenceMergeRule.at_offset(2, -2))
     >>> barrier.announce(SequenceMergeMapAnnounce(9, 1, rules), 0).name

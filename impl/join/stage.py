@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from impl.checks import check_number
-from impl.errors import LimitError, NoMapError
-from impl.join.barrier import JoinBarrier, MapChange, Read, Readiness
-from impl.join.latest import LatestValueJoinBarrier
-from impl.join.merge_map import InvalidMergeMap, MergeMap, TimestampSource
-from impl.join.ring import Frame, Miss
-from impl.join.sequence import SequenceJoinBarrier
-from impl.join.timestamp import TimestampJoinBarrier
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.errors import LimitError, NoMapError
+from barrierlab.impl.join.barrier import JoinBarrier, MapChange, Read, Readiness
+from barrierlab.impl.join.latest import LatestValueJoinBarrier
+from barrierlab.impl.join.merge_map import InvalidMergeMap, MergeMap, TimestampSource
+from barrierlab.impl.join.ring import Frame, Miss
+from barrierlab.impl.join.sequence import SequenceJoinBarrier
+from barrierlab.impl.join.timestamp import TimestampJoinBarrier
 
 
 class OnFailure(Enum):
@@ -138,7 +138,7 @@ class JoinStage:
 
     Examples
     --------
-    >>> from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule, SlotRing
+    >>> from barrierlab.impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule, SlotRing
     >>> stage = JoinStage(SequenceJoinBarrier(JoinConfig(out_stream_id=9)))
     >>> stage.announce(SequenceMergeMapAnnounce(9, 1, (SequenceMergeRule.at_offset(1, -2),)), 0).name
     'APPLIED'

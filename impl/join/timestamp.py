@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from impl.join.barrier import NEVER, UNOBSERVED, JoinBarrier, JoinInput, LatenessScope, Observed, Read
-from impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, TimestampMergeMapAnnounce, TimestampSource, check_range
+from barrierlab.impl.join.barrier import NEVER, UNOBSERVED, JoinBarrier, JoinInput, LatenessScope, Observed, Read
+from barrierlab.impl.join.merge_map import (
+    MAX_U64,
+    NULL_U64,
+    MergeMap,
+    TimestampMergeMapAnnounce,
+    TimestampSource,
+    check_range,
+)
 
 _TAKEN = Observed.TAKEN
 _FRAME = TimestampSource.FRAME_DESCRIPTOR
@@ -21,7 +28,8 @@ class TimestampJoinBarrier(JoinBarrier):
 
     Examples
     --------
-    >>> from impl.join import ClockDomain, JoinConfig, TimestampMergeMapAnnounce, TimestampMergeRule, TimestampSource
+    >>> from barrierlab.impl.join import ClockDomain, JoinConfig, TimestampMergeMapAnnounce, TimestampMergeRule,
+    TimestampSource
     >>> barrier = TimestampJoinBarrier(JoinConfig(out_stream_id=9))
     >>> rules = (TimestampMergeRule.at_offset(1), TimestampMergeRule.in_window(2, 10_000_000))
     >>> barrier.announce(TimestampMergeMapAnnounce(9, 1, ClockDomain.MONOTONIC, rules, None, 10_000_000), 0).name

@@ -9,11 +9,11 @@ Repair
     While a snapshot is under way nothing is taken; the image is one step (protocol rules 8 and 12).
 """
 
-from impl.gate import Gate
-from impl.messages import CheckpointBarrier, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_gate
-from model.setup import Setup
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.messages import CheckpointBarrier, StreamMessage
+from barrierlab.model.checkpoint.components import with_gate
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class SavesInItsOwnTime(Gate):

@@ -11,11 +11,11 @@ Repair
     records what it passes (rule 16).
 """
 
-from impl.messages import CheckpointBarrier
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PushesBarriersFirst(SourceTask):

@@ -10,12 +10,12 @@ Repair
     Two answers more: the input waits, and the message is held (protocol rule 19).
 """
 
-from impl.alignment import Action, AlignmentAction
-from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class HasNothingToPass(UnalignedCheckpointer):

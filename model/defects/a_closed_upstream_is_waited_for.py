@@ -9,10 +9,10 @@ Repair
     A closed upstream counts as delivered, for the pending barrier and for later ones (protocol rule 26).
 """
 
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, IdentityAligner
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, IdentityAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 
 class Waits(IdentityAligner):

@@ -14,8 +14,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand, PackedBarrierCmd
-from model.defects.barrier_kind import SystemDefect
+from barrierlab.impl.checkpoint.injector import (
+    BarrierInjectorConfig,
+    CheckpointBarrierInjector,
+    InjectBarrierCommand,
+    PackedBarrierCmd,
+)
+from barrierlab.model.defects.barrier_kind import SystemDefect
 
 COMMANDS, POLLS = (5, 6), 4
 

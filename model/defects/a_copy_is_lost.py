@@ -9,10 +9,10 @@ Repair
     A channel is first in, first out, and loses and repeats nothing: that is what a driver owes a processor.
 """
 
-from impl.control import BarrierControlSignalKind, Carrier
-from model.control_wiring import ControlWiring
-from model.control_world import Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 _WIRING = ControlWiring("a->join b->join")
 _SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),) * 2

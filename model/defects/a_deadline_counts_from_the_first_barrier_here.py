@@ -10,9 +10,9 @@ Repair
     The deadline counts from the trigger, the same on every task, and the driver is told when it is (rule 11).
 """
 
-from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.messages import CheckpointBarrier
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.defects.witness import Witness
 
 
 class CountsFromTheFirstBarrier(BarrierAligner):

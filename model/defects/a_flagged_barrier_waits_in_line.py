@@ -13,13 +13,13 @@ Repair
 
 from __future__ import annotations
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier, Event
-from impl.report import Acknowledge
-from impl.task import OperatorTask, OutputExchange
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.witness import Witness
-from model.setup import Tally
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.witness import Witness
 
 QUEUED = tuple(Event("a", n) for n in range(1, 1001))
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)

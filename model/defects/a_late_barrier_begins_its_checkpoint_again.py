@@ -10,10 +10,10 @@ Repair
     Remember the highest id that was completed or given up; barriers up to it do nothing (protocol rule 6).
 """
 
-from impl.alignment import BarrierAligner
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class ForgetsWhatItGaveUp(BarrierAligner):

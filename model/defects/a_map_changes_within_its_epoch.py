@@ -12,9 +12,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.errors import MergeMapError
-from impl.join import MergeMap, MergeMapAuthority
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, world
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join import MergeMap, MergeMapAuthority
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, world
 
 
 class AnyMap(MergeMapAuthority):

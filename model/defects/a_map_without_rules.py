@@ -10,11 +10,11 @@ Repair
 
 from __future__ import annotations
 
-from impl.errors import MergeMapError
-from impl.join import SequenceJoinBarrier, SequenceMergeMapAnnounce, SequenceMergeRule
-from impl.join.merge_map import MAX_U64
-from model.defects.join_kind import OUT, JoinDefect, Parts, at, world
-from model.join_world import JoinWorld
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join import SequenceJoinBarrier, SequenceMergeMapAnnounce, SequenceMergeRule
+from barrierlab.impl.join.merge_map import MAX_U64
+from barrierlab.model.defects.join_kind import OUT, JoinDefect, Parts, at, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class ForEachOfNone(SequenceJoinBarrier):

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from impl.join import JoinBarrier, JoinStage, Pending, StageConfig
-from model.defects.join_kind import JoinDefect, Parts, at_ns, outs, show, times, world
+from barrierlab.impl.join import JoinBarrier, JoinStage, Pending, StageConfig
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, outs, show, times, world
 
 
 def replacing(barrier: JoinBarrier, config: StageConfig) -> JoinStage:

@@ -9,12 +9,12 @@ Repair
     It waits, with all that is behind it, until the part is complete; older ones are ignored (protocol rules 6, 17).
 """
 
-from impl.alignment import Action, AlignmentAction
-from impl.messages import StreamMessage
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import StreamMessage
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class SwallowsTheNewer(UnalignedCheckpointer):

@@ -9,9 +9,9 @@ Repair
     Remember the highest id that was completed or given up; barriers up to it do nothing (protocol rule 6).
 """
 
-from impl.alignment import BarrierAligner
-from impl.messages import CheckpointBarrier, Event
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.defects.witness import Witness
 
 
 class ForgetsWhatIsComplete(BarrierAligner):

@@ -10,11 +10,11 @@ Repair
     A repeated barrier is ignored (protocol rule 6); the clock switches (rule 15), and what was held is released (16).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier, Event
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.unaligned_as_documented import Documented
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.defects.unaligned_as_documented import Documented
+from barrierlab.model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier(1, 1)
 

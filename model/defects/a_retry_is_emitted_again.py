@@ -10,14 +10,14 @@ Repair
     A command not newer than the last one is a duplicate (protocol rule 3), and a source remembers what it has emitted.
 """
 
-from impl.actions import Actions, Inject
-from impl.coordinator import CheckpointCoordinator
-from impl.messages import CheckpointBarrier
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.defects.documented_injector import DocumentedInjector
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.actions import Actions, Inject
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.documented_injector import DocumentedInjector
 
 
 class Retries(CheckpointCoordinator):

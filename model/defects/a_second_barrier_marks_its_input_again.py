@@ -10,11 +10,11 @@ Repair
     Hold whole messages, barriers too, and let them step through the aligner again when released (rules 7 and 8).
 """
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from impl.messages import CheckpointBarrier, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier, StreamMessage
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class HoldsNoBarrier(BarrierAligner):

@@ -9,12 +9,12 @@ Repair
     Look whether all are in once the first has been counted (protocol rule 17: complete at once).
 """
 
-from impl.alignment import Action, AlignmentAction
-from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class WaitsForNobody(UnalignedCheckpointer):

@@ -10,14 +10,14 @@ Repair
     Sinks always align (protocol rule 14).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.commit import Ledger, SinkWriter
-from impl.messages import CheckpointBarrier, Event
-from impl.report import silent
-from impl.task import SinkTask
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.witness import Witness
-from model.setup import Tally
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.report import silent
+from barrierlab.impl.checkpoint.task import SinkTask
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)
 

@@ -11,13 +11,13 @@ Repair
 
 from collections.abc import Callable
 
-from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.errors import SnapshotFailedError
-from impl.gate import Gate
-from impl.messages import CheckpointBarrier
-from impl.task import OperatorTask, OutputExchange
-from model.defects.witness import Witness
-from model.setup import Tally
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.witness import Witness
 
 
 class Full(Tally):

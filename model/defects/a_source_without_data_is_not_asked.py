@@ -10,11 +10,11 @@ Repair
     An idle source polls too, and the end of a source is a standing barrier (protocol rule 4).
 """
 
-from impl.messages import CheckpointBarrier, Event
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PollsBehindData(SourceTask):

@@ -10,12 +10,12 @@ Repair
     different ways are fine: each brings the barrier once.)
 """
 
-from impl.alignment import BarrierAligner
-from impl.messages import CheckpointBarrier, Event
-from impl.task import OperatorTask, OutputExchange
-from model.defects.witness import Witness
-from model.setup import Tally
-from model.topology import Topology, TopologyError
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.witness import Witness
+from barrierlab.model.spec.topology import Topology, TopologyError
 
 
 def _looped() -> tuple[str, ...]:

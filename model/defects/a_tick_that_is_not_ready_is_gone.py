@@ -10,9 +10,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import JoinStage, Readiness, Skipped
-from impl.join.stage import Attempt
-from model.defects.join_kind import JoinDefect, Parts, at_ns, outs, show, times, world
+from barrierlab.impl.join import JoinStage, Readiness, Skipped
+from barrierlab.impl.join.stage import Attempt
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, outs, show, times, world
 
 
 class NowOrNever(JoinStage):

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from impl.errors import LimitError
-from impl.join import SequenceMergeMapAnnounce
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from barrierlab.impl.errors import LimitError
+from barrierlab.impl.join import SequenceMergeMapAnnounce
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
 
 
 def unchecked(out: int, epoch: int, rules: Any, stale: int | None) -> SequenceMergeMapAnnounce:

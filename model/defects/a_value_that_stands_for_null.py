@@ -10,9 +10,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.errors import LimitError
-from impl.join import MergeRuleType, SequenceMergeRule, decode, encode
-from model.defects.join_kind import JoinDefect, Parts, numbers
+from barrierlab.impl.errors import LimitError
+from barrierlab.impl.join import MergeRuleType, SequenceMergeRule, decode, encode
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, numbers
 
 
 def unchecked(stream: int, offset: int) -> SequenceMergeRule:

@@ -11,12 +11,12 @@ Repair
     watermark of its cut, which is a lower bound, and hears the later ones again (protocol rules 1, 16).
 """
 
-from impl.alignment import Action
-from impl.messages import StreamMessage, Watermark
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import StreamMessage, Watermark
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class KnowsNoWatermarks(UnalignedCheckpointer):

@@ -10,11 +10,11 @@ Repair
     What comes behind a barrier is held whole and in order, watermarks too (protocol rule 7).
 """
 
-from impl.gate import Gate
-from impl.messages import StreamMessage, Watermark
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_gate
-from model.setup import Setup
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.messages import StreamMessage, Watermark
+from barrierlab.model.checkpoint.components import with_gate
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class LetsWatermarksPass(Gate):

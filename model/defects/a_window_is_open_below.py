@@ -11,9 +11,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import Read, TimestampJoinBarrier
-from impl.join.barrier import JoinInput
-from model.defects.join_kind import JoinDefect, Parts, outs, show, times, window_ns, world
+from barrierlab.impl.join import Read, TimestampJoinBarrier
+from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, outs, show, times, window_ns, world
 
 
 class OpenBelow(TimestampJoinBarrier):

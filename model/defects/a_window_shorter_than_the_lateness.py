@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from impl.errors import MergeMapError
-from impl.join import ClockDomain, TimestampMergeMapAnnounce
-from model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, window_ns, world
-from model.join_world import JoinWorld
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join import ClockDomain, TimestampMergeMapAnnounce
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, window_ns, world
+from barrierlab.model.join.world import JoinWorld
 
 
 def unchecked(

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from impl.messages import Event
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
-from model.tables.actions import close, complete, forward, resume
-from model.tables.driven import driven_by
-from model.tables.fallback import FALLBACK
-from model.tables.gate import Gate
-from model.tables.happenings import Effect, Happening
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.tables.actions import close, complete, forward, resume
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.tables.fallback import FALLBACK
+from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 def drop_what_is_held(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:

@@ -10,9 +10,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import Readiness, TimestampJoinBarrier
-from model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import Readiness, TimestampJoinBarrier
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class AllOfNone(TimestampJoinBarrier):

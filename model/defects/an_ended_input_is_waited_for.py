@@ -9,10 +9,10 @@ Repair
     An end counts as delivered, for the current and every later checkpoint, and may itself complete one (rule 13).
 """
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class WaitsForAll(BarrierAligner):

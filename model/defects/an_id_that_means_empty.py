@@ -11,10 +11,10 @@ Repair
 
 from __future__ import annotations
 
-from impl.errors import CheckpointIdError
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from model.defects.documented_injector import DocumentedInjector
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
+from barrierlab.impl.errors import CheckpointIdError
+from barrierlab.model.defects.documented_injector import DocumentedInjector
+from barrierlab.model.defects.witness import Witness
 
 COMMANDS = (InjectBarrierCommand(0, 0), InjectBarrierCommand(0, 1))
 

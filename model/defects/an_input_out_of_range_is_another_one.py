@@ -12,10 +12,10 @@ Repair
 
 from collections.abc import Callable
 
-from impl.alignment import BarrierAligner
-from impl.errors import InputIndexError
-from impl.messages import CheckpointBarrier
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.errors import InputIndexError
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.defects.witness import Witness
 
 
 class Bits:

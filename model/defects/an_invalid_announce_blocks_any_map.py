@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from impl.join import InvalidMergeMap, MapChange, SequenceJoinBarrier, SequenceMergeMapAnnounce
-from model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, show, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import InvalidMergeMap, MapChange, SequenceJoinBarrier, SequenceMergeMapAnnounce
+from barrierlab.model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class AnyEpoch(SequenceJoinBarrier):

@@ -10,12 +10,12 @@ Repair
     Only a higher id supersedes (protocol rule 6).
 """
 
-from impl.alignment import Action, BarrierAligner
-from impl.messages import CheckpointBarrier
-from impl.reasons import Reason
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class AnyOtherSupersedes(BarrierAligner):

@@ -10,16 +10,21 @@ Repair
     An id that is not above the last one, or an epoch that does not increase with it, is refused (protocol rule 3).
 """
 
-from impl.actions import Actions, Inject
-from impl.coordinator import CheckpointCoordinator
-from impl.errors import RegressingIdError
-from impl.injector import BarrierInjectorHandle, CheckpointBarrierInjector, InjectBarrierCommand, InjectOutcome
-from impl.messages import CheckpointBarrier
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.defects.documented_injector import DocumentedInjector
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.actions import Actions, Inject
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.injector import (
+    BarrierInjectorHandle,
+    CheckpointBarrierInjector,
+    InjectBarrierCommand,
+    InjectOutcome,
+)
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.errors import RegressingIdError
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.documented_injector import DocumentedInjector
 
 
 class RetriesLate(CheckpointCoordinator):

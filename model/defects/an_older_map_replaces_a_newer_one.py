@@ -10,9 +10,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import MapChange, MergeMap, SequenceJoinBarrier
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import MapChange, MergeMap, SequenceJoinBarrier
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class LastOneWins(SequenceJoinBarrier):

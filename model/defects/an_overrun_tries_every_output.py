@@ -10,8 +10,8 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
+from barrierlab.impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
 
 
 class OneByOne(JoinStage):

@@ -10,11 +10,11 @@ Repair
     A lower id is ignored, an equal one marks, a higher one gives the current checkpoint up (protocol rule 6).
 """
 
-from impl.gate import Gate
-from impl.messages import CheckpointBarrier, Event, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_gate
-from model.setup import Setup
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
+from barrierlab.model.checkpoint.components import with_gate
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class TreatsAsCurrent(Gate):

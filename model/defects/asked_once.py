@@ -10,8 +10,8 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import MergeMapJoiner, MergeMapRequest, SequenceMergeMapRequest
-from model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, world
+from barrierlab.impl.join import MergeMapJoiner, MergeMapRequest, SequenceMergeMapRequest
+from barrierlab.model.defects.join_kind import OUT, JoinDefect, Parts, at, numbers, world
 
 
 class Once(MergeMapJoiner):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Generic
 
-from model.check import ALWAYS, AT_REST, properties
-from model.defects.found import Found
-from model.explore import Always, Limits, M, S, System, explore
-from model.parts import SOUND, Parts
-from model.setup import Setup
-from model.world import Move, State, World
+from barrierlab.model.checkpoint.check import ALWAYS, AT_REST, properties
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.defects.found import Found
+from barrierlab.model.explore.checker import Always, Limits, M, S, System, explore
 
 BOUND = Limits(states=2_000_000)
 
@@ -30,7 +30,8 @@ class BarrierDefect:
     entry, kind : str
         As of `model.defects.found.Defect`.
     breaks : str
-        The invariant that a shortest counterexample breaks; a name in `model.invariants.RUN_INVARIANTS`, or ``RAISED``.
+        The invariant that a shortest counterexample breaks; a name in `model.spec.invariants.RUN_INVARIANTS`, or
+        ``RAISED``.
     setup : Setup
         The sound machines hold in it.
     parts : Parts

@@ -10,12 +10,12 @@ Repair
     Complete is what every task has acknowledged as durable, and every sink has prepared (protocol rule 20).
 """
 
-from impl.actions import Actions, Publish
-from impl.coordinator import CheckpointCoordinator
-from impl.report import Acknowledge
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.actions import Actions, Publish
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class CompletesWithTheSink(CheckpointCoordinator):

@@ -7,14 +7,14 @@ What goes wrong
     By the letter event 1 is before checkpoint 1, wherever it is in its channel. It passes on an input that waits, and
     the snapshot has what its source sends again.
 Repair
-    Read it as "ahead of the barrier on that channel": the invariant of `impl.alignment`.
+    Read it as "ahead of the barrier on that channel": the invariant of `impl.checkpoint.alignment`.
 """
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from impl.messages import Event, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.messages import Event, StreamMessage
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class ComparesNumbers(BarrierAligner):

@@ -9,9 +9,9 @@ Repair
     An answer for each: `BUFFERED`, `BLOCKED` and `IGNORED`.
 """
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from impl.messages import CheckpointBarrier, Event, StreamMessage
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
+from barrierlab.model.defects.witness import Witness
 
 
 class HasOneWordForThree(BarrierAligner):

@@ -8,8 +8,8 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-import model.defects
-from model.defects.found import Defect, Found
+import barrierlab.model.defects
+from barrierlab.model.defects.found import Defect, Found
 
 DOCUMENTS = {
     "P": "F-DCKP-001 barrier protocol",
@@ -74,10 +74,10 @@ def catalogue() -> tuple[Entry, ...]:
 
 
 def _entries() -> Iterator[Entry]:
-    for module in iter_modules(model.defects.__path__):
+    for module in iter_modules(barrierlab.model.defects.__path__):
         if module.name == "catalogue":
             continue
-        found = import_module(f"model.defects.{module.name}")
+        found = import_module(f"barrierlab.model.defects.{module.name}")
         defect: Defect | None = getattr(found, "DEFECT", None)
         if defect is not None:
             yield Entry(defect.entry, module.name, defect, (found.__doc__ or "").strip())

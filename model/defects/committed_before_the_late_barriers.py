@@ -11,12 +11,12 @@ Repair
     rule 17).
 """
 
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
-from model.tables.actions import complete, resume, start_recording, tell_what_was_passed
-from model.tables.driven import driven_by
-from model.tables.unaligned import UNALIGNED
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.tables.actions import complete, resume, start_recording, tell_what_was_passed
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 DEFECT = BarrierDefect(
     entry="U-12",

@@ -10,9 +10,9 @@ Repair
     Remember the last completed id (protocol rule 24).
 """
 
-from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
-from model.defects.control_kind import answers, sync
-from model.defects.witness import Witness
+from barrierlab.impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
+from barrierlab.model.defects.control_kind import answers, sync
+from barrierlab.model.defects.witness import Witness
 
 
 class Forgets(CountingAligner):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, ControlAligner, ControlSignalError
-from impl.errors import BarrierError
-from model.control_world import ControlWorld, Setup, as_text, properties
-from model.defects.found import Found
-from model.explore import Limits, explore
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, ControlAligner, ControlSignalError
+from barrierlab.impl.errors import BarrierError
+from barrierlab.model.control.world import ControlWorld, Setup, as_text, properties
+from barrierlab.model.defects.found import Found
+from barrierlab.model.explore.checker import Limits, explore
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ControlDefect:
     kind : str
         ``safety``, ``liveness`` or ``contradiction``.
     breaks : str
-        The invariant that a shortest counterexample of `broken` breaks; a name in `model.control_invariants.NAMES`.
+        The invariant that a shortest counterexample of `broken` breaks; a name in `model.control.invariants.NAMES`.
     broken, sound_setup : Setup
     excuses : tuple of str
         Invariants that `sound_setup` may break in this scope, because the transport is at fault: a processor that is

@@ -10,10 +10,10 @@ Repair
     Know who delivered (protocol rule 24): `IdentityAligner`. The second copy is then a duplicate, and an error.
 """
 
-from impl.control import BarrierControlSignalKind, Carrier, CountingAligner
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 _WIRING = ControlWiring("a->join b->join")
 _SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),)

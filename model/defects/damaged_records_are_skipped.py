@@ -12,11 +12,11 @@ Repair
 
 from dataclasses import replace
 
-from impl.recovery import Restore, Wiring, plan
-from impl.snapshot import Checkpoint
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
+from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 def skipping(checkpoint: Checkpoint, wiring: Wiring) -> Restore:

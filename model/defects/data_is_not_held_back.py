@@ -9,10 +9,10 @@ Repair
     An upstream that has delivered is not read until the barrier is complete (protocol rule 25, `hold_data`).
 """
 
-from impl.control import BarrierControlSignalKind, Carrier
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 _WIRING = ControlWiring("a->join b->join")
 _SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)

@@ -10,11 +10,11 @@ Repair
     Not enabled goes before flag and force, and the mismatch is counted (protocol rule 14).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.unaligned_as_documented import Documented
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.defects.unaligned_as_documented import Documented
+from barrierlab.model.defects.witness import Witness
 
 CASES = (("flagged", CheckpointBarrier.new_unaligned(1, 1), False), ("forced", CheckpointBarrier(1, 1), True))
 

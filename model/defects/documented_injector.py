@@ -6,7 +6,7 @@ mode it has a counter of its own. That load and store are two steps does not sho
 
 from __future__ import annotations
 
-from impl.injector import (
+from barrierlab.impl.checkpoint.injector import (
     BarrierInjectorConfig,
     BarrierInjectorHandle,
     CheckpointBarrierInjector,
@@ -14,7 +14,7 @@ from impl.injector import (
     InjectOutcome,
     PackedBarrierCmd,
 )
-from impl.messages import UNALIGNED_FLAG, CheckpointBarrier
+from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier
 
 EPOCH_MASK = 0xFFFF_FFFF_FFFF
 

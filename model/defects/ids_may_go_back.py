@@ -9,9 +9,9 @@ Repair
     Ids must increase, for each channel (protocol rule 24).
 """
 
-from impl.control import BarrierControlSignal, Carrier, ControlAligner, IdentityAligner
-from model.defects.control_kind import answers, sync
-from model.defects.witness import Witness
+from barrierlab.impl.control import BarrierControlSignal, Carrier, ControlAligner, IdentityAligner
+from barrierlab.model.defects.control_kind import answers, sync
+from barrierlab.model.defects.witness import Witness
 
 
 class Immediate(IdentityAligner):

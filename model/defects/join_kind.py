@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from impl.join import (
+from barrierlab.impl.join import (
     ClockDomain,
     Frame,
     JoinConfig,
@@ -26,10 +26,10 @@ from impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from model.defects.found import Found
-from model.join_history import text
-from model.join_invariants import judge_join
-from model.join_world import JoinWorld
+from barrierlab.model.defects.found import Found
+from barrierlab.model.join.history import text
+from barrierlab.model.join.invariants import judge_join
+from barrierlab.model.join.world import JoinWorld
 
 OUT = 9
 FRAME, SLOT = TimestampSource.FRAME_DESCRIPTOR, TimestampSource.SLOT_HEADER
@@ -61,7 +61,7 @@ class JoinDefect:
     kind : str
         ``safety``, ``liveness``, ``timing``, ``value`` or ``contradiction`` (both readings can be had).
     breaks : str
-        The invariant that its run breaks (`model.join_invariants`), or ``value``.
+        The invariant that its run breaks (`model.join.invariants`), or ``value``.
     changed : Parts
     witness : callable
         Given parts, runs them: a world, whose journal is judged, or for ``value`` what came out.

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from impl.join import JoinConfig, LatenessScope, TimestampJoinBarrier
-from model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, window_ns, world
+from barrierlab.impl.join import JoinConfig, LatenessScope, TimestampJoinBarrier
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, window_ns, world
 
 
 def windows_only(config: JoinConfig) -> TimestampJoinBarrier:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from impl.join import MergeMap, TimestampJoinBarrier
-from impl.join.barrier import JoinInput
-from model.defects.join_kind import JoinDefect, Parts, show, times, window_ns, world
+from barrierlab.impl.join import MergeMap, TimestampJoinBarrier
+from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, show, times, window_ns, world
 
 
 class WaitsLonger(TimestampJoinBarrier):

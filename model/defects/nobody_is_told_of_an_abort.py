@@ -10,15 +10,15 @@ Repair
     A cancel marker in the barrier's place, and the coordinator tells every task (protocol rules 5, 9 and 10).
 """
 
-from impl.actions import AbortTask, Actions
-from impl.coordinator import CheckpointCoordinator
-from impl.messages import CheckpointBarrier
-from impl.reasons import Reason
-from impl.report import Decline
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.actions import AbortTask, Actions
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.report import Decline
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class Fails(SourceTask):

@@ -9,10 +9,10 @@ Repair
     No upstreams is a configuration error, when the aligner is made (protocol rule 26).
 """
 
-from impl.control import BarrierControlSignal, Carrier, CountingAligner
-from impl.errors import ContractError
-from model.defects.control_kind import answers, headline, sync
-from model.defects.witness import Witness
+from barrierlab.impl.control import BarrierControlSignal, Carrier, CountingAligner
+from barrierlab.impl.errors import ContractError
+from barrierlab.model.defects.control_kind import answers, headline, sync
+from barrierlab.model.defects.witness import Witness
 
 
 class Unchecked(CountingAligner):

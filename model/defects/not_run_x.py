@@ -42,8 +42,8 @@ NOT_RUN = {
         "A-16."
     ),
     "X-09": (
-        "One alignment or two? Two protocols, so two machines and two worlds: `impl.alignment` in `model.world`, "
-        "and `impl.control` in `model.control_world` (protocol rules 6 and 24). To know who delivered is the "
+        "One alignment or two? Two protocols, so two machines and two worlds: `barrierlab.impl.checkpoint.alignment` in `barrierlab.model.checkpoint.world`, "
+        "and `barrierlab.impl.control` in `barrierlab.model.control.world` (protocol rules 6 and 24). To know who delivered is the "
         "default of both; to count copies is S-01, and to call skew an error S-03."
     ),
     "X-10": (

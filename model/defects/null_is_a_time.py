@@ -10,11 +10,11 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import TimestampJoinBarrier
-from impl.join.barrier import JoinInput, Observed
-from impl.join.merge_map import NULL_U64
-from model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import TimestampJoinBarrier
+from barrierlab.impl.join.barrier import JoinInput, Observed
+from barrierlab.impl.join.merge_map import NULL_U64
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at_ns, show, times, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class ANumberLikeAnyOther(TimestampJoinBarrier):

@@ -10,11 +10,11 @@ Repair
     A word for each: aligned, unaligned, a part that is complete; and the part says which it is (protocol rule 19).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.unaligned_as_documented import Documented
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.defects.unaligned_as_documented import Documented
+from barrierlab.model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier(1, 1)
 TIMES = {"in time": (0, 1, 2), "second too late": (0, 31, 32)}

@@ -11,8 +11,8 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import JoinStage
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
+from barrierlab.impl.join import JoinStage
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
 
 
 class FromZero(JoinStage):

@@ -10,11 +10,11 @@ Repair
     Flush what came of earlier messages, then take the image and forward (protocol rule 8).
 """
 
-from impl.messages import Event
-from impl.task import OperatorTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class Batches(OperatorTask):

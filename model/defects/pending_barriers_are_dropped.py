@@ -9,11 +9,11 @@ Repair
     A terminal signal goes first, and gives up explicitly what is pending on either channel.
 """
 
-from impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
-from impl.control.sender import Sender
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
+from barrierlab.impl.control.sender import Sender
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 
 class Leaves(ControlProcessor):

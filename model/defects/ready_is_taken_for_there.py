@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from impl.join import Frame, Joined, JoinStage, Miss, Skipped
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import Frame, Joined, JoinStage, Miss, Skipped
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class TakesReadyForThere(JoinStage):

@@ -9,11 +9,11 @@ Repair
     Count who is missing (protocol rule 12: 1 to 128 inputs in both modes).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.unaligned_as_documented import Documented
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.defects.unaligned_as_documented import Documented
+from barrierlab.model.defects.witness import Witness
 
 BARRIER = CheckpointBarrier.new_unaligned(1, 1)
 SIZES = (63, 64)

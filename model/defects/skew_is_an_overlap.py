@@ -10,10 +10,10 @@ Repair
     A barrier of an upstream that has delivered the pending one waits its turn (protocol rule 25).
 """
 
-from impl.control import BarrierControlSignalKind, Carrier, CountingAligner
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 _WIRING = ControlWiring("a->join b->join")
 _SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),) * 2

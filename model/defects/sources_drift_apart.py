@@ -13,12 +13,12 @@ Repair
 
 from __future__ import annotations
 
-from impl.actions import Actions, Inject, Publish
-from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
-from impl.report import Acknowledge
-from model.defects.documented_injector import DocumentedInjector
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.actions import Actions, Inject, Publish
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.model.defects.documented_injector import DocumentedInjector
+from barrierlab.model.defects.witness import Witness
 
 
 def polls(name: str, now_ns: int) -> bool:

@@ -11,14 +11,14 @@ Repair
     Of every operator each channel's order and each event once; equality only where the order does not show (rule 23).
 """
 
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier, Event
-from impl.recovery import TaskRestore
-from impl.report import Acknowledge
-from impl.task import OperatorTask
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.witness import Witness
-from model.setup import Tally
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.recovery import TaskRestore
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.witness import Witness
 
 A1, B1 = Event("a", 1), Event("b", 1)
 

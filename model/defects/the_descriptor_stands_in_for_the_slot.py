@@ -11,9 +11,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import Frame, JoinStage
-from model.defects.join_kind import SLOT, JoinDefect, Parts, at_ns, times, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import Frame, JoinStage
+from barrierlab.model.defects.join_kind import SLOT, JoinDefect, Parts, at_ns, times, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class StandsIn(JoinStage):

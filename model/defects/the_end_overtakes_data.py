@@ -9,10 +9,10 @@ Repair
     The end of the data channel is the barrier's fence: it waits for that from every upstream (protocol rule 26).
 """
 
-from impl.control import BarrierControlSignalKind, Carrier, ControlProcessor
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 
 class Exits(ControlProcessor):

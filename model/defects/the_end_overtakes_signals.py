@@ -9,11 +9,11 @@ Repair
     The fence works both ways: a terminal barrier waits for the end of the channel that does not carry it.
 """
 
-from impl.control import BarrierControlSignalKind, Carrier
-from model.control_wiring import ControlWiring
-from model.control_world import Processors, Setup
-from model.defects.control_kind import ControlDefect
-from model.defects.the_end_overtakes_data import Exits
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import Processors, Setup
+from barrierlab.model.defects.control_kind import ControlDefect
+from barrierlab.model.defects.the_end_overtakes_data import Exits
 
 _WIRING = ControlWiring("a->sink")
 _SCRIPT = (

@@ -9,9 +9,9 @@ Repair
     Epoch or flags that disagree on one id give the checkpoint up (protocol rule 6).
 """
 
-from impl.alignment import Action, BarrierAligner
-from impl.messages import UNALIGNED_FLAG, CheckpointBarrier
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner
+from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier
+from barrierlab.model.defects.witness import Witness
 
 
 class LooksAtTheId(BarrierAligner):

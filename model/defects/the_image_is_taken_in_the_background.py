@@ -11,11 +11,11 @@ Repair
     its time.
 """
 
-from impl.messages import CheckpointBarrier, Event, Watermark
-from impl.task import OperatorTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class SavesInTheBackground(OperatorTask):

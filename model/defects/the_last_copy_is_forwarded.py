@@ -10,9 +10,9 @@ Repair
     which copy is first depends on timing, too. A kind whose payload matters needs a merge.
 """
 
-from impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
-from model.defects.control_kind import answers, sync
-from model.defects.witness import Witness
+from barrierlab.impl.control import BarrierControlSignal, Carrier, ControlAligner, CountingAligner
+from barrierlab.model.defects.control_kind import answers, sync
+from barrierlab.model.defects.witness import Witness
 
 
 class Last(CountingAligner):

@@ -10,9 +10,9 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import MapChange, MergeMap, SequenceJoinBarrier
-from model.defects.join_kind import JoinDefect, Parts, at, at_ns, numbers, show, times, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import MapChange, MergeMap, SequenceJoinBarrier
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, at_ns, numbers, show, times, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class OneMap(SequenceJoinBarrier):

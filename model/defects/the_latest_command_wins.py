@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from impl.actions import Inject
-from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector
-from impl.reasons import Reason
-from model.defects.documented_injector import DocumentedInjector
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.actions import Inject
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.defects.documented_injector import DocumentedInjector
+from barrierlab.model.defects.witness import Witness
 
 
 def run(make: Callable[[BarrierInjectorConfig], CheckpointBarrierInjector]) -> tuple[str, ...]:

@@ -14,10 +14,10 @@ Repair
 
 from dataclasses import replace
 
-from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class LimitsTheSum(BarrierAligner):

@@ -11,11 +11,11 @@ Repair
     One state, at most one current id, and a barrier behind another keeps its place (protocol rules 6 and 7).
 """
 
-from impl.alignment import Action, BarrierAligner
-from impl.messages import CheckpointBarrier, Event, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class ReleasesEventsFirst(BarrierAligner):

@@ -12,12 +12,12 @@ Repair
 
 from dataclasses import replace
 
-from impl.messages import CheckpointBarrier
-from impl.report import Acknowledge
-from impl.task import SourceTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PositionsLate(SourceTask):

@@ -13,15 +13,15 @@ Repair
 
 from __future__ import annotations
 
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
-from model.tables.actions import deliver, record
-from model.tables.driven import driven_by
-from model.tables.gate import Gate
-from model.tables.guards import input_of, message_of
-from model.tables.happenings import Effect, Happening
-from model.tables.unaligned import UNALIGNED
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.tables.actions import deliver, record
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.guards import input_of, message_of
+from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 def record_in_any_case(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:

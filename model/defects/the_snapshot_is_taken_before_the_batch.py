@@ -10,11 +10,11 @@ Repair
     The caller's obligation is stated: what passes is applied before the next message is offered (protocol rule 8).
 """
 
-from impl.messages import Event, Watermark
-from impl.task import OperatorTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import Event, Watermark
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class AppliesInBatches(OperatorTask):

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
-from model.tables.actions import block, mark, snapshot, switch
-from model.tables.driven import driven_by
-from model.tables.fallback import FALLBACK
-from model.tables.gate import Gate
-from model.tables.guards import input_of
-from model.tables.happenings import Effect, Happening
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.tables.actions import block, mark, snapshot, switch
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.tables.fallback import FALLBACK
+from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.guards import input_of
+from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 def forget_the_others(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:

@@ -12,11 +12,11 @@ Repair
 
 from collections.abc import Hashable
 
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
-from impl.control.sender import Tell
-from model.control_wiring import CONTROL, DATA, HEAD, ControlWiring
-from model.control_world import Setup
-from model.defects.control_kind import ControlDefect
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
+from barrierlab.impl.control.sender import Tell
+from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
+from barrierlab.model.control.world import Setup
+from barrierlab.model.defects.control_kind import ControlDefect
 
 
 class Heads(ControlSourceProcessor):

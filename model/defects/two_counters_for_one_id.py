@@ -11,11 +11,11 @@ Repair
 
 from __future__ import annotations
 
-from impl.actions import Actions, Inject
-from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
-from impl.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
-from model.defects.documented_injector import DocumentedInjector
-from model.defects.witness import Witness
+from barrierlab.impl.checkpoint.actions import Actions, Inject
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
+from barrierlab.model.defects.documented_injector import DocumentedInjector
+from barrierlab.model.defects.witness import Witness
 
 CONFIG = BarrierInjectorConfig(10, "a")
 

@@ -13,9 +13,9 @@ Repair
 from collections.abc import Callable
 from struct import pack
 
-from impl.errors import DamagedError
-from impl.snapshot import InFlight, decode_in_flight, encode_in_flight, in_flight_path
-from model.defects.witness import Witness
+from barrierlab.impl.errors import DamagedError
+from barrierlab.impl.storage.snapshot import InFlight, decode_in_flight, encode_in_flight, in_flight_path
+from barrierlab.model.defects.witness import Witness
 
 
 def documented_path(operator_id: str, subtask: int, input_id: int) -> str:

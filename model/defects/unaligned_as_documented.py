@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from impl.messages import CheckpointBarrier, Event
+from barrierlab.impl.messages import CheckpointBarrier, Event
 
 ReadInFlight = Callable[[int], Sequence[Event]]
 SIZE_OF_EVENT = 24

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from impl.join import MergeMap, SequenceJoinBarrier
-from impl.join.barrier import JoinInput
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import MergeMap, SequenceJoinBarrier
+from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class FromZero(SequenceJoinBarrier):

@@ -9,11 +9,11 @@ Repair
     Such a node asks for equality: `equal_upstreams`. Elsewhere the channels may be connected differently.
 """
 
-from impl.control import Carrier, ControlProcessor
-from impl.errors import ContractError
-from model.defects.control_kind import headline, sync
-from model.defects.witness import Witness
-from model.operators import make
+from barrierlab.impl.control import Carrier, ControlProcessor
+from barrierlab.impl.errors import ContractError
+from barrierlab.model.checkpoint.operators import make
+from barrierlab.model.defects.control_kind import headline, sync
+from barrierlab.model.defects.witness import Witness
 
 
 def _run(equal_upstreams: bool) -> tuple[str, ...]:

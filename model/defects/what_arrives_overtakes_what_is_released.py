@@ -10,11 +10,11 @@ Repair
     Hand them out one by one; an input with something left to release passes nothing (protocol rule 8).
 """
 
-from impl.gate import Gate
-from impl.messages import Event, StreamMessage
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_gate
-from model.setup import Setup
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.messages import Event, StreamMessage
+from barrierlab.model.checkpoint.components import with_gate
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PassesBetweenCheckpoints(Gate):

@@ -10,12 +10,12 @@ Repair
     Record every event until that input's barrier (Chandy and Lamport; protocol rule 16).
 """
 
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
-from model.tables.actions import deliver
-from model.tables.driven import driven_by
-from model.tables.unaligned import UNALIGNED
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.tables.actions import deliver
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 DEFECT = BarrierDefect(
     entry="U-04",

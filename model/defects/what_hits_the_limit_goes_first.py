@@ -10,11 +10,11 @@ Repair
     ignored when they come (protocol rules 6 and 7).
 """
 
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from impl.messages import CheckpointBarrier
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PassesWhatHitTheLimit(BarrierAligner):

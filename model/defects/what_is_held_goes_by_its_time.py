@@ -9,11 +9,11 @@ Repair
     Any order that keeps each input's own will do; round robin is chosen (protocol rule 8).
 """
 
-from impl.alignment import BarrierAligner
-from impl.messages import Event
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class SortsByTime(BarrierAligner):

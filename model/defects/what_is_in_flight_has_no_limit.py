@@ -13,11 +13,11 @@ Repair
 
 from dataclasses import replace
 
-from impl.alignment import BarrierAlignerConfig
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class RecordsWithoutLimit(UnalignedCheckpointer):

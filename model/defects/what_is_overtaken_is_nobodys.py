@@ -11,11 +11,11 @@ Repair
     What a barrier passes is recorded where it passes it (protocol rule 16).
 """
 
-from impl.messages import Event
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import with_aligner
-from model.setup import Setup
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.components import with_aligner
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PassesUnrecorded(UnalignedCheckpointer):

@@ -10,11 +10,11 @@ Repair
     Forward right after the image, before anything held is let go (protocol rule 8).
 """
 
-from impl.messages import CheckpointBarrier
-from impl.task import OperatorTask
-from model.defects.barrier_kind import BarrierDefect
-from model.parts import Parts
-from model.setup import Setup
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class DrainsFirst(OperatorTask):

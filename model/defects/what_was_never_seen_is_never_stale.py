@@ -10,10 +10,10 @@ Repair
 
 from __future__ import annotations
 
-from impl.join import SequenceJoinBarrier
-from impl.join.barrier import UNOBSERVED, JoinInput
-from model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
-from model.join_world import JoinWorld
+from barrierlab.impl.join import SequenceJoinBarrier
+from barrierlab.impl.join.barrier import UNOBSERVED, JoinInput
+from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
 
 
 class SinceItsFirstFrame(SequenceJoinBarrier):

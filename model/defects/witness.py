@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from model.defects.found import Found
+from barrierlab.model.defects.found import Found
 
 
 @dataclass(frozen=True, slots=True)

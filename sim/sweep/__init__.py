@@ -20,9 +20,9 @@ def run_sweep(
 
     SweepError in one line if the sweep is not a good one or there is something in the directory already.
     """
-    from sim.sweep.execute import execute
-    from sim.sweep.plan import load_plan
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.execute import execute
+    from barrierlab.sim.sweep.plan import load_plan
+    from barrierlab.sim.sweep.store import Store
 
     plan = load_plan(sweep)
     execute(plan, Store.create(directory, plan, events), master)
@@ -41,7 +41,7 @@ def read(directory: str | Path) -> dict[str, pd.DataFrame]:
 
     import pandas as pd
 
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.store import Store
 
     store = Store.open(directory)
     frames = {name: store.read(name).to_pandas() for name in reversed(store.tables)}

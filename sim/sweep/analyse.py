@@ -21,13 +21,13 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.invariants import INVARIANTS, RUN_INVARIANTS
-from sim.sweep import measured
-from sim.sweep.outcome import COLUMNS, WAYS, outcome
-from sim.sweep.plan import short_hash
-from sim.sweep.session import spark_failures, spark_session
-from sim.sweep.store import Store
-from sim.sweep.tables import TABLES
+from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
+from barrierlab.sim.sweep import measured
+from barrierlab.sim.sweep.outcome import COLUMNS, WAYS, outcome
+from barrierlab.sim.sweep.plan import short_hash
+from barrierlab.sim.sweep.session import spark_failures, spark_session
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -393,7 +393,7 @@ def text_of(value: Any) -> str:
 
 def _measured(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]:
     """Predicted beside measured, averaged over seeds, for the measured jobs that the sweep has."""
-    from sim.sweep.plan import parameters_text
+    from barrierlab.sim.sweep.plan import parameters_text
 
     jobs = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
     table = spark.createDataFrame(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sim.budget import SECONDS, BudgetError
-from sim.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
+from barrierlab.sim.core.budget import SECONDS, BudgetError
+from barrierlab.sim.core.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
 
 if TYPE_CHECKING:
-    from sim.sweep.plan import Plan
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.plan import Plan
+    from barrierlab.sim.sweep.store import Store
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
@@ -49,9 +49,9 @@ def sweep_command(
 
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
     """
-    from sim.sweep.plan import load_plan
-    from sim.sweep.session import check_master, process_count, usable_java
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.plan import load_plan
+    from barrierlab.sim.sweep.session import check_master, process_count, usable_java
+    from barrierlab.sim.sweep.store import Store
 
     check_master(master)
     plan = load_plan(sweep)
@@ -66,7 +66,7 @@ def sweep_command(
     again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
     _execute(plan, store, master, again, budget_s)
     if process_count(master) is None and not plan.is_of_joins:
-        from sim.sweep.analyse import analysed
+        from barrierlab.sim.sweep.analyse import analysed
 
         click.echo("analysing", err=True)
         analysed(store, master)  # kept in the directory: now, while Spark is warm, it takes a third of the time
@@ -74,10 +74,10 @@ def sweep_command(
     if as_json:
         click.echo(json.dumps(found))
     else:
-        from sim.sweep.outcome import steadiness, verdict_line
+        from barrierlab.sim.sweep.outcome import steadiness, verdict_line
 
         if plan.is_of_joins:
-            from sim.sweep.joins import analyse
+            from barrierlab.sim.sweep.join.analyse import analyse
 
             _show_joins(analyse(store))
         click.echo(verdict_line(found))
@@ -97,8 +97,8 @@ def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float 
     budget_s : float, optional
         Of wall time.
     """
-    from sim.sweep.execute import execute
-    from sim.sweep.progress import Watch
+    from barrierlab.sim.sweep.execute import execute
+    from barrierlab.sim.sweep.progress import Watch
 
     done = len(store.done())
     if done:
@@ -123,7 +123,7 @@ def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float 
 
 def _outcome(store: Store) -> dict[str, Any]:
     """What the table `runs` says in sum."""
-    from sim.sweep.outcome import COLUMNS, outcome
+    from barrierlab.sim.sweep.outcome import COLUMNS, outcome
 
     manifest = store.manifest()
     runs = store.read("runs").select(COLUMNS).to_pylist()
@@ -139,7 +139,7 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
 
     Example: barrierlab analyse out/demo --json
     """
-    from sim.sweep.outcome import verdict_line
+    from barrierlab.sim.sweep.outcome import verdict_line
 
     analysis, store = _analysed(directory, master)
     if as_json:
@@ -164,10 +164,12 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
 
     Example: barrierlab report out/demo
     """
-    from sim.files import write
-    from sim.sweep import join_report, joins, report, summary
-    from sim.sweep.errors import SweepError
-    from sim.sweep.outcome import verdict_line
+    from barrierlab.sim.core.files import write
+    from barrierlab.sim.sweep import report, summary
+    from barrierlab.sim.sweep.errors import SweepError
+    from barrierlab.sim.sweep.join import analyse as joins
+    from barrierlab.sim.sweep.join import report as join_report
+    from barrierlab.sim.sweep.outcome import verdict_line
 
     analysis, store = _analysed(directory, master)
     if store.is_of_joins:
@@ -192,11 +194,11 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
 
 
 def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
-    from sim.sweep import joins
-    from sim.sweep.analyse import analysed
-    from sim.sweep.errors import SweepError
-    from sim.sweep.session import check_master, process_count
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.analyse import analysed
+    from barrierlab.sim.sweep.errors import SweepError
+    from barrierlab.sim.sweep.join import analyse as joins
+    from barrierlab.sim.sweep.session import check_master, process_count
+    from barrierlab.sim.sweep.store import Store
 
     store = Store.open(directory)
     processes = process_count(check_master(master))
@@ -211,7 +213,7 @@ def _show_joins(analysis: dict[str, Any]) -> None:
     """The table of a sweep of joins, and its answer."""
     from rich.table import Table
 
-    from sim.sweep.joins import TIMES, answer
+    from barrierlab.sim.sweep.join.analyse import TIMES, answer
 
     found = analysis["cells"]
     table = Table("streams", "barrier", "lateness ms", "complete %", "wait p99 ms", "age p99 ms", "skew p99 ms")
@@ -234,7 +236,7 @@ def _show_joins(analysis: dict[str, Any]) -> None:
 def _show_analysis(analysis: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from sim.sweep.summary import answer
+    from barrierlab.sim.sweep.summary import answer
 
     for sentence in answer(analysis):
         click.echo(sentence)
@@ -272,11 +274,11 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
 
     Example: barrierlab verify out/smoke
     """
-    from sim.sweep.errors import SweepError
-    from sim.sweep.progress import Watch
-    from sim.sweep.session import check_master, process_count, spark_failures, spark_session
-    from sim.sweep.store import Store
-    from sim.sweep.verify import verify
+    from barrierlab.sim.sweep.errors import SweepError
+    from barrierlab.sim.sweep.progress import Watch
+    from barrierlab.sim.sweep.session import check_master, process_count, spark_failures, spark_session
+    from barrierlab.sim.sweep.store import Store
+    from barrierlab.sim.sweep.verify.judge import verify
 
     store = Store.open(directory)
     if process_count(check_master(master)) is not None:
@@ -292,7 +294,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
     else:
-        from sim.sweep.outcome import verdict_line
+        from barrierlab.sim.sweep.outcome import verdict_line
 
         click.echo(f"where they ran: {verdict_line(found['outcome'])}")
         _show_verified(found)
@@ -338,10 +340,10 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
 
     Example: barrierlab measured
     """
-    from sim.sweep import measured
-    from sim.sweep.plan import parameters_text, plan_of
-    from sim.sweep.session import check_master
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep import measured
+    from barrierlab.sim.sweep.plan import parameters_text, plan_of
+    from barrierlab.sim.sweep.session import check_master
+    from barrierlab.sim.sweep.store import Store
 
     check_master(master)
     text = f"[[part]]\nmeasured = true\nseeds = {{ first = 1, last = {seeds} }}\n"
@@ -359,7 +361,7 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
             json.dumps({"runs": found["done"], "violations": found["violations"], "cells": [c.as_row() for c in cells]})
         )
     else:
-        from sim.sweep.outcome import verdict_line
+        from barrierlab.sim.sweep.outcome import verdict_line
 
         click.echo(measured.markdown(cells))
         judged = [cell for cell in cells if cell.good is not None]

@@ -21,12 +21,12 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sim.budget import BudgetError
-from sim.status import RAISED, raised_by_machine, text_of
-from sim.sweep.errors import SweepError
-from sim.sweep.plan import Plan, Run, parameters_text
-from sim.sweep.session import check_master, local_cores, process_count, spark_failures, spark_session
-from sim.sweep.store import Store
+from barrierlab.sim.core.budget import BudgetError
+from barrierlab.sim.core.status import RAISED, raised_by_machine, text_of
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.plan import Plan, Run, parameters_text
+from barrierlab.sim.sweep.session import check_master, local_cores, process_count, spark_failures, spark_session
+from barrierlab.sim.sweep.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +36,8 @@ Rows = dict[str, list[dict[str, Any]]]
 """By table; a row of a journal's table is a whole journal, as columns."""
 Chunk = Sequence[Run]
 C = TypeVar("C")
-SIMULATE = "sim.sweep.execute:simulate"
-SIMULATE_WITH_EVENTS = "sim.sweep.execute:simulate_with_events"
+SIMULATE = "barrierlab.sim.sweep.execute:simulate"
+SIMULATE_WITH_EVENTS = "barrierlab.sim.sweep.execute:simulate_with_events"
 MOST_IN_CHUNK = 8
 _TICK_S = 0.25
 
@@ -167,7 +167,7 @@ def simulate(run: Run) -> Rows:
 
 def simulate_with_events(run: Run) -> Rows:
     """The rows of one simulated run of a job, and its journal."""
-    from sim.sweep.journal import channel_rows, journal_columns
+    from barrierlab.sim.sweep.journal import channel_rows, journal_columns
 
     result = _simulated(run)
     return {
@@ -178,8 +178,8 @@ def simulate_with_events(run: Run) -> Rows:
 
 
 def _simulated(run: Run) -> Any:
-    from sim import load
-    from sim import run as simulated
+    from barrierlab.sim import load
+    from barrierlab.sim import run as simulated
 
     return simulated(load(run.source, settings=run.parameters), seed=run.seed)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from model.history import EFFECTS, MOVES, UNALIGNED_FLAG, Entry, Marked, kind_of, size_of
-from model.invariants import Limits
-from model.topology import Topology
-from model.trace import text_of
-from sim.sweep.tables import EVENTS
+from barrierlab.model.checkpoint.trace import text_of
+from barrierlab.model.spec.history import EFFECTS, MOVES, UNALIGNED_FLAG, Entry, Marked, kind_of, size_of
+from barrierlab.model.spec.invariants import Limits
+from barrierlab.model.spec.topology import Topology
+from barrierlab.sim.sweep.tables import EVENTS
 
 if TYPE_CHECKING:
     import pyarrow as pa

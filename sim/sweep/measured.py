@@ -16,7 +16,7 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any
 
-DATA = files("sim") / "data" / "flink"
+DATA = files("barrierlab.sim") / "data" / "flink"
 ALIGNED, UNALIGNED, TIMEOUT = MODES = ("aligned", "unaligned", "aligned-timeout-300ms")
 TOLERANCE = 0.10  # under saturation, for durations and what goes with them; always, for what is persisted
 WINDOW_MS = (50.0, 200.0)  # below saturation, for the duration of a checkpoint that aligns

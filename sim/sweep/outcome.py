@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sim.coverage import NO_OUTPUT, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
-from sim.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
-from sim.status import OF_VERDICT, RAISED
+from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from barrierlab.sim.checkpoint.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
+from barrierlab.sim.core.status import OF_VERDICT, RAISED
 
 Row = Mapping[str, Any]
 COLUMNS = (

@@ -33,14 +33,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sim.files import read_text
-from sim.keys import suggest
-from sim.sweep.errors import SweepError
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.readers import suggest
+from barrierlab.sim.sweep.errors import SweepError
 
 Scalar = str | int | float | bool
 Settings = dict[str, Scalar]
 
-SHIPPED = files("sim") / "scenarios" / "sweeps"
+SHIPPED = files("barrierlab.sim") / "scenarios" / "sweeps"
 MOST_RUNS = 1_000_000
 
 
@@ -183,7 +183,7 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
         raise _Wrong(f"{at}exactly one of scenario = NAME and measured = true is needed")
     seeds = _seeds(at, table["seeds"])
     if measured:
-        from sim.sweep.measured import MODES, load_measured
+        from barrierlab.sim.sweep.measured import MODES, load_measured
 
         _keys(at, table, {"name", "measured", "modes", "seeds", "set"}, set())
         modes = _some_of(f"{at}modes", table.get("modes", list(MODES)), MODES)
@@ -216,8 +216,8 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
 
 
 def _runs(at: str, part: str, scenario: str, settings: Settings, seeds: Sequence[int], path: Path) -> Iterator[Run]:
-    from sim.join_scenario import JoinScenario
-    from sim.scenario import ScenarioError, load
+    from barrierlab.sim.join.scenario import JoinScenario
+    from barrierlab.sim.scenario.load import ScenarioError, load
 
     source = str((path.parent / scenario).resolve()) if scenario.endswith(".toml") else scenario
     try:

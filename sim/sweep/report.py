@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sim.files import read_text
-from sim.sweep import figures, measured
-from sim.sweep.analyse import PIECES
-from sim.sweep.errors import SweepError
-from sim.sweep.outcome import verdict_line
-from sim.sweep.plan import shipped_sweeps
-from sim.sweep.store import Store
-from sim.sweep.summary import answer, mean_pieces
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.sweep import figures, measured
+from barrierlab.sim.sweep.analyse import PIECES
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.outcome import verdict_line
+from barrierlab.sim.sweep.plan import shipped_sweeps
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.summary import answer, mean_pieces
 
 Row = Mapping[str, Any]
 
@@ -49,7 +49,7 @@ def page(
     """A report of any kind: what was asked, verdict, errors, dictionary, how to reproduce it; and `findings`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("sim.sweep", "templates")
+    loader = PackageLoader("barrierlab.sim.sweep", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import impl
-import model
-import sim
-from sim.java import Java, JavaError, find_java
-from sim.keys import suggest
-from sim.sweep.errors import SweepError
+import barrierlab.impl
+import barrierlab.model
+import barrierlab.sim
+from barrierlab.sim.scenario.readers import suggest
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.java import Java, JavaError, find_java
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -170,7 +170,7 @@ def _packed() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="barrierlab-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with zipfile.ZipFile(folder / f"{_CODE}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in (impl, model, sim):
+        for package in (barrierlab.impl, barrierlab.model, barrierlab.sim):
             root = Path(package.__path__[0])
             for path in sorted(root.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:

@@ -21,10 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.files import read_bytes, read_text, replace, write
-from sim.sweep.errors import SweepError
-from sim.sweep.plan import Plan, short_hash
-from sim.sweep.tables import ON_REQUEST, RUNS, TABLES, Table
+from barrierlab.sim.core.files import read_bytes, read_text, replace, write
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.plan import Plan, short_hash
+from barrierlab.sim.sweep.tables import ON_REQUEST, RUNS, TABLES, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from sim.sweep.analyse import LEAST_RUNS, PIECES
-from sim.sweep.measured import WITHIN
-from sim.sweep.outcome import steadiness
+from barrierlab.sim.sweep.analyse import LEAST_RUNS, PIECES
+from barrierlab.sim.sweep.measured import WITHIN
+from barrierlab.sim.sweep.outcome import steadiness
 
 Row = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from impl.join import SkipReason
+from barrierlab.impl.join import SkipReason
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -253,7 +253,9 @@ EVENTS = Journals(
         _RUN,
         Column("number", "whole", "", "place in the run's journal, from 0"),
         Column("at_ns", "whole", "ns", "simulated time"),
-        Column("verb", "text", "", "what happened, as `model.history` says; what begins with > is a move"),
+        Column(
+            "verb", "text", "", "what happened, as `barrierlab.model.spec.history` says; what begins with > is a move"
+        ),
         Column("node", "text", "", "the task that did it, or coordinator"),
         Column("channel", "text", "", "the channel on which, if on one"),
         Column("subject", "text", "", "what about, as a trace has it"),

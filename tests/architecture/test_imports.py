@@ -16,9 +16,15 @@ PACKAGES = ("impl", "model", "sim")
 OF_OURS = {"impl": {"impl"}, "model": {"impl", "model"}, "sim": {"impl", "model", "sim"}}
 # The specification knows nothing of the code that it judges.
 SPECIFICATION = {
-    *("model/history.py", "model/attempts.py", "model/invariants.py", "model/recovery.py", "model/topology.py"),
-    *("model/join_history.py", "model/join_invariants.py"),
-    *("model/control_invariants.py", "model/control_wiring.py"),
+    *(
+        "model/spec/history.py",
+        "model/spec/attempts.py",
+        "model/spec/invariants.py",
+        "model/spec/exactly_once.py",
+        "model/spec/topology.py",
+    ),
+    *("model/join/history.py", "model/join/invariants.py"),
+    *("model/control/invariants.py", "model/control/topology.py"),
 }
 # Nothing that has a clock, chance, threads or the outside world; and nothing that would run what it reads.
 NOT_IN_IMPL = {
@@ -26,9 +32,9 @@ NOT_IN_IMPL = {
     *("concurrent", "multiprocessing", "pathlib", "secrets", "uuid", "shutil", "tempfile", "pickle", "marshal"),
 }
 # The one module that does I/O, and with what.
-IO_IN_IMPL = {"impl/files.py": {"os", "io"}}
+IO_IN_IMPL = {"impl/storage/files.py": {"os", "io"}}
 OF_OTHERS = {"impl": set[str](), "model": {"networkx"}}
-MAY_IMPORT_DEFECTS = {"sim/defects.py", "sim/random_runs.py"}
+MAY_IMPORT_DEFECTS = {"sim/cli/defects.py", "sim/check/random_runs.py"}
 
 
 def imported(source: str) -> Iterator[tuple[int, str]]:
@@ -59,11 +65,11 @@ def breaches(path: str, source: str) -> Iterator[str]:
             others = ", ".join(sorted(OF_OTHERS[package])) or "nothing"
             yield f"{where}{package} may not import {top}; beside the standard library it may {others}"
         if (
-            name.startswith("model.defects")
+            name.startswith("barrierlab.model.defects")
             and not path.startswith("model/defects/")
             and path not in MAY_IMPORT_DEFECTS
         ):
-            yield f"{where}only the command line, tests and notebooks may import model.defects"
+            yield f"{where}only the command line, tests and notebooks may import barrierlab.model.defects"
 
 
 MODULES = sorted(str(path.relative_to(ROOT)) for package in PACKAGES for path in ROOT.glob(f"{package}/**/*.py"))
@@ -78,33 +84,41 @@ def test_a_module_imports_only_what_it_may(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source", "finding"),
     [
-        ("impl/gate.py", "import model.trace", "impl/gate.py:1: impl may not import model; it may impl"),
-        ("model/trace.py", "\nfrom sim import run", "model/trace.py:2: model may not import sim; it may impl, model"),
         (
-            "model/history.py",
-            "from impl.messages import Event",
-            "model/history.py:1: the specification may not import impl.messages.Event: it would judge code by itself",
+            "impl/checkpoint/gate.py",
+            "import barrierlab.model.checkpoint.trace",
+            "impl/checkpoint/gate.py:1: impl may not import model; it may impl",
         ),
         (
-            "impl/gate.py",
+            "model/checkpoint/trace.py",
+            "\nfrom sim import run",
+            "model/checkpoint/trace.py:2: model may not import sim; it may impl, model",
+        ),
+        (
+            "model/spec/history.py",
+            "from barrierlab.impl.messages import Event",
+            "model/spec/history.py:1: the specification may not import barrierlab.impl.messages.Event: it would judge code by itself",
+        ),
+        (
+            "impl/checkpoint/gate.py",
             "def f():\n    from time import time",
-            "impl/gate.py:2: impl may not import time: it has no clock, chance, thread or I/O",
+            "impl/checkpoint/gate.py:2: impl may not import time: it has no clock, chance, thread or I/O",
         ),
-        ("impl/files.py", "import os", None),
+        ("impl/storage/files.py", "import os", None),
         (
-            "impl/files.py",
+            "impl/storage/files.py",
             "import time",
-            "impl/files.py:1: impl may not import time: it has no clock, chance, thread or I/O",
+            "impl/storage/files.py:1: impl may not import time: it has no clock, chance, thread or I/O",
         ),
         (
-            "model/trace.py",
+            "model/checkpoint/trace.py",
             "import numpy",
-            "model/trace.py:1: model may not import numpy; beside the standard library it may networkx",
+            "model/checkpoint/trace.py:1: model may not import numpy; beside the standard library it may networkx",
         ),
         (
-            "sim/engine.py",
-            "from model import defects",
-            "sim/engine.py:1: only the command line, tests and notebooks may import model.defects",
+            "sim/checkpoint/engine.py",
+            "from barrierlab.model import defects",
+            "sim/checkpoint/engine.py:1: only the command line, tests and notebooks may import barrierlab.model.defects",
         ),
     ],
 )

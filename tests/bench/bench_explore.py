@@ -13,9 +13,9 @@ import argparse
 import gc
 from time import process_time
 
-from model.explore import Always, AtRest, explore
-from model.setup import Setup
-from model.world import World
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.explore.checker import Always, AtRest, explore
 from tests.model.ring import Ring
 
 TARGET_PER_S = 100_000  # states per second of processor time, in CPython

@@ -15,7 +15,7 @@ from itertools import repeat
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, NamedTuple
 
-from impl import (
+from barrierlab.impl import (
     BarrierAligner,
     BarrierAlignerConfig,
     BarrierInjectorConfig,
@@ -26,7 +26,7 @@ from impl import (
     InjectBarrierCommand,
     UnalignedCheckpointer,
 )
-from impl.snapshot import InFlight, decode_in_flight, encode_in_flight
+from barrierlab.impl.storage.snapshot import InFlight, decode_in_flight, encode_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from itertools import repeat
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from impl.join import (
+from barrierlab.impl.join import (
     ClockDomain,
     Frame,
     JoinConfig,

@@ -18,9 +18,9 @@ from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING
 
-from sim import load
-from sim.engine import Engine
-from sim.result import Result
+from barrierlab.sim import load
+from barrierlab.sim.checkpoint.engine import Engine
+from barrierlab.sim.checkpoint.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable

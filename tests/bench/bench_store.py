@@ -19,7 +19,7 @@ from time import perf_counter_ns, process_time_ns
 from typing import NamedTuple
 from zlib import crc32
 
-from impl import (
+from barrierlab.impl import (
     Acknowledge,
     BarrierAligner,
     BarrierAlignerConfig,
@@ -38,7 +38,7 @@ from impl import (
     plan,
     snapshot_of,
 )
-from impl.snapshot import decode_in_flight, encode_in_flight, encode_state
+from barrierlab.impl.storage.snapshot import decode_in_flight, encode_in_flight, encode_state
 
 SMALL = tuple(bytes([n % 256]) * 100 for n in range(10_000))  # 1 MB
 LARGE = tuple(bytes([n % 256]) * 32_768 for n in range(256))  # 8 MB

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
-from impl.messages import EndOfInput, Event
-from model.control_operators import KINDS
-from model.control_world import ControlWorld, State, properties
-from model.explore import Limits
-from model.explore import explore as search
-from model.invariants import Violation
+from barrierlab.impl.control import (
+    BarrierControlSignal,
+    BarrierControlSignalKind,
+    Carrier,
+    ControlProcessor,
+    InstantControlSignal,
+)
+from barrierlab.impl.messages import EndOfInput, Event
+from barrierlab.model.control.operators import KINDS
+from barrierlab.model.control.world import ControlWorld, State, properties
+from barrierlab.model.explore.checker import Limits
+from barrierlab.model.explore.checker import explore as search
+from barrierlab.model.spec.invariants import Violation
 
 DATA, CONTROL = Carrier.DATA, Carrier.CONTROL
 SYNC, GRACEFUL = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END

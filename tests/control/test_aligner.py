@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.control import (
+from barrierlab.impl.control import (
     BarrierOverlapError,
     ControlSignalError,
     CountingAligner,
@@ -15,7 +15,7 @@ from impl.control import (
     NoUpstreamsError,
     align_control_signal,
 )
-from impl.errors import ClosedInputError, InputIndexError
+from barrierlab.impl.errors import ClosedInputError, InputIndexError
 from tests.control.support import CONTROL, DATA, QUICK, graceful, sync
 
 BOTH = pytest.mark.parametrize("make", [IdentityAligner, CountingAligner])

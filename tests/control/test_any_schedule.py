@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model.control_invariants import judge
-from model.control_wiring import ControlWiring
-from model.control_world import ControlWorld, Processors, Setup
+from barrierlab.model.control.invariants import judge
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlWorld, Processors, Setup
 from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, SYNC
 
 AS_USUAL = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}

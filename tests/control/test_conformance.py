@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.control import ControlProcessor
-from model.control_operators import Gathering, Tumbling
-from model.control_wiring import ControlWiring
-from model.control_world import ControlWorld, Processors, Setup, State
-from model.operators import make
+from barrierlab.impl.control import ControlProcessor
+from barrierlab.model.checkpoint.operators import make
+from barrierlab.model.control.operators import Gathering, Tumbling
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlWorld, Processors, Setup, State
 from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, Bench, event, graceful, sync
 
 

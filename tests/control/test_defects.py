@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-import model.defects
-from model.control_invariants import NAMES, judge
-from model.control_world import ControlWorld, as_text
-from model.defects.control_kind import ControlDefect
-from model.defects.not_run_s import NOT_RUN
-from model.defects.witness import Witness
+import barrierlab.model.defects
+from barrierlab.model.control.invariants import NAMES, judge
+from barrierlab.model.control.world import ControlWorld, as_text
+from barrierlab.model.defects.control_kind import ControlDefect
+from barrierlab.model.defects.not_run_s import NOT_RUN
+from barrierlab.model.defects.witness import Witness
 from tests.control.support import explore
 
-FOLDER = Path(model.defects.__file__).parent
+FOLDER = Path(barrierlab.model.defects.__file__).parent
 ALL = {
     path.stem: found
     for path in sorted(FOLDER.glob("*.py"))
     if isinstance(
-        found := getattr(importlib.import_module(f"model.defects.{path.stem}"), "DEFECT", None),
+        found := getattr(importlib.import_module(f"barrierlab.model.defects.{path.stem}"), "DEFECT", None),
         ControlDefect | Witness,
     )
     and found.entry[0] == "S"
@@ -89,7 +89,7 @@ def test_a_few_calls_show_it(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     """The catalogue's page would have a hole."""
-    module = importlib.import_module(f"model.defects.{name}")
+    module = importlib.import_module(f"barrierlab.model.defects.{name}")
     lines = (module.__doc__ or "").splitlines()
     assert [line for line in lines if line and not line.startswith(" ")][1:] == ["Source", "What goes wrong", "Repair"]
     assert f"Entry {ALL[name].entry}." in module.__doc__

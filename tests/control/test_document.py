@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.tables import CONTROL
+from barrierlab.model.control.table import CONTROL
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "control-signals.md").read_text(encoding="utf-8")
@@ -99,5 +99,5 @@ def test_every_entry_of_the_catalogue_is_met() -> None:
 def test_a_name_that_is_not_there_is_missed() -> None:
     """The search above would find anything."""
     with pytest.raises(AttributeError):
-        resolved("impl.control.aligner.NoSuchThing")
+        resolved("barrierlab.impl.control.aligner.NoSuchThing")
     assert "test_no_such_thing" not in functions_of("test_aligner.py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from impl.control import (
+from barrierlab.impl.control import (
     AfterEndError,
     BarrierControlSignal,
     BarrierIdAllocator,

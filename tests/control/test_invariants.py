@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from model.control_invariants import EFFECTS, MOVES, NAMES, Entry, Monitor, judge, rows_of
-from model.control_wiring import ControlWiring
-from model.control_world import ControlWorld, Setup
+from barrierlab.model.control.invariants import EFFECTS, MOVES, NAMES, Entry, Monitor, judge, rows_of
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlWorld, Setup
 from tests.control.support import CONTROL, DATA, GRACEFUL, SYNC, explore
 
 WIRING = ControlWiring("a->join b->join")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from impl.control import (
+from barrierlab.impl.control import (
     AfterEndError,
     ControlProcessor,
     CountingAligner,
     NoUpstreamsError,
     UnequalUpstreamsError,
 )
-from impl.control.signals import BarrierControlSignal
-from impl.errors import ClosedInputError, InputIndexError, LimitError, UnknownMessageError
-from impl.messages import CheckpointBarrier, EndOfInput
-from model.control_operators import Batch
-from model.operators import make
+from barrierlab.impl.control.signals import BarrierControlSignal
+from barrierlab.impl.errors import ClosedInputError, InputIndexError, LimitError, UnknownMessageError
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput
+from barrierlab.model.checkpoint.operators import make
+from barrierlab.model.control.operators import Batch
 from tests.control.support import CONTROL, DATA, END, GRACEFUL, QUICK, Bench, event, graceful, sync
 
 

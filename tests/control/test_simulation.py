@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from impl.control import ControlProcessor
-from sim import Scenario, ScenarioError, load, run
-from sim.control_scenario import ControlScenario
-from sim.control_signals import ControlResult
-from sim.scenario import SHIPPED, shipped
+from barrierlab.impl.control import ControlProcessor
+from barrierlab.sim import Scenario, ScenarioError, load, run
+from barrierlab.sim.control.engine import ControlResult
+from barrierlab.sim.control.scenario import ControlScenario
+from barrierlab.sim.scenario.load import SHIPPED, shipped
 from tests.control.test_world import EndsAtOnce, KeepsWhatItHas
 from tests.sim.support import barrierlab, bent, toml
 

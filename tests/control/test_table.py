@@ -9,20 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.control import (
+from barrierlab.impl.control import (
     BarrierControlSignal,
     ControlSignalError,
     CountingAligner,
     IdentityAligner,
 )
-from impl.errors import ClosedInputError, InputIndexError
-from model.control_scopes import SMALL, ControlScope
-from model.control_world import ControlWorld, Processors, properties
-from model.explore import explore
-from model.refine import Difference
-from model.refine_control import SCOPES, ControlRefinement, ControlTableScope, delivered, made
-from model.tables import CONTROL, Table, TableError, Upstreams
-from model.tables.upstreams import AbortAll, Closed, Delivered
+from barrierlab.impl.errors import ClosedInputError, InputIndexError
+from barrierlab.model.checkpoint.refinement import Difference
+from barrierlab.model.control.refinement import SCOPES, ControlRefinement, ControlTableScope, delivered, made
+from barrierlab.model.control.scopes import SMALL, ControlScope
+from barrierlab.model.control.table import CONTROL
+from barrierlab.model.control.upstreams import AbortAll, Closed, Delivered, Upstreams
+from barrierlab.model.control.world import ControlWorld, Processors, properties
+from barrierlab.model.explore.checker import explore
+from barrierlab.model.explore.table import Table, TableError
 from tests.control.support import CONTROL as ON_CONTROL
 from tests.control.support import DATA, graceful, sync
 from tests.model.edits import edits

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model.control_wiring import ControlWiring
-from model.topology import TopologyError
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.spec.topology import TopologyError
 
 
 def test_the_head_feeds_every_source() -> None:

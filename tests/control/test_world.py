@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from impl.control import ControlProcessor, IdentityAligner
-from model.control_invariants import judge
-from model.control_scopes import BATCHED, EC, ED, JOIN, SC, SD, SMALL, TAIL, WIDE, ControlScope
-from model.control_wiring import ControlWiring
-from model.control_world import ControlWorld, Processors, Setup
-from model.parts import SOUND
+from barrierlab.impl.control import ControlProcessor, IdentityAligner
+from barrierlab.model.checkpoint.components import SOUND
+from barrierlab.model.control.invariants import judge
+from barrierlab.model.control.scopes import BATCHED, EC, ED, JOIN, SC, SD, SMALL, TAIL, WIDE, ControlScope
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlWorld, Processors, Setup
 from tests.control.support import explore
 
 

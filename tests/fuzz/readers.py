@@ -16,10 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FunctionType
 
-from impl import CheckpointBarrier, DamagedError, Event, InFlight, Manifest, TaskSnapshot, Watermark, join
-from impl.encoding import decode, encode
-from impl.manifest import decode_manifest, encode_manifest
-from impl.snapshot import decode_in_flight, decode_state, encode_in_flight, encode_state, files_of
+from barrierlab.impl import CheckpointBarrier, DamagedError, Event, InFlight, Manifest, TaskSnapshot, Watermark, join
+from barrierlab.impl.storage.encoding import decode, encode
+from barrierlab.impl.storage.manifest import decode_manifest, encode_manifest
+from barrierlab.impl.storage.snapshot import decode_in_flight, decode_state, encode_in_flight, encode_state, files_of
 
 CHECKSUM_BYTES = 16
 SUBTASK = 0
@@ -112,7 +112,12 @@ def main(arguments: list[str]) -> None:
     """Fuzz until libFuzzer has enough, or something is found."""
     import atheris
 
-    for module in ("impl.encoding", "impl.join.codec", "impl.manifest", "impl.snapshot"):
+    for module in (
+        "barrierlab.impl.storage.encoding",
+        "barrierlab.impl.join.codec",
+        "barrierlab.impl.storage.manifest",
+        "barrierlab.impl.storage.snapshot",
+    ):
         for function in vars(sys.modules[module]).values():
             if isinstance(function, FunctionType) and function.__module__ == module:
                 function.__code__ = atheris.instrument_func(function).__code__

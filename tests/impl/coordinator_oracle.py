@@ -6,7 +6,7 @@ open, writing, or over. What follows from a move is found by looking at everythi
 
 from __future__ import annotations
 
-from impl import (
+from barrierlab.impl import (
     Aborted,
     AbortTask,
     Completed,

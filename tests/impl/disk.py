@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from impl.files import NotAFileError
+from barrierlab.impl.storage.files import NotAFileError
 
 Answer = TypeVar("Answer")
 
@@ -155,7 +155,7 @@ class Writing:
 
 
 class Disk:
-    """`impl.files.Files` in memory.
+    """`impl.storage.files.Files` in memory.
 
     Attributes
     ----------

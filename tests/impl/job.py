@@ -1,6 +1,7 @@
 """A whole job that can fail: the small dataflow with a store, sinks that write to the outside, and recovery.
 
-What outlives a failure is in `Outside`. All else is made anew and put back, in the order that `impl.recovery` asks for.
+What outlives a failure is in `Outside`. All else is made anew and put back, in the order that
+`impl.checkpoint.recovery` asks for.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from impl import (
+from barrierlab.impl import (
     Aborted,
     Acknowledge,
     CheckpointCoordinator,

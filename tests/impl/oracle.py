@@ -6,7 +6,7 @@ Nothing of `impl` but the messages is used. It writes the same lines as `tests.i
 
 from __future__ import annotations
 
-from impl import CancelBarrier, CheckpointBarrier, EndOfInput, StreamMessage
+from barrierlab.impl import CancelBarrier, CheckpointBarrier, EndOfInput, StreamMessage
 
 
 class Oracle:

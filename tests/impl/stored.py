@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl import InFlight, Manifest, SnapshotStore, TaskSnapshot, encode
+from barrierlab.impl import InFlight, Manifest, SnapshotStore, TaskSnapshot, encode
 
 SOURCE = TaskSnapshot("a", 0, encode(7), position=7)
 JOIN = TaskSnapshot(

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-import impl
-from impl import (
+import barrierlab.impl
+from barrierlab.impl import (
     BarrierAlignerConfig,
     BarrierError,
     BarrierInjectorConfig,
@@ -33,7 +33,7 @@ from impl import (
     UnknownTaskError,
     Watermark,
 )
-from impl.report import Acknowledge
+from barrierlab.impl.checkpoint.report import Acknowledge
 from tests.impl.support import END, Recorder, aligner, barrier, cancel, event
 
 MESSAGES = [event("a1"), Watermark(1), barrier(1), cancel(1), END]
@@ -76,7 +76,7 @@ def test_input_index_out_of_range_through_a_gate(input_id):
     """If it fails, the gate's shortcut lets an event of no input through."""
     port = Recorder()
     with pytest.raises(InputIndexError):
-        impl.Gate(aligner(), port).offer(input_id, event("a1"), 0)
+        barrierlab.impl.Gate(aligner(), port).offer(input_id, event("a1"), 0)
     assert port.lines == []
 
 
@@ -255,7 +255,11 @@ def test_unknown_task():
 
 def test_errors_cross_a_process_border():
     """If it fails, an error in a worker of a sweep arrives as a failure to read it."""
-    for error in (InputIndexError(3, 2), LimitError("x", 0, "1"), impl.SnapshotFailedError("disk", Reason.EXPIRED)):
+    for error in (
+        InputIndexError(3, 2),
+        LimitError("x", 0, "1"),
+        barrierlab.impl.SnapshotFailedError("disk", Reason.EXPIRED),
+    ):
         twin = pickle.loads(pickle.dumps(error))
         assert type(twin) is type(error)
         assert str(twin) == str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl import AlignmentAction, Reason, Watermark
+from barrierlab.impl import AlignmentAction, Reason, Watermark
 from tests.impl.support import ROOMY, aligner, barrier, drain, event
 
 PASS = AlignmentAction.PASS_THROUGH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl import CoordinatorConfig
+from barrierlab.impl import CoordinatorConfig
 from tests.impl.support import Dataflow, Join
 
 

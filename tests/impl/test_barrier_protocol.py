@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     BarrierInjectorConfig,
     CheckpointBarrier,
     CheckpointBarrierInjector,

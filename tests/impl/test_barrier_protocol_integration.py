@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from impl import CheckpointBarrier, CoordinatorConfig, Event, InjectBarrierCommand
+from barrierlab.impl import CheckpointBarrier, CoordinatorConfig, Event, InjectBarrierCommand
 from tests.impl.support import Dataflow
 
 

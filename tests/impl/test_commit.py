@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import Event, Ledger, LimitError, SinkTask, SinkWriter, TransactionError
-from impl.recovery import TaskRestore
+from barrierlab.impl import Event, Ledger, LimitError, SinkTask, SinkWriter, TransactionError
+from barrierlab.impl.checkpoint.recovery import TaskRestore
 from tests.impl.support import END, Union, aligner, barrier, event
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     Aborted,
     Acknowledge,
     AlignmentAction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig, Decline, Reason
+from barrierlab.impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig, Decline, Reason
 from tests.impl.coordinator_oracle import Oracle, line
 
 TASKS, SOURCES = ["a", "b", "sink"], ["a", "b"]

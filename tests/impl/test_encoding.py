@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl import (
+from barrierlab.impl import (
     CancelBarrier,
     CheckpointBarrier,
     DamagedError,
@@ -22,7 +22,7 @@ from impl import (
     decode,
     encode,
 )
-from impl.encoding import MAX_DEPTH, _Reader
+from barrierlab.impl.storage.encoding import MAX_DEPTH, _Reader
 
 TEXT = st.text() | st.text(st.characters(categories=["Cs", "Lu"]))  # lone surrogates too
 LEAVES = (

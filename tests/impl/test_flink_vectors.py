@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from impl import Reason
+from barrierlab.impl import Reason
 from tests.impl.support import barrier, cancel
 from tests.impl.vectors import Arrival, Handler, read
 

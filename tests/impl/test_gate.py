@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from impl import BarrierAligner, BarrierAlignerConfig, CheckpointBarrier, Gate, Reason, Watermark
+from barrierlab.impl import BarrierAligner, BarrierAlignerConfig, CheckpointBarrier, Gate, Reason, Watermark
 from tests.impl.support import END, Recorder, barrier, cancel, event, gate
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     BarrierAligner,
     BarrierAlignerConfig,
     BarrierError,
@@ -38,10 +38,23 @@ from impl import (
     UnalignedCheckpointConfig,
     UnalignedCheckpointer,
 )
-from impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, CountingAligner, IdentityAligner
-from impl.injector import MAX_EPOCH
-from impl.join import JoinConfig, SequenceMergeMapAnnounce, SequenceMergeRule, SlotRing, StageConfig, TimestampMergeRule
-from impl.report import Acknowledge, Decline
+from barrierlab.impl.checkpoint.injector import MAX_EPOCH
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline
+from barrierlab.impl.control import (
+    BarrierControlSignal,
+    BarrierControlSignalKind,
+    Carrier,
+    CountingAligner,
+    IdentityAligner,
+)
+from barrierlab.impl.join import (
+    JoinConfig,
+    SequenceMergeMapAnnounce,
+    SequenceMergeRule,
+    SlotRing,
+    StageConfig,
+    TimestampMergeRule,
+)
 
 NO_NUMBERS = [float("nan"), float("inf"), True, False, 1.0, 2.5, "1", b"1", (), -1, -(2**70), -(10**5000), object()]
 NO_FLAGS = [0, 1, "yes", None, float("nan")]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import (
+from barrierlab.impl import (
     BarrierInjectorConfig,
     CheckpointBarrierInjector,
     EndOfInput,
@@ -21,7 +21,7 @@ from impl import (
     StreamMessage,
     Watermark,
 )
-from impl.errors import ContractError
+from barrierlab.impl.errors import ContractError
 from tests.impl.oracle import Oracle
 from tests.impl.support import END, Union, aligner, barrier, cancel, gate
 

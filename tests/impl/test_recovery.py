@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     Acknowledge,
     CheckpointBarrier,
     InFlightChannelData,
@@ -28,8 +28,8 @@ from impl import (
     plan,
     snapshot_of,
 )
-from impl.report import digest
-from impl.snapshot import Checkpoint, InFlight, TaskSnapshot
+from barrierlab.impl.checkpoint.report import digest
+from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, TaskSnapshot
 from tests.impl.support import END, Union, aligner, barrier, event, flagged, unaligned
 
 # a, b -> join -> sink

@@ -11,7 +11,7 @@ from hypothesis import event as note
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import DirectoryStore, Ledger, MemoryStore, Triggered
+from barrierlab.impl import DirectoryStore, Ledger, MemoryStore, Triggered
 from tests.impl.job import Job, Outside, Troubled
 from tests.impl.support import Join
 

@@ -13,9 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl import CheckpointIdError, DamagedError, EpochError, InFlight, LimitError, Manifest, Part, TaskSnapshot
-from impl.manifest import decode_manifest, encode_manifest
-from impl.snapshot import (
+from barrierlab.impl import (
+    CheckpointIdError,
+    DamagedError,
+    EpochError,
+    InFlight,
+    LimitError,
+    Manifest,
+    Part,
+    TaskSnapshot,
+)
+from barrierlab.impl.storage.manifest import decode_manifest, encode_manifest
+from barrierlab.impl.storage.snapshot import (
     decode_in_flight,
     decode_state,
     encode_in_flight,
@@ -206,9 +215,9 @@ def test_no_neighbour_of_a_manifest_passes_for_it() -> None:
 def test_a_manifest_has_a_limit_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that can be written could not be read, or a damaged one would fill the memory."""
     good = encode_manifest(manifest())
-    monkeypatch.setattr("impl.manifest.MAX_MANIFEST_BYTES", len(good))
+    monkeypatch.setattr("barrierlab.impl.storage.manifest.MAX_MANIFEST_BYTES", len(good))
     assert decode_manifest(encode_manifest(manifest())) == manifest()
-    monkeypatch.setattr("impl.manifest.MAX_MANIFEST_BYTES", len(good) - 1)
+    monkeypatch.setattr("barrierlab.impl.storage.manifest.MAX_MANIFEST_BYTES", len(good) - 1)
     with pytest.raises(LimitError, match="the size of a manifest"):
         encode_manifest(manifest())
     with pytest.raises(DamagedError, match="what a manifest can have"):

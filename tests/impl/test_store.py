@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from impl import (
+from barrierlab.impl import (
     AttemptError,
     BarrierError,
     CheckpointIdError,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import DirectoryStore, Manifest, StoreFailedError
+from barrierlab.impl import DirectoryStore, Manifest, StoreFailedError
 from tests.impl.disk import FATES, Crash, Disk, Fate, new, old, torn, zeros
 from tests.impl.stored import JOIN, QUIET, SOURCE, begun, kept
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     DamagedError,
     DirectoryStore,
     InFlight,

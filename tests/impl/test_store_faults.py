@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     BarrierError,
     CompletedError,
     DirectoryStore,
@@ -29,7 +29,7 @@ from impl import (
     TaskSnapshot,
     encode,
 )
-from impl.files import RealFile
+from barrierlab.impl.storage.files import RealFile
 from tests.impl.disk import FATES, Answer, Crash, Disk, Fate, Fault, Node
 from tests.impl.stored import JOIN, QUIET, SOURCE, begun, kept
 
@@ -583,7 +583,7 @@ def test_short_writes_and_short_reads_are_gone_on_with(tmp_path: Path, monkeypat
     def slow(path: str, mode: str, buffering: int, opener: Callable[[str, int], int] | None = None) -> Slow:
         return Slow(path, mode.replace("b", ""), opener=opener)
 
-    monkeypatch.setattr("impl.files.open", slow, raising=False)
+    monkeypatch.setattr("barrierlab.impl.storage.files.open", slow, raising=False)
     store = DirectoryStore(str(tmp_path))
     kept(store, 1, SOURCE, JOIN)
     assert store.load(1).snapshots == (SOURCE, JOIN)

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 from random import Random
 
-from impl import DirectoryStore, InFlight, TaskSnapshot, encode
+from barrierlab.impl import DirectoryStore, InFlight, TaskSnapshot, encode
 
 ROOT = Path(__file__).parents[2]
 KILLS = 5
 WRITER = """
 import sys
-from impl import DirectoryStore, Manifest, RealFiles
+from barrierlab.impl import DirectoryStore, Manifest, RealFiles
 from tests.impl.test_store_process import snapshots
 
 def say(text):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl import (
+from barrierlab.impl import (
     CancelBarrier,
     CheckpointBarrier,
     EndOfInput,
@@ -28,7 +28,7 @@ from impl import (
     plan,
     snapshot_of,
 )
-from impl.report import Acknowledge
+from barrierlab.impl.checkpoint.report import Acknowledge
 from tests.impl.test_encoding import told
 
 WIRING = Wiring({"a": ("a", 0), "t": ("t", 0)}, {"a": [], "t": ["a>t"]}, {"a": ["a>t"], "t": []})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     Acknowledge,
     BarrierInjectorConfig,
     CheckpointBarrierInjector,
@@ -277,7 +277,7 @@ def test_exchanges():
 def test_hash_and_digest_do_not_depend_on_the_process():
     """If it fails, the same seed gives another run in another process."""
     program = (
-        "from impl import digest, Event, OutputExchange;"
+        "from barrierlab.impl import digest, Event, OutputExchange;"
         "print(digest({'b': {'y', 'x'}, 'a': (1, 2.5, None)}),"
         "[OutputExchange('hash', range(7)).select(Event('a', 1, key=k))[0] for k in ('x', 'y', 3)])"
     )

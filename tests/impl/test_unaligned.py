@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     AlignmentAction,
     BarrierAlignerConfig,
     CheckpointBarrier,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from impl import CheckpointBarrier, SourceTask
-from impl.injector import InjectBarrierCommand
+from barrierlab.impl import CheckpointBarrier, SourceTask
+from barrierlab.impl.checkpoint.injector import InjectBarrierCommand
 from tests.impl.support import barrier, cancel, event, flagged, unaligned_gate
 from tests.impl.vectors import read
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from impl import Acknowledge, CoordinatorConfig, InFlight
-from impl.encoding import decode, encode
-from impl.snapshot import decode_in_flight, encode_in_flight
+from barrierlab.impl import Acknowledge, CoordinatorConfig, InFlight
+from barrierlab.impl.storage.encoding import decode, encode
+from barrierlab.impl.storage.snapshot import decode_in_flight, encode_in_flight
 from tests.impl.support import Join, UnalignedDataflow
 
 S = 1_000_000_000

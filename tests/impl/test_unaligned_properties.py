@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import CheckpointBarrier, Event, Gate, Reason, StreamMessage, Watermark
+from barrierlab.impl import CheckpointBarrier, Event, Gate, Reason, StreamMessage, Watermark
 from tests.impl.support import END, barrier, cancel, flagged, unaligned
 
 THRESHOLD_NS, TIMEOUT_NS = 5, 12

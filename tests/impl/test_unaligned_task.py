@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from impl import (
+from barrierlab.impl import (
     Acknowledge,
     CoordinatorConfig,
     Decline,
@@ -16,7 +16,7 @@ from impl import (
     SourceTask,
     Watermark,
 )
-from impl.injector import InjectBarrierCommand
+from barrierlab.impl.checkpoint.injector import InjectBarrierCommand
 from tests.impl.support import Dataflow, Union, barrier, event, flagged, unaligned
 
 

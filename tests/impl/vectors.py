@@ -10,7 +10,7 @@ import re
 from itertools import count
 from typing import NamedTuple
 
-from impl import EndOfInput, Event, Gate, StreamMessage
+from barrierlab.impl import EndOfInput, Event, Gate, StreamMessage
 from tests.impl.support import Recorder, barrier, cancel, gate
 
 _TOKEN = re.compile(r"(?P<kind>[DBXE])(?:\((?P<first>\d+)(?:,(?P<second>\d+))?\)|(?P<bare>\d+))?")

@@ -17,7 +17,7 @@ SIZES = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "int32": 4, "int64":
 
 def shipped() -> ET.Element:
     """The schema that comes with the package."""
-    return ET.fromstring((files("impl.join") / "merge_map.xml").read_text(encoding="utf-8"))
+    return ET.fromstring((files("barrierlab.impl.join") / "merge_map.xml").read_text(encoding="utf-8"))
 
 
 def size_of(schema: ET.Element, field: ET.Element) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from impl.join import (
+from barrierlab.impl.join import (
     ClockDomain,
     Frame,
     JoinBarrier,
@@ -21,8 +21,8 @@ from impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from model.join_invariants import judge_join
-from model.join_world import JoinWorld, facts_of
+from barrierlab.model.join.invariants import judge_join
+from barrierlab.model.join.world import JoinWorld, facts_of
 
 B = TypeVar("B", bound=JoinBarrier)
 OUT = 9

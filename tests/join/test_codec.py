@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.join import (
+from barrierlab.impl.join import (
     ClockDomain,
     InvalidMergeMap,
     MergeRuleType,
@@ -28,8 +28,8 @@ from impl.join import (
     decode,
     encode,
 )
-from impl.join import codec as module
-from impl.join.merge_map import NULL_I32, NULL_I64, NULL_U32, NULL_U64
+from barrierlab.impl.join import codec as module
+from barrierlab.impl.join.merge_map import NULL_I32, NULL_I64, NULL_U32, NULL_U64
 from tests.join.peer import extended, shipped, size_of, understood
 from tests.join.support import SLOT, at, at_ns, numbers, times, window, window_ns
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from impl.join import OnFailure, StageConfig
-from model.explore import explore
-from model.join_lockstep import Move, offers, says
-from model.join_scopes import CONFLUENT, JoinScope, at, at_ns, frames, numbers, times
+from barrierlab.impl.join import OnFailure, StageConfig
+from barrierlab.model.explore.checker import explore
+from barrierlab.model.join.lockstep import Move, offers, says
+from barrierlab.model.join.scopes import CONFLUENT, JoinScope, at, at_ns, frames, numbers, times
 from tests.join.support import frame, sequence, world
 
 LOCKSTEP = numbers(at(1), at(2))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from impl.errors import MergeMapError, OutputOrderError
-from impl.join import ClockDomain, Observed, Readiness, TimestampMergeMapAnnounce, decode, encode
+from barrierlab.impl.errors import MergeMapError, OutputOrderError
+from barrierlab.impl.join import ClockDomain, Observed, Readiness, TimestampMergeMapAnnounce, decode, encode
 from tests.join.support import (
     FRAME,
     MS,

@@ -35,7 +35,7 @@ def test_a_sentence_has_code_and_a_test(row: list[str]) -> None:
     assert tests
     for name in code:
         module, _, path = name.partition(".")
-        found: object = import_module(f"impl.join.{module}")
+        found: object = import_module(f"barrierlab.impl.join.{module}")
         for part in path.split("."):
             found = getattr(found, part)
     for name in tests:

@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from impl.errors import MergeMapError
-from impl.join import ClockDomain, JoinConfig, LatestValueJoinBarrier, Pending, Readiness, TimestampMergeMapAnnounce
-from model.join_world import JoinWorld
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join import (
+    ClockDomain,
+    JoinConfig,
+    LatestValueJoinBarrier,
+    Pending,
+    Readiness,
+    TimestampMergeMapAnnounce,
+)
+from barrierlab.model.join.world import JoinWorld
 from tests.join.support import (
     MS,
     S,

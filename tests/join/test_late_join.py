@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from impl.errors import LimitError, MergeMapError, StreamIdError
-from impl.join import (
+from barrierlab.impl.errors import LimitError, MergeMapError, StreamIdError
+from barrierlab.impl.join import (
     MergeMapAuthority,
     MergeMapJoiner,
     SequenceMergeMapAnnounce,

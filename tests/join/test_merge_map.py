@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from impl.errors import ContractError, LimitError, MergeMapError, StreamIdError
-from impl.join import (
+from barrierlab.impl.errors import ContractError, LimitError, MergeMapError, StreamIdError
+from barrierlab.impl.join import (
     ClockDomain,
     JoinConfig,
     MergeRuleType,

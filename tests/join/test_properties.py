@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.errors import MergeMapError
-from impl.join import (
+from barrierlab.impl.errors import MergeMapError
+from barrierlab.impl.join import (
     ClockDomain,
     Frame,
     InvalidMergeMap,
@@ -26,8 +26,8 @@ from impl.join import (
     TimestampJoinBarrier,
     TimestampMergeMapAnnounce,
 )
-from model.join_invariants import judge_join
-from model.join_world import JoinWorld
+from barrierlab.model.join.invariants import judge_join
+from barrierlab.model.join.world import JoinWorld
 from tests.join.support import FRAME, OUT, SLOT, at, at_ns, window, window_ns
 
 STREAMS = (1, 2, 3)

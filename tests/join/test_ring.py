@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from impl.errors import LimitError
-from impl.join import Frame, Miss, Opened, Read, SlotRing
+from barrierlab.impl.errors import LimitError
+from barrierlab.impl.join import Frame, Miss, Opened, Read, SlotRing
 from tests.join.support import FRAME, SLOT, frame
 
 

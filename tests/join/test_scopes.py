@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from impl.join import (
+from barrierlab.impl.join import (
     JoinBarrier,
     JoinStage,
     LatestValueJoinBarrier,
@@ -20,9 +20,9 @@ from impl.join import (
     SlotRing,
     TimestampJoinBarrier,
 )
-from model.check import Outcome
-from model.join_scopes import SMALL
-from model.parts import Parts
+from barrierlab.model.checkpoint.check import Outcome
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.join.scopes import SMALL
 
 STATES = {
     "join: lockstep": 74,
@@ -202,7 +202,7 @@ def test_what_restore_computes_anew_may_not_drift(monkeypatch: pytest.MonkeyPatc
 
 def test_a_message_that_is_read_otherwise_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A codec could take what is no map for one."""
-    monkeypatch.setattr("impl.join.codec._fits", lambda length, known, version: length >= known)
+    monkeypatch.setattr("barrierlab.impl.join.codec._fits", lambda length, known, version: length >= known)
     outcome = checked("join table: messages")
     assert outcome.verdict == "broken"
     assert outcome.violations[0].reason.startswith("decode(")

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from impl.actions import Action as CoordinatorAction
-from impl.actions import Completed, Publish
-from impl.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
-from impl.commit import SinkWriter
-from impl.coordinator import CheckpointCoordinator
-from impl.gate import Gate
-from impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
-from impl.reasons import Reason
-from impl.recovery import TaskRestore
-from impl.report import Acknowledge
-from impl.task import OperatorTask, SourceTask
-from impl.unaligned import UnalignedCheckpointer
-from model.defects.what_is_in_flight_has_no_limit import RecordsWithoutLimit
-from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
-from model.parts import Parts, with_aligner, with_gate
+from barrierlab.impl.checkpoint.actions import Action as CoordinatorAction
+from barrierlab.impl.checkpoint.actions import Completed, Publish
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.checkpoint.recovery import TaskRestore
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import OperatorTask, SourceTask
+from barrierlab.impl.checkpoint.transactions import SinkWriter
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.components import Parts, with_aligner, with_gate
+from barrierlab.model.defects.what_is_in_flight_has_no_limit import RecordsWithoutLimit
+from barrierlab.model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
 
 
 class SnapshotsLate(OperatorTask):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.tables import Table
+from barrierlab.model.explore.table import Table
 
 
 def edits(table: Table) -> Iterator[tuple[str, str, Table]]:

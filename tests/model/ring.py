@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from model.explore import Always
+from barrierlab.model.explore.checker import Always
 
 PROCESSES = 3
 TOKEN, MARKER = "t", "m"

@@ -1,6 +1,7 @@
 """Aligners of many kinds, sound and broken, put together from decisions that engines take one way or the other.
 
-None inherits anything of `impl`: they stand in for its gate as any external class does (`model.foreign.parts_of`).
+None inherits anything of `impl`: they stand in for its gate as any external class does
+(`model.checkpoint.external.parts_of`).
 """
 
 from __future__ import annotations
@@ -8,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from impl.alignment import BarrierAlignerConfig
-from impl.errors import SnapshotFailedError
-from impl.gate import GatePort
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
-from impl.reasons import Reason
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import GatePort
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.impl.reasons import Reason
 
 
 @dataclass(frozen=True)

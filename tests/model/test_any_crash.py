@@ -11,16 +11,16 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 
-from impl.actions import Notify, Publish
-from impl.commit import Ledger, SinkWriter
-from impl.messages import CheckpointBarrier, EndOfInput, Event
-from impl.recovery import Restore, TaskRestore
-from impl.report import Acknowledge
-from impl.snapshot import TaskSnapshot
-from model.attempts import Run
-from model.history import COORDINATOR, Entry
-from model.topology import Topology
-from model.trace import head_of, read, write
+from barrierlab.impl.checkpoint.actions import Notify, Publish
+from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
+from barrierlab.impl.storage.snapshot import TaskSnapshot
+from barrierlab.model.checkpoint.trace import head_of, read, write
+from barrierlab.model.spec.attempts import Run
+from barrierlab.model.spec.history import COORDINATOR, Entry
+from barrierlab.model.spec.topology import Topology
 from tests.model.test_any_schedule import GRAPHS, JOIN, topologies
 from tests.model.toy import FINISHED, topology_named
 from tests.model.toy_recovery import FallibleWorld

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.messages import CheckpointBarrier, StreamMessage, Watermark
-from impl.task import OperatorTask
-from model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
-from model.history import COORDINATOR, Entry
-from model.topology import Topology
-from model.trace import head_of, read, write
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import CheckpointBarrier, StreamMessage, Watermark
+from barrierlab.model.checkpoint.trace import head_of, read, write
+from barrierlab.model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
+from barrierlab.model.spec.history import COORDINATOR, Entry
+from barrierlab.model.spec.topology import Topology
 from tests.model.bent import PromisesTheMost
 from tests.model.toy import UnalignedWorld, World, judge_entries, topology_named
 

@@ -9,22 +9,22 @@ from unittest import SkipTest
 
 import pytest
 
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, needs
+from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabilities
+from barrierlab.model.checkpoint.check import WorldScope, verdict_of
+from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scripted_scopes import stories
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.suites.conformance import cases
+from barrierlab.model.suites.standard import SCOPES
+from barrierlab.sim.check.report import as_json, markdown, show
+from barrierlab.sim.check.runner import check_one, plan
+from barrierlab.sim.core.status import stdout_console
 from docs.aligner.aligner import Phase, PhasedAligner
 from docs.aligner.unaligned import RecordingAligner
-from impl.alignment import BarrierAligner
-from model.asked import BEYOND_DATAFLOWS, divided, needs
-from model.capabilities import READS_ON, RULES, Capabilities
-from model.check import WorldScope, verdict_of
-from model.conformance import cases
-from model.foreign import ForeignError, capabilities_of, parts_of
-from model.gate_scopes import SCOPES as GATES
-from model.scopes import SCOPES
-from model.setup import Setup
-from model.story_scopes import stories
-from model.world import World
-from sim.check import check_one, plan
-from sim.checked import as_json, markdown, show
-from sim.status import stdout_console
 from tests.model.engines import push
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
@@ -269,7 +269,10 @@ def test_a_method_that_is_missing_is_told_with_what_to_declare(declared: Capabil
 def test_a_declaration_that_is_none_is_told_so() -> None:
     """A slip would be taken for a declaration of everything."""
     kind = type("Slips", (Little,), {"capabilities": {"aborts": False}})
-    with pytest.raises(ForeignError, match=r"Slips.capabilities is \{'aborts': False\}; allowed: a model.capabilities"):
+    with pytest.raises(
+        ForeignError,
+        match=r"Slips.capabilities is \{'aborts': False\}; allowed: a barrierlab.model.checkpoint.capabilities",
+    ):
         parts_of(kind, "aligned")
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.messages import CheckpointBarrier, Event
-from impl.report import digest
-from model.attempts import Run
-from model.history import COORDINATOR, Entry, History, HistoryError
-from model.invariants import RESTORED, Applied, judge_attempts, judge_run
-from model.operators import Kind, make, refolding
-from model.topology import Topology
-from model.trace import read, topology_of
+from barrierlab.impl.checkpoint.report import digest
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.checkpoint.trace import read, topology_of
+from barrierlab.model.spec.attempts import Run
+from barrierlab.model.spec.history import COORDINATOR, Entry, History, HistoryError
+from barrierlab.model.spec.invariants import RESTORED, Applied, judge_attempts, judge_run
+from barrierlab.model.spec.topology import Topology
 
 LINE = Topology.parse("a->s")
 TRACES = Path(__file__).parents[1] / "traces"
@@ -111,7 +111,9 @@ def test_a_run_of_one_attempt_is_its_history() -> None:
 
 def test_several_attempts_are_no_single_history() -> None:
     """A caller that knows nothing of restores would count what never happened."""
-    with pytest.raises(HistoryError, match=r"a second attempt, from restore 1 on; read it by `model\.attempts\.Run"):
+    with pytest.raises(
+        HistoryError, match=r"a second attempt, from restore 1 on; read it by `barrierlab\.model\.spec\.attempts\.Run"
+    ):
         History.of(Job().checkpoint(1).restore(1).entries, LINE)
 
 

@@ -10,26 +10,29 @@ from pathlib import Path
 
 import pytest
 
-import model.defects
-from model.defects.a_command_between_load_and_store import COMMANDS, POLLS, LoadThenStore, Mailbox, lost
-from model.defects.barrier_kind import BarrierDefect, SystemDefect
-from model.defects.witness import Witness
-from model.invariants import INVARIANTS, RUN_INVARIANTS
-from model.story import replay
-from model.trace import TraceError, judged
+import barrierlab.model.defects
+from barrierlab.model.checkpoint.scripted import replay
+from barrierlab.model.checkpoint.trace import TraceError, judged
+from barrierlab.model.defects.a_command_between_load_and_store import COMMANDS, POLLS, LoadThenStore, Mailbox, lost
+from barrierlab.model.defects.barrier_kind import BarrierDefect, SystemDefect
+from barrierlab.model.defects.witness import Witness
+from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from tests.kept import keep
 
-FOLDER = Path(model.defects.__file__).parent
-MODULES = sorted(module.name for module in pkgutil.iter_modules(model.defects.__path__))
+FOLDER = Path(barrierlab.model.defects.__file__).parent
+MODULES = sorted(module.name for module in pkgutil.iter_modules(barrierlab.model.defects.__path__))
 CATALOGUE = {"P": 17, "A": 23, "U": 22, "X": 10}
 """How many entries there are of each letter."""
-LISTED = {letter: importlib.import_module(f"model.defects.not_run_{letter.lower()}").NOT_RUN for letter in CATALOGUE}
+LISTED = {
+    letter: importlib.import_module(f"barrierlab.model.defects.not_run_{letter.lower()}").NOT_RUN
+    for letter in CATALOGUE
+}
 """Those that nothing is run for, with the reason."""
 ALL = {
     name: found
     for name in MODULES
     if isinstance(
-        found := getattr(importlib.import_module(f"model.defects.{name}"), "DEFECT", None),
+        found := getattr(importlib.import_module(f"barrierlab.model.defects.{name}"), "DEFECT", None),
         BarrierDefect | SystemDefect | Witness,
     )
     and found.entry[0] in "PAU"
@@ -122,7 +125,7 @@ def test_a_few_calls_show_it(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     """The catalogue's page would have a hole."""
-    page = importlib.import_module(f"model.defects.{name}").__doc__ or ""
+    page = importlib.import_module(f"barrierlab.model.defects.{name}").__doc__ or ""
     heads = [line for line in page.splitlines() if line and not line.startswith(" ")][1:]
     assert heads == ["Source", "What goes wrong", "Repair"]
     assert re.search(rf"Entry {ALL[name].entry}\b", page)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import model
-from impl.alignment import BarrierAlignerConfig
-from impl.gate import Gate, GatePort
-from impl.unaligned import UnalignedCheckpointConfig
-from model.foreign import parts_of
-from model.parts import Parts, sound_aligner
-from model.setup import MODES
-from model.story import FOLDER, cases, replay
-from model.tables import TABLES
-from model.tables.driven import driven_by
-from model.trace import COMMENT, TraceError, judged, read
+import barrierlab.model
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate, GatePort
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
+from barrierlab.model.checkpoint.components import Parts, sound_aligner
+from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.scope import MODES
+from barrierlab.model.checkpoint.scripted import FOLDER, cases, replay
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.checkpoint.trace import COMMENT, TraceError, judged, read
+from barrierlab.model.suites.tables import TABLES
 from tests.kept import keep
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
 
@@ -172,13 +172,15 @@ def test_each_protocol_has_stories_of_its_own() -> None:
 
 def test_every_trace_in_the_repository_is_run() -> None:
     """A trace could lie about for years and be wrong."""
-    assert Path(model.__file__).parent in FOLDER.parents, "the package takes what stands beside its modules along"
+    assert Path(barrierlab.model.__file__).parent in FOLDER.parents, (
+        "the package takes what stands beside its modules along"
+    )
     run = {FOLDER / f"{name}.trace" for name in CASES} | {*(ROOT / "tests" / "traces").glob("**/*.trace")}
     run.add(ROOT / "docs" / "aligner" / "planted.trace")  # tests/model/test_your_aligner.py
     for path in (
         path for package in ("impl", "model", "sim", "tests", "docs") for path in ROOT.glob(f"{package}/**/*.trace")
     ):
         is_of_the_catalogue = path.parent == ROOT / "model" / "defects" and importlib.util.find_spec(
-            f"model.defects.{path.stem}"
+            f"barrierlab.model.defects.{path.stem}"
         )
         assert path in run or is_of_the_catalogue, path

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from impl.commit import SinkWriter
-from impl.messages import EndOfInput, Watermark
-from impl.recovery import Restore, TaskRestore, Wiring, plan
-from impl.snapshot import Checkpoint
-from impl.task import OperatorTask, SourceTask
-from model.check import WorldScope
-from model.parts import SOUND, Parts
-from model.scopes import small
-from model.setup import Setup
-from model.story import replay
+from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, plan
+from barrierlab.impl.checkpoint.task import OperatorTask, SourceTask
+from barrierlab.impl.checkpoint.transactions import SinkWriter
+from barrierlab.impl.messages import EndOfInput, Watermark
+from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scripted import replay
+from barrierlab.model.suites.standard import small
 
 SCOPES = {scope.name: scope for scope in small() if isinstance(scope, WorldScope)}
 ENDS = "a->s; events 1, checkpoints 2; closed input and crash"

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from impl.actions import Actions
-from impl.commit import Ledger, SinkWriter
-from impl.coordinator import CheckpointCoordinator
-from impl.injector import CheckpointBarrierInjector
-from impl.messages import CheckpointBarrier, Event
-from impl.reasons import Reason
-from impl.recovery import Restore, Wiring, plan
-from impl.snapshot import Checkpoint
-from impl.task import OperatorTask, SourceTask
-from model.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
-from model.parts import SOUND, Parts
-from model.scopes import COMPONENTS, SCOPES
+from barrierlab.impl.checkpoint.actions import Actions
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector
+from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
+from barrierlab.impl.checkpoint.task import OperatorTask, SourceTask
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.impl.reasons import Reason
+from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.suites.standard import COMPONENTS, SCOPES
 
 BY_NAME = {scope.name: scope for scope in COMPONENTS}
 

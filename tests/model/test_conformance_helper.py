@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
+from barrierlab.impl import UnalignedCheckpointer
+from barrierlab.model.checkpoint.check import Outcome, Violation, WorldScope
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.suites.conformance import SOURCES, Case, cases, report
+from barrierlab.model.suites.standard import SCOPES
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
-from impl import UnalignedCheckpointer
-from model.check import Outcome, Violation, WorldScope
-from model.conformance import SOURCES, Case, cases, report
-from model.gate_scopes import SCOPES as GATES
-from model.scopes import SCOPES
-from model.setup import Setup
 
 PROTOCOLS = ("aligned", "unaligned", "fallback")
 
@@ -116,7 +116,7 @@ def test_several_faults_are_told_one_after_the_other() -> None:
 
 def test_it_needs_no_test_framework() -> None:
     """A team with another one could not use it."""
-    code = "import sys, model.conformance; sys.exit('pytest' in sys.modules)"
+    code = "import sys, barrierlab.model.suites.conformance; sys.exit('pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from model.explore import (
+from barrierlab.model.explore.checker import (
     NEVER,
     Always,
     AtRest,
@@ -249,7 +249,7 @@ def test_an_interrupt_gives_what_was_seen() -> None:
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for minutes would see nothing move."""
     times = count()
-    monkeypatch.setattr("model.explore.monotonic", lambda: next(times))
+    monkeypatch.setattr("barrierlab.model.explore.checker.monotonic", lambda: next(times))
     told: list[Counts] = []
     result = explore(Ring(1, 1), progress=told.append)
     assert len(told) > 10

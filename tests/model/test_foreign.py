@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from barrierlab.impl import BarrierAligner, UnalignedCheckpointer
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.external import PROTOCOLS, ForeignError, ForeignGate, goes_unaligned, load, parts_of
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.gate_scopes import Scope
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.trace import judged
+from barrierlab.model.suites.standard import SCOPES
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
 from docs.aligner.unaligned import RecordingAligner
-from impl import BarrierAligner, UnalignedCheckpointer
-from impl.alignment import BarrierAlignerConfig
-from impl.messages import CheckpointBarrier
-from model.check import WorldScope
-from model.foreign import PROTOCOLS, ForeignError, ForeignGate, goes_unaligned, load, parts_of
-from model.gate_scopes import SCOPES as GATES
-from model.gate_scopes import Scope
-from model.scopes import SCOPES
-from model.setup import Setup
-from model.trace import judged
 
 
 def worlds(name: str) -> list[WorldScope]:
@@ -316,7 +316,7 @@ LATER: list[tuple[type, str]] = [
 @pytest.fixture
 def unexamined(monkeypatch: pytest.MonkeyPatch) -> Callable[[type], Any]:
     """The parts of a class that nobody has looked at before: what it does wrong is met in the exploration."""
-    monkeypatch.setattr("model.foreign._examine", lambda *_: None)
+    monkeypatch.setattr("barrierlab.model.checkpoint.external._examine", lambda *_: None)
     return lambda kind: parts_of(kind, "aligned")
 
 

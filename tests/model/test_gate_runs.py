@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
+from barrierlab.model.checkpoint.components import SOUND
+from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.gate_runs import MOVES, SCOPES, RunScope
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.suites.standard import SCOPES as GROUPS
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
 from docs.aligner.unaligned import RecordingAligner
-from impl.alignment import BarrierAligner
-from impl.messages import CheckpointBarrier, EndOfInput, Event
-from impl.unaligned import UnalignedCheckpointer
-from model.foreign import parts_of
-from model.gate_runs import MOVES, SCOPES, RunScope
-from model.gate_scopes import SCOPES as GATES
-from model.parts import SOUND
-from model.scopes import SCOPES as GROUPS
 
 
 def scope(name: str) -> RunScope:

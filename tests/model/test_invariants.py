@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from impl.messages import CheckpointBarrier, Event
-from impl.report import digest
-from model.history import Entry, History
-from model.invariants import INVARIANTS, MOST_TOLD, Limits, Verdict, judge
-from model.operators import Kind, make, refolding
-from model.topology import Topology
-from model.trace import judged, read
+from barrierlab.impl.checkpoint.report import digest
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.checkpoint.trace import judged, read
+from barrierlab.model.spec.history import Entry, History
+from barrierlab.model.spec.invariants import INVARIANTS, MOST_TOLD, Limits, Verdict, judge
+from barrierlab.model.spec.topology import Topology
 
 LINE = Topology.parse("a->s")
 PENDING = """topology: a->join b->join

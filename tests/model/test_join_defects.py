@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-import model.defects
-from model.defects.join_kind import JoinDefect, Parts
-from model.defects.not_run_j import NOT_RUN
-from model.join_history import text
-from model.join_invariants import JOIN_INVARIANTS, judge_join
+import barrierlab.model.defects
+from barrierlab.model.defects.join_kind import JoinDefect, Parts
+from barrierlab.model.defects.not_run_j import NOT_RUN
+from barrierlab.model.join.history import text
+from barrierlab.model.join.invariants import JOIN_INVARIANTS, judge_join
 
 KINDS = {"safety", "liveness", "timing", "value", "contradiction"}
 
@@ -20,8 +20,8 @@ KINDS = {"safety", "liveness", "timing", "value", "contradiction"}
 def found() -> list[tuple[str, JoinDefect]]:
     """Every defect of joins, by the name of its module."""
     defects = []
-    for module in sorted(m.name for m in pkgutil.iter_modules(model.defects.__path__)):
-        names = vars(import_module(f"model.defects.{module}"))
+    for module in sorted(m.name for m in pkgutil.iter_modules(barrierlab.model.defects.__path__)):
+        names = vars(import_module(f"barrierlab.model.defects.{module}"))
         defects += [(module, value) for name, value in names.items() if isinstance(value, JoinDefect)]
     return defects
 
@@ -72,7 +72,7 @@ def test_a_witness_is_short_and_can_be_read(name: str, defect: JoinDefect) -> No
 @EACH
 def test_it_has_its_page(name: str, defect: JoinDefect) -> None:
     """The catalogue page is printed from the docstring."""
-    page = import_module(f"model.defects.{name}").__doc__ or ""
+    page = import_module(f"barrierlab.model.defects.{name}").__doc__ or ""
     for head in ("\nSource\n", "\nWhat goes wrong\n", "\nRepair\n"):
         assert head in page
     assert defect.kind in KINDS

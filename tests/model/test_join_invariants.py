@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from model.join_history import ALLOWS, VERBS, FrameFacts, JoinEntry, JoinSpec, MapFacts, RuleFacts, text
-from model.join_invariants import JOIN_INVARIANTS, judge_join, violations
+from barrierlab.model.join.history import ALLOWS, VERBS, FrameFacts, JoinEntry, JoinSpec, MapFacts, RuleFacts, text
+from barrierlab.model.join.invariants import JOIN_INVARIANTS, judge_join, violations
 
 OUT = 9
 NUMBERS = MapFacts("sequence", 1, (RuleFacts(1, "seq", 0, None), RuleFacts(2, "seq", -2, None)))

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import model.check
-import model.explore
-from model.check import WorldScope
-from model.explore import AtRest, Limits, UndecidedError, explore, traps
-from model.foreign import parts_of
-from model.parts import SOUND, Parts
-from model.setup import Setup
-from model.world import MOST_TO_REST, World
+import barrierlab.model.checkpoint.check
+import barrierlab.model.explore.checker
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import MOST_TO_REST, World
+from barrierlab.model.explore.checker import AtRest, Limits, UndecidedError, explore, traps
 from tests.model.schemes import Scheme, class_of
 
 PAIR = "a->s b->s"
@@ -94,8 +94,8 @@ def test_a_scope_ends_when_its_time_is_over(kind: type | None, monkeypatch: pyte
     """A scope of five seconds would take minutes: what is asked at rest, or where runs go round, would not be timed."""
     ticks = count()
     clock = lambda: next(ticks) / 100  # noqa: E731
-    monkeypatch.setattr(model.explore, "monotonic", clock)
-    monkeypatch.setattr(model.check, "monotonic", clock)
+    monkeypatch.setattr(barrierlab.model.explore.checker, "monotonic", clock)
+    monkeypatch.setattr(barrierlab.model.checkpoint.check, "monotonic", clock)
     setup = Setup(PAIR, events=1, closes=True)
     outcome = WorldScope("", setup).check(SOUND if kind is None else parts(kind), 0.3)
     assert outcome.verdict == "undecided"
@@ -105,7 +105,7 @@ def test_a_scope_ends_when_its_time_is_over(kind: type | None, monkeypatch: pyte
 def test_asking_at_rest_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many states may be at rest, and each may take as long as all others together."""
     ticks = count()
-    monkeypatch.setattr(model.explore, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(barrierlab.model.explore.checker, "monotonic", lambda: float(next(ticks)))
 
     class Fan:
         """From one state to two hundred that are all at rest."""

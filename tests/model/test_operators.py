@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.messages import Event
-from impl.report import digest
-from model.operators import KINDS, Kind, OperatorError, make
+from barrierlab.impl.checkpoint.report import digest
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.operators import KINDS, Kind, OperatorError, make
 
 OWN: dict[str, dict[str, object]] = {"window": {"window_ms": 4}, "join": {"window_ms": 4}}
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from impl import CheckpointBarrier, Event
-from model.exports import itf, mermaid, perfetto, shiviz
-from model.pictures import MOST_STEPS, TooLongError, svg
-from model.spacetime import FAULTY, Fate, SpaceTime, lay_out
-from model.topology import Topology
-from model.trace import judged, read, topology_of
+from barrierlab.impl import CheckpointBarrier, Event
+from barrierlab.model.checkpoint.trace import judged, read, topology_of
+from barrierlab.model.render.exports import itf, mermaid, perfetto, shiviz
+from barrierlab.model.render.spacetime import FAULTY, Fate, SpaceTime, lay_out
+from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
+from barrierlab.model.spec.topology import Topology
 
 KEPT = Path(__file__).parents[1] / "traces"
 TRACES = sorted(KEPT.glob("**/*.trace"))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from model.check import Outcome, WorldScope, reach_of
-from model.invariants import PREMISES, SITUATIONS, Verdict
-from model.parts import SOUND
-from model.premises import FAULTS, asked_for, premises_of
-from model.setup import Setup
-from model.world import World
+from barrierlab.model.checkpoint.check import Outcome, WorldScope, reach_of
+from barrierlab.model.checkpoint.components import SOUND
+from barrierlab.model.checkpoint.premises import FAULTS, asked_for, premises_of
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.spec.invariants import PREMISES, SITUATIONS, Verdict
 
 JOIN = "a->join b->join join->s"
 SETUPS: dict[str, Setup] = {

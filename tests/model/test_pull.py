@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from model.capabilities import Capabilities
-from model.check import WorldScope, properties
-from model.explore import explore
-from model.foreign import ForeignError, goes_unaligned, parts_of
-from model.reduction import Ample
-from model.scopes import SCOPES
-from model.setup import Setup
-from model.story import replay
-from model.trace import judged
-from model.world import World
+from barrierlab.model.checkpoint.capabilities import Capabilities
+from barrierlab.model.checkpoint.check import WorldScope, properties
+from barrierlab.model.checkpoint.external import ForeignError, goes_unaligned, parts_of
+from barrierlab.model.checkpoint.partial_order import Ample
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scripted import replay
+from barrierlab.model.checkpoint.trace import judged
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.explore.checker import explore
+from barrierlab.model.suites.standard import SCOPES
 from tests.model.engines.pull import JetLoop, StashLoop
 from tests.model.engines.push import Alternating, LeavesInChannel, Stash
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from model.invariants import RUN_INVARIANTS, Verdict, judge_run
-from model.topology import Topology
-from model.trace import TraceError, judged, read
+from barrierlab.model.checkpoint.trace import TraceError, judged, read
+from barrierlab.model.spec.invariants import RUN_INVARIANTS, Verdict, judge_run
+from barrierlab.model.spec.topology import Topology
 from tests.model.test_invariants import verdict_of
 
 LINE = Topology.parse("a->s")

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from impl.actions import Action as CoordinatorAction
-from impl.alignment import Action, AlignmentAction, BarrierAligner
-from impl.coordinator import CheckpointCoordinator
-from impl.messages import CheckpointBarrier
-from model.explore import Always, AtRest, Property, Result, explore
-from model.ghost import TASK
-from model.parts import SOUND, Parts, with_aligner
-from model.reduction import Ample, plans
-from model.setup import Setup
-from model.world import Move, State, World
+from barrierlab.impl.checkpoint.actions import Action as CoordinatorAction
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.monitor import TASK
+from barrierlab.model.checkpoint.partial_order import Ample, plans
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.explore.checker import Always, AtRest, Property, Result, explore
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
 
 CHAIN = "a->s"
@@ -340,7 +340,8 @@ def mirrored(value: object) -> str:
 
 
 def test_two_equal_sources_may_be_exchanged() -> None:
-    """What `model.reduction` says of symmetry would be wrong: with two inputs, one at most has something to release."""
+    """What `model.checkpoint.partial_order` says of symmetry would be wrong: with two inputs, one at most has something
+    to release."""
     world = World(Setup(JOIN, events=1))
     mirror, level = {world.start(): world.start()}, [world.start()]
     while level:

@@ -8,21 +8,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import BarrierAligner, CheckpointBarrier, Event, UnalignedCheckpointer
-from impl.gate import Gate as Implementation
-from model.explore import explore
-from model.gate_scopes import END, FAILED, SCOPES, TABLES, TAKEN, WATERMARK, Scope, arrivals
-from model.history import Entry
-from model.refine import Machine, Move, run
-from model.replay import departures
-from model.tables import ALIGNED, FALLBACK, UNALIGNED
-from model.tables.gate import Gate, Rules
-from model.tables.happenings import Abort, Arrival, Clock, Happening, Overtaking, Release, Triggered
-from model.tables.table import Table
-from sim import load
-from sim import run as simulate
-from sim.scenario import Scenario
-from sim.settings import aligner_config, unaligned_config
+from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event, UnalignedCheckpointer
+from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TABLES, TAKEN, WATERMARK, Scope, arrivals
+from barrierlab.model.checkpoint.refinement import Machine, Move, run
+from barrierlab.model.checkpoint.replay import departures
+from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+from barrierlab.model.checkpoint.tables.fallback import FALLBACK
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.happenings import (
+    Abort,
+    Arrival,
+    Clock,
+    Happening,
+    Overtaking,
+    Release,
+    Triggered,
+)
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.explore.checker import explore
+from barrierlab.model.explore.table import Table
+from barrierlab.model.spec.history import Entry
+from barrierlab.sim import load
+from barrierlab.sim import run as simulate
+from barrierlab.sim.scenario.load import Scenario
+from barrierlab.sim.scenario.settings import aligner_config, unaligned_config
 
 QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slow) for scope in SCOPES]
 

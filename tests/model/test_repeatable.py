@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
+from barrierlab.impl.checkpoint.actions import Action as CoordinatorAction
+from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.messages import StreamMessage
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.explore.checker import explore
 from docs.aligner.aligner import PhasedAligner
-from impl.actions import Action as CoordinatorAction
-from impl.alignment import Action, BarrierAligner
-from impl.coordinator import CheckpointCoordinator
-from impl.messages import StreamMessage
-from impl.reasons import Reason
-from model.check import WorldScope
-from model.explore import explore
-from model.foreign import parts_of
-from model.parts import SOUND, Parts, with_aligner
-from model.setup import Setup
-from model.world import World
 
 THREE = WorldScope("three inputs", Setup("a->s b->s c->s", events=1, checkpoints=1))
 
@@ -51,7 +51,7 @@ def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPa
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert "s does not do the same twice in " in outcome.why
     assert "all that it goes by has to be in `capture`" in outcome.why
-    monkeypatch.setattr("model.cells.TaskTable.differences", lambda self: iter(()))
+    monkeypatch.setattr("barrierlab.model.checkpoint.task_transitions.TaskTable.differences", lambda self: iter(()))
     assert THREE.check(with_aligner(CountsItsCalls), 60.0).verdict == "holds"
 
 
@@ -74,7 +74,9 @@ def test_a_coordinator_that_does_not_do_the_same_twice_is_told_so(monkeypatch: p
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert outcome.why.startswith("coordinator does not do the same twice in 1: ")
     assert outcome.why.endswith("all that it goes by has to be in `capture`")
-    monkeypatch.setattr("model.bookkeeping.CoordinatorTable.differences", lambda self: iter(()))
+    monkeypatch.setattr(
+        "barrierlab.model.checkpoint.coordinator_transitions.CoordinatorTable.differences", lambda self: iter(())
+    )
     assert GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
 
 
@@ -101,6 +103,6 @@ def test_beside_an_aligner_of_ones_own_the_coordinator_is_that_of_impl() -> None
 def test_the_time_limit_holds_while_steps_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget would be exceeded without a word."""
     clock = iter(range(10**9))
-    monkeypatch.setattr("model.check.monotonic", lambda: 0.0 if next(clock) < 3 else 100.0)
+    monkeypatch.setattr("barrierlab.model.checkpoint.check.monotonic", lambda: 0.0 if next(clock) < 3 else 100.0)
     outcome = THREE.check(with_aligner(Honest), 50.0)
     assert outcome.verdict == "undecided"

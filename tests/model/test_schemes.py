@@ -10,16 +10,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from impl.messages import CheckpointBarrier
-from model.cells import Step, TaskTable
-from model.check import WorldScope
-from model.explore import explore
-from model.foreign import ForeignError, parts_of
-from model.parts import SOUND as SOUND_PARTS
-from model.parts import Parts
-from model.reduction import Ample, can_be_planned
-from model.setup import Setup
-from model.world import World, _differ
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.components import SOUND as SOUND_PARTS
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.external import ForeignError, parts_of
+from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.task_transitions import Step, TaskTable
+from barrierlab.model.checkpoint.world import World, _differ
+from barrierlab.model.explore.checker import explore
 from tests.model.schemes import CHOICES, Scheme, class_of
 from tests.model.test_reduction import reduced, whole
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from model.check import Outcome, Violation, WorldScope, verdict_of
-from model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
-from model.gate_scopes import SCOPES as GATES
-from model.gate_scopes import TABLES
-from model.parts import SOUND, Parts, with_aligner
-from model.scopes import COMBINED, FAULTS, SCOPES, connected_dataflows, full
-from model.setup import MODES, Setup
-from model.tables.driven import driven_by
+from barrierlab.model.checkpoint.check import Outcome, Violation, WorldScope, verdict_of
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.gate_scopes import TABLES
+from barrierlab.model.checkpoint.scope import MODES, Setup
+from barrierlab.model.checkpoint.tables.driven import driven_by
+from barrierlab.model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
+from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
 from tests.model.bent import SnapshotsAtTheFirst
 
 # Rows of what only a simulation's driver asks, or of what sound sources and coordinators never send: the scopes of
@@ -119,7 +119,7 @@ def test_another_aligner_is_held_against_its_table() -> None:
 
 
 def _told_apart(scope: object) -> bool:
-    from impl.alignment import BarrierAligner
+    from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
     class ForgetsWhatIsDone(BarrierAligner):
         """A stale barrier begins its checkpoint again."""
@@ -134,7 +134,7 @@ def _told_apart(scope: object) -> bool:
 
 def test_a_sound_aligner_of_another_name_is_not_told_apart() -> None:
     """As above, of what is right: a subclass that changes nothing goes the way of a foreign one."""
-    from impl.alignment import BarrierAligner
+    from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
     class Same(BarrierAligner):
         """Changes nothing."""

@@ -7,13 +7,13 @@ from struct import Struct
 
 import pytest
 
-import impl.store as store
-from impl.errors import StoreFailedError
-from impl.store import MANIFEST, DirectoryStore, SnapshotStore
-from model.explore import HOLDS
-from model.parts import SOUND
-from model.store_files import EMPTY, Call, Direct, after_crash
-from model.store_scopes import SCOPES
+import barrierlab.impl.storage.store as store
+from barrierlab.impl.errors import StoreFailedError
+from barrierlab.impl.storage.store import MANIFEST, DirectoryStore, SnapshotStore
+from barrierlab.model.checkpoint.components import SOUND
+from barrierlab.model.explore.checker import HOLDS
+from barrierlab.model.storage.files import EMPTY, Call, Direct, after_crash
+from barrierlab.model.storage.scopes import SCOPES
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope.name)
@@ -178,7 +178,7 @@ def test_a_mistake_of_a_store_is_seen(
 
 def test_a_change_of_the_bytes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints of an earlier version could not be read any more."""
-    monkeypatch.setattr("impl.encoding._F64", Struct(">d"))
+    monkeypatch.setattr("barrierlab.impl.storage.encoding._F64", Struct(">d"))
     assert found("store bytes: values") == {"BYTES"}
 
 

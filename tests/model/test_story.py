@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from model.head import head_of_setup, setup_of
-from model.parts import Parts
-from model.setup import Setup
-from model.story import cases, replay
-from model.trace import TraceError, is_timed, judged, read, write
-from model.world import World
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scripted import cases, replay
+from barrierlab.model.checkpoint.trace import TraceError, is_timed, judged, read, write
+from barrierlab.model.checkpoint.trace_header import head_of_setup, setup_of
+from barrierlab.model.checkpoint.world import World
 from tests.kept import keep
 from tests.model.bent import BENT, BENT_RECOVERING
 
@@ -98,7 +98,7 @@ def test_what_does_not_end_well_stands_below_stabilize() -> None:
 
 def test_a_world_that_does_not_rest_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in a machine would keep a test busy for ever."""
-    monkeypatch.setattr("model.story.MOST_MOVES", 2)
+    monkeypatch.setattr("barrierlab.model.checkpoint.scripted.MOST_MOVES", 2)
     with pytest.raises(TraceError, match=r"^story:3: after 2 moves it does not rest; make the world smaller$"):
         replay("topology: a->s\n\n> stabilize\n")
 

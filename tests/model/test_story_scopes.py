@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from impl.alignment import BarrierAligner
-from impl.gate import Gate
-from impl.messages import CheckpointBarrier, StreamMessage
-from impl.task import OperatorTask
-from model.parts import SOUND, Parts, with_aligner, with_gate
-from model.story_scopes import StoryScope, stories
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.checkpoint.task import OperatorTask
+from barrierlab.impl.messages import CheckpointBarrier, StreamMessage
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner, with_gate
+from barrierlab.model.checkpoint.scripted_scopes import StoryScope, stories
 from tests.model.bent import BENT_RECOVERING
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
-from impl.messages import CheckpointBarrier, EndOfInput, Event
-from model.explore import explore
-from model.gate_scopes import SCOPES, TABLES
-from model.refine import Effects, Move, Point, Refinement, Steps, captured, run
-from model.tables import ALIGNED, Gate, Row, Rules, Table, TableError
-from model.tables.actions import deliver, ignore
-from model.tables.guards import barrier, event
-from model.tables.happenings import (
+from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
+from barrierlab.model.checkpoint.gate_scopes import SCOPES, TABLES
+from barrierlab.model.checkpoint.refinement import Effects, Move, Point, Refinement, Steps, captured, run
+from barrierlab.model.checkpoint.tables.actions import deliver, ignore
+from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.guards import barrier, event
+from barrierlab.model.checkpoint.tables.happenings import (
     Abort,
     Arrival,
     Clock,
@@ -34,6 +34,8 @@ from model.tables.happenings import (
     Released,
     Taken,
 )
+from barrierlab.model.explore.checker import explore
+from barrierlab.model.explore.table import Row, Table, TableError
 from tests.model.edits import edits
 
 HARMLESS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from model.topology import Topology, TopologyError
+from barrierlab.model.spec.topology import Topology, TopologyError
 
 
 def test_one_task_an_operator() -> None:

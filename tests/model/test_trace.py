@@ -6,11 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
-from impl.reasons import Reason
-from model.history import COORDINATOR, EFFECTS, MOVES, Entry
-from model.topology import Topology
-from model.trace import COMMENT, NS_PER_MOVE, TraceError, head_of, judged, read, topology_of, write
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.trace import (
+    COMMENT,
+    NS_PER_MOVE,
+    TraceError,
+    head_of,
+    judged,
+    read,
+    topology_of,
+    write,
+)
+from barrierlab.model.spec.history import COORDINATOR, EFFECTS, MOVES, Entry
+from barrierlab.model.spec.topology import Topology
 
 ids = st.integers(1, 2**64 - 1)
 names = st.from_regex(r"[A-Za-z_][\w-]{0,5}[A-Za-z_-](\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.invariants import INVARIANTS, PREMISES, RUN_INVARIANTS
-from model.trace import COMMENT, judged, read, write
+from barrierlab.model.checkpoint.trace import COMMENT, judged, read, write
+from barrierlab.model.spec.invariants import INVARIANTS, PREMISES, RUN_INVARIANTS
 
 KEPT = Path(__file__).parents[1] / "traces"
 TRACES = sorted(KEPT.glob("**/*.trace"))

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.coordinator import CheckpointCoordinator
-from impl.recovery import Restore, Wiring
-from impl.snapshot import Checkpoint
-from model.explore import Always, AtRest, Property, SometimesMove, explore
-from model.ghost import TASK
-from model.parts import Parts
-from model.setup import MODES, Setup
-from model.world import Move, State, World
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.recovery import Restore, Wiring
+from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.monitor import TASK
+from barrierlab.model.checkpoint.scope import MODES, Setup
+from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.explore.checker import Always, AtRest, Property, SometimesMove, explore
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
 
 CHAIN = "a->s"
@@ -62,10 +62,10 @@ def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
     * TASK: of what an operator gives, and of what a part says, no journal tells.
     * RAISED: what a machine did before it raised is in no journal, so nobody but the world can say so.
     * NOLOSS, of what a task took last: the world knows that the move is over and that nothing came of the message; a
-      journal that is cut off may have been cut off before something did (`model.invariants.noloss`). To one that is
-      not cut off it is lost.
+      journal that is cut off may have been cut off before something did (`model.spec.invariants.noloss`). To one that
+      is not cut off it is lost.
     * CUT, of what is in an outbox: it was given off before the cut, and nobody recorded it. A journal knows of it when
-      it is sent (`model.history`, on what is sent), so it says the same when the run goes on.
+      it is sent (`model.spec.history`, on what is sent), so it says the same when the run goes on.
     """
     ghost = named(world.broken(state))
     if "RAISED" in ghost or ghost == {TASK}:

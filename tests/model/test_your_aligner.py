@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import docs.aligner.test_aligner as the_test_file
+from barrierlab.model.checkpoint.capabilities import Capabilities
+from barrierlab.model.checkpoint.check import WorldScope
+from barrierlab.model.checkpoint.external import Aligner, Driven, PullAligner, load, parts_of, pulls
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.suites.conformance import Case, cases
+from barrierlab.sim.cli.show import Shown
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
-from model.capabilities import Capabilities
-from model.check import WorldScope
-from model.conformance import Case, cases
-from model.foreign import Aligner, Driven, PullAligner, load, parts_of, pulls
-from model.setup import Setup
-from sim.show import Shown
 from tests.model.engines.push import LeavesInChannel
 from tests.sim.support import barrierlab
 
@@ -89,7 +89,12 @@ def test_the_command_names_a_class_that_there_is() -> None:
 @pytest.mark.slow
 def test_the_command_finds_what_the_page_shows(tmp_path: Path) -> None:
     """Who has no test suite would be shown something else."""
-    words = ["-c", "import sim.cli; sim.cli.main()", *COMMAND.split()[1:-1], str(tmp_path)]
+    words = [
+        "-c",
+        "import barrierlab.sim.cli.main; barrierlab.sim.cli.main.main()",
+        *COMMAND.split()[1:-1],
+        str(tmp_path),
+    ]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     assert subprocess.run([sys.executable, *words], check=False, cwd=ROOT, env=environment).returncode == 1
     saved = {path.read_text(): path for path in tmp_path.glob("*.trace")}

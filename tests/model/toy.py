@@ -9,18 +9,18 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from impl.actions import Aborted, AbortTask, Completed, Inject, Notify, Publish, Triggered
-from impl.alignment import BarrierAligner, BarrierAlignerConfig
-from impl.coordinator import CheckpointCoordinator, CoordinatorConfig
-from impl.messages import CheckpointBarrier, Event, Watermark
-from impl.reasons import Reason
-from impl.report import Acknowledge
-from impl.task import OperatorTask, OutputExchange, SourceTask
-from impl.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from model.history import COORDINATOR, Entry, History
-from model.invariants import Limits, Verdict, judge
-from model.operators import Kind, make, refolding
-from model.topology import Topology
+from barrierlab.impl.checkpoint.actions import Aborted, AbortTask, Completed, Inject, Notify, Publish, Triggered
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange, SourceTask
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.spec.history import COORDINATOR, Entry, History
+from barrierlab.model.spec.invariants import Limits, Verdict, judge
+from barrierlab.model.spec.topology import Topology
 
 NS_PER_MOVE = 1_000_000
 FINISHED = "finished"

@@ -9,20 +9,20 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from impl.actions import Aborted, Notify, Publish, Triggered
-from impl.commit import Ledger, SinkWriter
-from impl.coordinator import CheckpointCoordinator
-from impl.errors import NoUsableCheckpointError
-from impl.reasons import Reason
-from impl.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
-from impl.report import Acknowledge
-from impl.snapshot import Manifest, Part, TaskSnapshot
-from impl.store import MANIFEST, MemoryStore
-from impl.task import OperatorTask, SinkTask, SourceTask
-from model.history import COORDINATOR
-from model.invariants import Verdict, judge_run
-from model.operators import refolding
-from model.topology import Topology
+from barrierlab.impl.checkpoint.actions import Aborted, Notify, Publish, Triggered
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.errors import NoUsableCheckpointError
+from barrierlab.impl.reasons import Reason
+from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.store import MANIFEST, MemoryStore
+from barrierlab.model.checkpoint.operators import refolding
+from barrierlab.model.spec.history import COORDINATOR
+from barrierlab.model.spec.invariants import Verdict, judge_run
+from barrierlab.model.spec.topology import Topology
 from tests.model.toy import FINISHED, NS_PER_MOVE, UnalignedWorld
 
 

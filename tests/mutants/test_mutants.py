@@ -14,7 +14,7 @@ from tests.mutants.tree import ROOT, MutantError, changed_functions, marked, pat
 
 PATCHES = sorted(FOLDER.glob("*.patch"))
 SCOPE = "aligned table: one input"
-GATE = "impl/gate.py"
+GATE = "impl/checkpoint/gate.py"
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_edits_are_of_meaning() -> None:
 
 def test_each_edit_is_another_module_that_compiles() -> None:
     """A mutant that is no Python would count as noticed."""
-    source = (ROOT / "impl/injector.py").read_text(encoding="utf-8")
+    source = (ROOT / "impl/checkpoint/injector.py").read_text(encoding="utf-8")
     found = edits(source)
     assert len({edit.source for edit in found} | {source}) == len(found) + 1
     for edit in found:

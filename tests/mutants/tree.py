@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("impl", "model", "sim")
 WORKER = Path(__file__).with_name("worker.py")
 WORDING = "STORY"
-"""The invariant of which a break may mean no more than other words: `model.story_scopes`."""
+"""The invariant of which a break may mean no more than other words: `barrierlab.model.checkpoint.scripted_scopes`."""
 
 
 class MutantError(ValueError):

@@ -22,7 +22,7 @@ def main() -> None:
     order = json.load(sys.stdin)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     signal.setitimer(signal.ITIMER_PROF, order["limit_s"])
-    from sim.check import plan
+    from barrierlab.sim.check.runner import plan
 
     chosen = plan(order["group"], (), "")
     imported = _reached()  # by every scope: the first one must not have them alone
@@ -36,7 +36,7 @@ def main() -> None:
 
 def _checked(chosen: Any, name: str, limit_s: float, imported: dict[str, list[int]]) -> dict[str, object]:
     """The outcome of a scope. Out of time, the process ends at once, by SIGPROF."""
-    from sim.check import check_one
+    from barrierlab.sim.check.runner import check_one
 
     signal.setitimer(signal.ITIMER_PROF, limit_s)  # of this process, not of the clock: others may be at work
     begun = process_time()

@@ -16,7 +16,15 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(ROOT.glob("notebooks/*.py"))
-PUBLIC = {"IPython.display", "matplotlib.pyplot", "pandas", "sim", "sim.sweep", "sim.sweep.measured", "tempfile"}
+PUBLIC = {
+    "IPython.display",
+    "matplotlib.pyplot",
+    "pandas",
+    "sim",
+    "barrierlab.sim.sweep",
+    "barrierlab.sim.sweep.measured",
+    "tempfile",
+}
 MOST_S = 60  # of the processor, so that it does not matter what else runs
 
 # What a notebook must show when it is run: texts in its outputs, and how many pictures.
@@ -81,10 +89,13 @@ def test_a_notebook_only_reads(source: Path) -> None:
     [
         ("def f():\n    return 1", "line 1: a definition belongs into a module"),
         ("import pandas\nclass A: ...", "line 2: a definition belongs into a module"),
-        ("from impl import Gate", "line 1: impl is not for notebooks"),
+        ("from barrierlab.impl import Gate", "line 1: impl is not for notebooks"),
         ("import os", "line 1: os is not for notebooks"),
-        ("from sim.result import Result", "line 1: sim.result is not for notebooks"),
-        ("from sim import engine", "line 1: sim does not offer engine"),
+        (
+            "from barrierlab.sim.checkpoint.result import Result",
+            "line 1: barrierlab.sim.checkpoint.result is not for notebooks",
+        ),
+        ("from barrierlab.sim import engine", "line 1: sim does not offer engine"),
         ("from pandas import _libs", "line 1: pandas does not offer _libs"),
         ("result._engine", "line 1: _engine is private"),
     ],

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from sim import Scenario, load
-from sim.cli import main
+from barrierlab.sim import Scenario, load
+from barrierlab.sim.cli.main import main
 
 # Two skewed inputs with watermarks, several checkpoints: every rule of alignment has work to do.
 SKEWED: dict[str, Any] = {

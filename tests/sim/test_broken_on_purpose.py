@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import impl.task
-import sim.build
-from impl import (
+import barrierlab.impl.checkpoint.task
+import barrierlab.sim.checkpoint.build
+from barrierlab.impl import (
     AlignmentAction,
     BarrierAligner,
     CheckpointBarrier,
@@ -20,10 +20,10 @@ from impl import (
     SourceTask,
     Watermark,
 )
-from impl.report import digest
-from model.parts import SOUND, Parts, with_aligner
-from sim import run
-from sim.channel import SpscChannel
+from barrierlab.impl.checkpoint.report import digest
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.sim import run
+from barrierlab.sim.channels.spsc import SpscChannel
 from tests.sim.support import reasons, scenario
 
 SEED = 3
@@ -231,21 +231,21 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
     "drain_before_forward": (
         "FWD",
         "on join->sink ahead of barrier 1, but its cause",
-        (impl.task, "Gate"),
+        (barrierlab.impl.checkpoint.task, "Gate"),
         DrainsBeforeForward,
         {},
     ),
     "drain_before_forward_cuts_wrong": (
         "CUT",
         "is an orphan in checkpoint 1 of sink: taken before the cut, sent after",
-        (impl.task, "Gate"),
+        (barrierlab.impl.checkpoint.task, "Gate"),
         DrainsBeforeForward,
         {},
     ),
     "image_after_release": (
         "CUT",
         "is an orphan in checkpoint 1 of join: taken before the cut, sent after",
-        (impl.task, "Gate"),
+        (barrierlab.impl.checkpoint.task, "Gate"),
         SnapshotsAfterRelease,
         {},
     ),
@@ -272,8 +272,14 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
         {},
     ),
     "held_event_forgotten": ("FIFO", "took effect on a->join where a", "aligner", ForgetsWhatItHolds, {}),
-    "channel_drops": ("FIFO", "was next", (sim.build, "SpscChannel"), Loses, {}),
-    "channel_overtakes": ("FIFO", "was taken from a->join where", (sim.build, "SpscChannel"), Overtakes, {}),
+    "channel_drops": ("FIFO", "was next", (barrierlab.sim.checkpoint.build, "SpscChannel"), Loses, {}),
+    "channel_overtakes": (
+        "FIFO",
+        "was taken from a->join where",
+        (barrierlab.sim.checkpoint.build, "SpscChannel"),
+        Overtakes,
+        {},
+    ),
     "second_barrier_swallowed": (
         "NOLOSS",
         "was taken from a->join and had no effect",
@@ -282,7 +288,13 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
         {**OVERLAPPING, "channel": {"b->join": {"latency_s": 0.7}}},
     ),
     "released_backwards": ("FIFO", "took effect on a->join where", "aligner", ReleasesBackwards, {"until_s": 2.2}),
-    "snapshot_twice": ("ONCE", "join took 2 snapshots of checkpoint 1", (impl.task, "Gate"), SnapshotsTwice, {}),
+    "snapshot_twice": (
+        "ONCE",
+        "join took 2 snapshots of checkpoint 1",
+        (barrierlab.impl.checkpoint.task, "Gate"),
+        SnapshotsTwice,
+        {},
+    ),
     "acknowledged_unseen": (
         "ONCE",
         "checkpoint 1 was completed without a snapshot of sink",
@@ -307,7 +319,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
     "channel_without_capacity": (
         "BOUND",
         "messages were in a->join at a time; its capacity is 16",
-        (sim.build, "SpscChannel"),
+        (barrierlab.sim.checkpoint.build, "SpscChannel"),
         Bottomless,
         STALLED,
     ),
@@ -330,7 +342,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
 
 def test_every_invariant_is_broken_by_something() -> None:
     """An invariant could hold because it cannot fail."""
-    from model.invariants import INVARIANTS
+    from barrierlab.model.spec.invariants import INVARIANTS
 
     assert {case[0] for case in BROKEN.values()} == set(INVARIANTS)
 

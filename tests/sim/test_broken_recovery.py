@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import sim.build
-from impl import (
+import barrierlab.sim.checkpoint.build
+from barrierlab.impl import (
     Checkpoint,
     CheckpointCoordinator,
     EndOfInput,
@@ -22,13 +22,13 @@ from impl import (
     Wiring,
     plan,
 )
-from model.parts import SOUND, Parts
-from sim import run
-from sim.channel import SpscChannel
-from sim.control import CoordinatorNode
-from sim.engine import Engine
-from sim.nodes import Node
-from sim.storage import Storage
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.sim import run
+from barrierlab.sim.channels.spsc import SpscChannel
+from barrierlab.sim.checkpoint.coordinator import CoordinatorNode
+from barrierlab.sim.checkpoint.engine import Engine
+from barrierlab.sim.checkpoint.storage import Storage
+from barrierlab.sim.checkpoint.tasks import Node
 from tests.sim.support import FAILING, LATE, MODES, bent, scenario
 
 SEED = 4
@@ -193,9 +193,14 @@ BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
     "in flight, backwards": ("REC: ", "plan", backwards, QUEUES),
     "in flight, twice": ("was put back", "plan", twice, QUEUES),
     "end forgotten": ("the end was put back", "plan", without_ends, LATE_END),
-    "read twice": ("", (sim.build, "SpscChannel"), PutsBackTwice, QUEUES),
-    "never read": ("", (sim.build, "SpscChannel"), LosesWhatIsPutBack, QUEUES),
-    "on its way and unrecorded": ("is lost to checkpoint", (sim.build, "SpscChannel"), SeesOnlyTheQueue, QUEUES),
+    "read twice": ("", (barrierlab.sim.checkpoint.build, "SpscChannel"), PutsBackTwice, QUEUES),
+    "never read": ("", (barrierlab.sim.checkpoint.build, "SpscChannel"), LosesWhatIsPutBack, QUEUES),
+    "on its way and unrecorded": (
+        "is lost to checkpoint",
+        (barrierlab.sim.checkpoint.build, "SpscChannel"),
+        SeesOnlyTheQueue,
+        QUEUES,
+    ),
     "committed when prepared": ("no complete checkpoint has it", "writer", CommitsAtOnce, CRASH),
     "never committed": ("is not visible at sink", "writer", NeverCommits, CRASH),
     "not rolled back": ("REC: ", "writer", RollsNothingBack, CRASH),

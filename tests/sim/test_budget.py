@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import sim.budget
-import sim.sweep.commands
-from sim import load
-from sim.budget import BudgetError, announcement, budget, steps
-from sim.result import run
+import barrierlab.sim.core.budget as sim_core_budget
+import barrierlab.sim.sweep.commands as sim_sweep_commands
+from barrierlab.sim import load
+from barrierlab.sim.checkpoint.result import run
+from barrierlab.sim.core.budget import BudgetError, announcement, budget, steps
 from tests.sim.support import barrierlab
 
 ENDLESS = {
@@ -35,7 +35,7 @@ def test_a_budget_ends_any_run(name: str, capfd: pytest.CaptureFixture[str]) -> 
 
 def test_a_budget_ends_what_drops_its_first_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """The alarm struck in a finaliser that the collector ran, where Python drops what is raised: an endless run."""
-    monkeypatch.setattr(sim.budget, "AGAIN_S", 0.05)
+    monkeypatch.setattr(sim_core_budget, "AGAIN_S", 0.05)
     dropped = 0
     with pytest.raises(BudgetError), budget(0.05):  # noqa: PT012
         while True:
@@ -99,7 +99,7 @@ def test_a_sweep_keeps_what_its_budget_reached(
         def monotonic(self) -> float:
             return 1e6 if list((tmp_path / "out" / "runs").glob("*.parquet")) else 0.0
 
-    monkeypatch.setattr(sim.sweep.commands, "time", Clock())
+    monkeypatch.setattr(sim_sweep_commands, "time", Clock())
     sweep = tmp_path / "ever.toml"
     sweep.write_text('[[part]]\nscenario = "diamond"\nseeds = [1]\ngrid = { until_s = [0.5, 1e12] }\n')
     arguments = ["sweep", str(sweep), "--out", str(tmp_path / "out"), "--master", "processes[2]"]
@@ -116,11 +116,11 @@ def test_an_interrupted_measurement_promises_nothing(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its runs were in a folder that is gone, and it said how to go on with them."""
-    import sim.sweep.execute
+    import barrierlab.sim.sweep.execute as sim_sweep_execute
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sim.sweep.execute, "execute", interrupted)
+    monkeypatch.setattr(sim_sweep_execute, "execute", interrupted)
     status, out, err = barrierlab(capfd, "measured")
     assert (status, out, err) == (130, "", "interrupted: nothing is kept\n")

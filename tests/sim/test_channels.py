@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from impl import CheckpointBarrier, EndOfInput, Event, Watermark
-from sim.channel import SpscChannel
-from sim.network import BufferPool, NetworkChannel, ReceiverPool
+from barrierlab.impl import CheckpointBarrier, EndOfInput, Event, Watermark
+from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
+from barrierlab.sim.channels.spsc import SpscChannel
 
 
 class Clock:

@@ -10,16 +10,16 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import sim.check
-import sim.check_command
-from model.explore import NotRepeatableError
-from sim.check import CheckError, Plan, check_one, plan, run
-from sim.checked import KEPT
+import barrierlab.sim.check.runner as sim_check_runner
+import barrierlab.sim.cli.check as sim_cli_check
+from barrierlab.model.explore.checker import NotRepeatableError
+from barrierlab.sim.check.report import KEPT
+from barrierlab.sim.check.runner import CheckError, Plan, check_one, plan, run
 from tests.sim.support import barrierlab
 
 Command = Callable[..., tuple[int, str, str]]
 FORGETFUL = """
-from impl.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
 class Forgetful(BarrierAligner):
     def process_message(self, input_id, message, now_ns=0):
@@ -203,7 +203,7 @@ def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.Monk
         def check(self, *_: object) -> None:
             raise NotRepeatableError(3, "one state", "another")
 
-    monkeypatch.setattr(sim.check, "_scopes", lambda group: {"by chance": Chance()})
+    monkeypatch.setattr(sim_check_runner, "_scopes", lambda group: {"by chance": Chance()})
     outcome = check_one(Plan("tiny", ("by chance",)), "by chance")
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "RAISED")
     assert "look for chance" in outcome.why
@@ -232,7 +232,7 @@ def test_a_check_goes_on_where_it_was(mine: Path) -> None:
 
 
 SOUND_ALIGNER = """
-from impl.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
 {imports}
 
 class Mine(BarrierAligner):
@@ -329,7 +329,7 @@ def test_an_interruption_says_how_to_go_on(mine: Path, check: Command, monkeypat
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sim.check_command, "run", interrupted)
+    monkeypatch.setattr(sim_cli_check, "run", interrupted)
     status, _, err = check("--scope", "tiny", "--save", "kept")
     assert (status, err.splitlines()[-1]) == (130, "barrierlab: interrupted: go on with --save kept --resume")
 

@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import sim.check_command
-from model.check import Outcome, Violation
-from sim.check import Plan, check_one, plan
-from sim.sarif import place_of, sarif
+import barrierlab.sim.cli.check as sim_cli_check
+from barrierlab.model.checkpoint.check import Outcome, Violation
+from barrierlab.sim.check.runner import Plan, check_one, plan
+from barrierlab.sim.check.sarif import place_of, sarif
 from tests.sim.support import barrierlab
 
 Command = Callable[..., tuple[int, str, str]]
@@ -25,7 +25,7 @@ MODULE = '''"""An aligner that loses what it holds."""
 
 import dataclasses
 
-from impl.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
 
 def marked(kind):
@@ -87,7 +87,7 @@ def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
     def here(chosen: Plan, master: str, budget_s: float | None, *_: object) -> list[Outcome]:
         return [check_one(chosen, name, budget_s) for name in chosen.names]
 
-    monkeypatch.setattr(sim.check_command, "run", here)
+    monkeypatch.setattr(sim_cli_check, "run", here)
     return lambda *arguments: barrierlab(capsys, "check", *arguments)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import impl.task
-from model.tables import TABLES
-from model.trace import judged, read
-from sim import load, run, shipped
-from sim.cli import cli
-from sim.scenario import all_shipped
+import barrierlab.impl.checkpoint.task as impl_checkpoint_task
+from barrierlab.model.checkpoint.trace import judged, read
+from barrierlab.model.suites.tables import TABLES
+from barrierlab.sim import load, run, shipped
+from barrierlab.sim.cli.main import cli
+from barrierlab.sim.scenario.load import all_shipped
 from tests.sim.support import SKEWED, barrierlab, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
@@ -97,7 +97,7 @@ def test_a_violation_is_shown_and_is_status_1(
     """A script would take a broken run for a good one."""
     path, trace = tmp_path / "skewed.toml", tmp_path / "broken.trace"
     path.write_text(toml(SKEWED), encoding="utf-8")
-    monkeypatch.setattr(impl.task, "Gate", DrainsBeforeForward)
+    monkeypatch.setattr(impl_checkpoint_task, "Gate", DrainsBeforeForward)
     status, out, _ = barrierlab(capsys, "run", str(path), "--seed", "3", "--trace", str(trace))
     assert status == 1
     assert "! CUT: " in out
@@ -176,7 +176,7 @@ def test_examples_name_what_there_is() -> None:
 
 def test_settings_are_read_as_toml_or_text() -> None:
     """`--set parallelism=2` would set a text, or `--set level=sat_4ms` fail."""
-    from sim.cli import read_settings
+    from barrierlab.sim.cli.main import read_settings
 
     pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ law = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
     assert read_settings(pairs) == {

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim import load
-from sim.sweep.measured import ALIGNED, DATA, UNALIGNED
+from barrierlab.sim import load
+from barrierlab.sim.sweep.measured import ALIGNED, DATA, UNALIGNED
 
 Rows = list[dict[str, Any]]
 # From whom a task's barriers come, for those whose two inputs are alike.
@@ -123,7 +123,7 @@ LAWS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
 )
 def test_a_law_is_the_one_of_the_rows(scenario: str, topology: str, key: str, read: Callable[[], list[float]]) -> None:
     """A figure in a scenario would be somebody's wish: twenty quantiles, rounded to half a millisecond."""
-    text = (files("sim") / "scenarios" / f"{scenario}.toml").read_text(encoding="utf-8")
+    text = (files("barrierlab.sim") / "scenarios" / f"{scenario}.toml").read_text(encoding="utf-8")
     law = tomllib.loads(text)["parameters"]["topology"]["choices"][topology][key]
     expected = np.quantile(read(), (np.arange(20) + 0.5) / 20) / 1000
     assert law["law"] == "empirical"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from model.invariants import PREMISES
-from sim import run
-from sim.coverage import GOES_ON, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
+from barrierlab.model.spec.invariants import PREMISES
+from barrierlab.sim import run
+from barrierlab.sim.checkpoint.coverage import GOES_ON, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
 from tests.sim.support import barrierlab, bent, scenario, statuses, toml
 
 CHAIN: dict[str, Any] = {

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from impl import CheckpointBarrier, EndOfInput
-from sim import load, run, shipped
-from sim.critical_path import (
+from barrierlab.impl import CheckpointBarrier, EndOfInput
+from barrierlab.sim import load, run, shipped
+from barrierlab.sim.checkpoint.critical_path import (
     ACKNOWLEDGEMENT,
     ALIGNMENT,
     ASYNC,
@@ -23,7 +23,7 @@ from sim.critical_path import (
     TRIGGER,
     Piece,
 )
-from sim.result import Result
+from barrierlab.sim.checkpoint.result import Result
 from tests.sim.support import bent, scenario
 from tests.sim.test_shipped import SHORT, SMALL, _each_choice
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import sim.defects
-from model.defects.barrier_kind import BarrierDefect
-from model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
-from model.parts import SOUND
-from model.setup import Setup
-from sim.defects import Row, page
+import barrierlab.sim.cli.defects as sim_cli_defects
+from barrierlab.model.checkpoint.components import SOUND
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
+from barrierlab.sim.cli.defects import Row, page
 from tests.sim.support import barrierlab
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
@@ -96,7 +96,7 @@ def test_json_is_a_list_with_what_is_promised(capsys: pytest.CaptureFixture[str]
 def test_one_that_is_missed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An entry that breaks nothing would pass for one that is caught."""
     missed = Entry("A-99", "nothing_goes_wrong", NOT_BROKEN, "Nothing goes wrong.")
-    monkeypatch.setattr(sim.defects, "catalogue", lambda: (missed,))
+    monkeypatch.setattr(sim_cli_defects, "catalogue", lambda: (missed,))
     status, out, _ = barrierlab(capsys, "defects")
     assert status == 3
     assert out.splitlines()[-1] == "0 of 1 that can be run are caught; 0 are listed"

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from sim import load, run
+from barrierlab.sim import load, run
 from tests.sim.support import SKEWED, emitted, scenario
 
 ROOT = Path(__file__).parents[2]
 PRINT_TRACES = """
 import hashlib, sys
-from sim import load, run
+from barrierlab.sim import load, run
 for name, settings in (("small.toml", {}), ("flink_union", {"until_s": 3.0})):
     path = sys.argv[1] if name.endswith(".toml") else name
     result = run(load(path, settings), seed=5)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import simpy
 
-from sim import load, run
-from sim.engine import Engine, Timer
+from barrierlab.sim import load, run
+from barrierlab.sim.checkpoint.engine import Engine, Timer
 from tests.sim.support import SKEWED, bent, scenario, toml
 from tests.sim.test_determinism import BUSY
 

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import sim.check_command
-from model.check import Outcome
-from sim.check import plan, run
-from sim.checked import KEPT
-from sim.cli import cli
-from sim.sweep.outcome import outcome
-from sim.sweep.plan import load_plan
-from sim.sweep.store import Store
-from sim.sweep.tables import ON_REQUEST, TABLES
+import barrierlab.sim.cli.check as sim_cli_check
+from barrierlab.model.checkpoint.check import Outcome
+from barrierlab.sim.check.report import KEPT
+from barrierlab.sim.check.runner import plan, run
+from barrierlab.sim.cli.main import cli
+from barrierlab.sim.sweep.outcome import outcome
+from barrierlab.sim.sweep.plan import load_plan
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.tables import ON_REQUEST, TABLES
 from tests.sim.support import barrierlab
 
 SCENARIO = """
@@ -39,7 +39,7 @@ kind = "sink"
 interval_s = 0.4
 """
 SWEEP = '[[part]]\nscenario = "job.toml"\nseeds = [1]\n'
-ALIGNER = "from impl.alignment import BarrierAligner\n\nclass Mine(BarrierAligner):\n    pass\n"
+ALIGNER = "from barrierlab.impl.checkpoint.alignment import BarrierAligner\n\nclass Mine(BarrierAligner):\n    pass\n"
 SCOPE = "aligned: a->s; events 1, checkpoints 1; no fault"
 
 
@@ -227,8 +227,8 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def _with_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `report` have an analysis without a JVM: what it does with its file is asked."""
-    import sim.sweep.commands as commands
-    from sim.sweep import report, summary
+    import barrierlab.sim.sweep.commands as commands
+    from barrierlab.sim.sweep import report, summary
 
     judged = outcome([{"status": "OK", "verdict": "holds", "violations": 0}], 1)
     analysis = {"sweep": {"question": ""}, "runs": judged}
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_is_one_line(
 ) -> None:
     """A traceback and status 1, which says violation; or half a file."""
     outcome = Outcome(SCOPE, "aligned", "holds", "", 1, 1, 0.0)
-    monkeypatch.setattr(sim.check_command, "run", lambda *_: [outcome])
+    monkeypatch.setattr(sim_cli_check, "run", lambda *_: [outcome])
     (place / "a folder").mkdir()
     os.mkfifo(place / "a pipe nobody reads")
     before = _files(place)

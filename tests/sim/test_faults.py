@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from sim import load, run
-from sim.faults import Effect, Slowness, times_ns
-from sim.settings import Fault, constant
-from sim.workload import Randoms
+from barrierlab.sim import load, run
+from barrierlab.sim.checkpoint.faults import Effect, Slowness, times_ns
+from barrierlab.sim.core.distributions import Randoms
+from barrierlab.sim.scenario.settings import Fault, constant
 from tests.sim.support import FAILING, MODES, NETWORK, bent, emitted, moves, scenario, statuses, toml
 
 ROOT = Path(__file__).parents[2]
@@ -215,7 +215,7 @@ def test_a_setting_reaches_a_fault(tmp_path: Path) -> None:
 
 DIGEST = """
 import sys
-from sim import load, run
+from barrierlab.sim import load, run
 print(run(load(sys.argv[1]), 3).digest)
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sim import ScenarioError, run
+from barrierlab.sim import ScenarioError, run
 from tests.sim.support import bent, scenario
 
 SMALLEST: dict[str, Any] = {

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-import sim.joins
-from impl.join import Skipped, SkipReason
-from model.defects.any_frame_of_the_window_is_enough import LowerBound
-from model.defects.ready_is_taken_for_there import TakesReadyForThere
-from sim import ScenarioError, load, run
-from sim.join_scenario import make_stage
-from sim.joins import JoinResult
-from sim.scenario import SHIPPED, shipped
+import barrierlab.sim.join.engine as sim_join_engine
+from barrierlab.impl.join import Skipped, SkipReason
+from barrierlab.model.defects.any_frame_of_the_window_is_enough import LowerBound
+from barrierlab.model.defects.ready_is_taken_for_there import TakesReadyForThere
+from barrierlab.sim import ScenarioError, load, run
+from barrierlab.sim.join.engine import JoinResult
+from barrierlab.sim.join.scenario import make_stage
+from barrierlab.sim.scenario.load import SHIPPED, shipped
 from tests.sim.support import barrierlab, bent, toml
 
 MS = 1_000_000
@@ -314,7 +314,7 @@ def test_a_join_that_is_broken_on_purpose_is_found_out(
         return changed(stage.barrier, stage.config)
 
     assert joined(tmp_path, **changes).verdict == "holds"
-    monkeypatch.setattr(sim.joins, "make_stage", broken)
+    monkeypatch.setattr(sim_join_engine, "make_stage", broken)
     result = joined(tmp_path, **changes)
     assert result.verdict == "broken"
     assert invariant in {violation.invariant for violation in result.violations}
@@ -447,7 +447,7 @@ def test_the_same_time_may_be_wanted_twice(tmp_path: Path) -> None:
     join = {"barrier": "timestamp", "drive": "a", "lateness_s": 0.0}
     result = joined(tmp_path, until_s=2.0, warmup_s=0.5, join=join, input={"a": {"rate_per_s": 30.0}})
     engine = result._engine
-    measures = sim.joins.Measures(engine)
+    measures = sim_join_engine.Measures(engine)
     for at_ns in (0, 10**9):
         measures.wanted(7, at_ns)
     assert (measures.wanted_count, measures.waiting(engine)) == (1, 1)

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from impl import Event
-from sim import Scenario, run
-from sim.engine import Engine
+from barrierlab.impl import Event
+from barrierlab.sim import Scenario, run
+from barrierlab.sim.checkpoint.engine import Engine
 from tests.sim.support import emitted, scenario
 
 CONFIDENCE = 0.999

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sim import load, run
-from sim.sweep.measured import END_TO_END, TIMEOUT, Cell, Job, compare, load_measured, mean_of, statistics_of
+from barrierlab.sim import load, run
+from barrierlab.sim.sweep.measured import END_TO_END, TIMEOUT, Cell, Job, compare, load_measured, mean_of, statistics_of
 
 JOBS = {job.name: job for job in load_measured()}
 # Those that are quick to simulate, of each scenario, topology and mode, under saturation and below.

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from impl import CancelBarrier, CheckpointBarrier
-from sim import run
+from barrierlab.impl import CancelBarrier, CheckpointBarrier
+from barrierlab.sim import run
 from tests.sim.support import bent, delivered, emitted, scenario, sent, statuses
 
 # Two finite sources of two subtasks each, a parallel operator, a sink; six checkpoints or so.

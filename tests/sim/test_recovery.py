@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl import CheckpointBarrier, EndOfInput
-from sim import run
+from barrierlab.impl import CheckpointBarrier, EndOfInput
+from barrierlab.sim import run
 from tests.sim.support import (
     CHANNELS,
     FAILING,

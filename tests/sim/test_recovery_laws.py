@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 from scipy.special import lambertw
 
-from sim import Scenario, load
-from sim.engine import Engine
+from barrierlab.sim import Scenario, load
+from barrierlab.sim.checkpoint.engine import Engine
 from tests.sim.support import scenario
 
 CONFIDENCE = 0.999

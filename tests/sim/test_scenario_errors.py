@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sim import Scenario, ScenarioError, load
+from barrierlab.sim import Scenario, ScenarioError, load
 from tests.sim.support import SKEWED, barrierlab, bent, toml
 from tests.sim.test_determinism import BUSY
 
@@ -371,7 +371,7 @@ def test_the_command_itself_exits_with_2(arguments: list[str], tmp_path: Path) -
     """What holds for the function would not hold for the program that people start."""
     (tmp_path / "wrong.toml").write_text("topology = 3\n")
     done = subprocess.run(
-        [sys.executable, "-m", "sim.cli", *arguments],
+        [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,

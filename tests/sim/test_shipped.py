@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from model.trace import judged, read, topology_of
-from sim import load, run, shipped
-from sim.scenario import SHIPPED
+from barrierlab.model.checkpoint.trace import judged, read, topology_of
+from barrierlab.sim import load, run, shipped
+from barrierlab.sim.scenario.load import SHIPPED
 from tests.sim.support import SKEWED, bent, scenario
 
 SMALL: dict[str, dict[str, Any]] = {

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import sim.build
-from model.trace import judged
-from sim import Scenario, run
-from sim.channel import SpscChannel
-from sim.network import BufferPool, NetworkChannel
+import barrierlab.sim.checkpoint.build
+from barrierlab.model.checkpoint.trace import judged
+from barrierlab.sim import Scenario, run
+from barrierlab.sim.channels.network import BufferPool, NetworkChannel
+from barrierlab.sim.channels.spsc import SpscChannel
 from tests.sim.support import bent, moves, reasons, scenario
 
 NETWORK: dict[str, Any] = {
@@ -62,7 +62,7 @@ def test_a_job_that_can_move_no_more_breaks_live(which: str, tmp_path: Path, mon
     fast = bent(job, {"operator": {"map": {"service_s": 0.02}}}) if name == "SpscChannel" else job
     made: Scenario = scenario(tmp_path, fast)
     assert run(made).verdict == "holds"
-    monkeypatch.setattr(sim.build, name, broken)
+    monkeypatch.setattr(barrierlab.sim.checkpoint.build, name, broken)
     result = run(made)
     assert result.verdict == "broken"
     told = [reason for reason in reasons(result, "LIVE") if "nothing can move any more" in reason]

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from sim import load, run
-from sim.stationarity import NOT_STATIONARY, STATIONARY, TOO_SHORT, mser5, piles_up, steady_state
+from barrierlab.sim import load, run
+from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, STATIONARY, TOO_SHORT, mser5, piles_up, steady_state
 from tests.sim.support import SKEWED, bent, scenario
 
 

@@ -13,24 +13,24 @@ from typing import Any
 import click
 import pytest
 
-import impl.task
-import sim.check_command
-import sim.cli
-import sim.defects
-import sim.engine
-import sim.sweep.commands as sweeps
-import sim.sweep.execute
-import sim.sweep.report
-import sim.sweep.session
-import sim.sweep.verify
-from model.check import Outcome, Violation
-from model.defects.catalogue import Entry
-from model.defects.found import Found
-from sim.cli import cli
-from sim.status import TRACEBACK, of_runs
-from sim.sweep.execute import rows_of, simulate
-from sim.sweep.outcome import COLUMNS, outcome, verdict_line
-from sim.sweep.plan import parameters_text, plan_of
+import barrierlab.impl.checkpoint.task as impl_checkpoint_task
+import barrierlab.sim.checkpoint.engine as sim_checkpoint_engine
+import barrierlab.sim.cli.check as sim_cli_check
+import barrierlab.sim.cli.defects as sim_cli_defects
+import barrierlab.sim.cli.main as sim_cli_main
+import barrierlab.sim.sweep.commands as sweeps
+import barrierlab.sim.sweep.execute as sim_sweep_execute
+import barrierlab.sim.sweep.report as sim_sweep_report
+import barrierlab.sim.sweep.session as sim_sweep_session
+import barrierlab.sim.sweep.verify.judge as sim_sweep_verify_judge
+from barrierlab.model.checkpoint.check import Outcome, Violation
+from barrierlab.model.defects.catalogue import Entry
+from barrierlab.model.defects.found import Found
+from barrierlab.sim.cli.main import cli
+from barrierlab.sim.core.status import TRACEBACK, of_runs
+from barrierlab.sim.sweep.execute import rows_of, simulate
+from barrierlab.sim.sweep.outcome import COLUMNS, outcome, verdict_line
+from barrierlab.sim.sweep.plan import parameters_text, plan_of
 from tests.sim.support import barrierlab
 
 OK = {"status": "OK", "verdict": "holds", "violations": 0}
@@ -60,7 +60,7 @@ def _sweep(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) 
         tables["runs"] = [{"run_id": run.run_id, **row} for run, row in zip(plan.runs, rows, strict=False)]
         store.write_chunk(tables)
 
-    patch.setattr(sim.sweep.execute, "execute", execute)
+    patch.setattr(sim_sweep_execute, "execute", execute)
     path = folder / "two.toml"
     path.write_text('[[part]]\nscenario = "diamond"\nseeds = [1, 2]\nset = { until_s = 1.0 }\n', encoding="utf-8")
     return ["sweep", str(path), "--out", str(folder / "out"), "--master", "processes"]
@@ -69,8 +69,8 @@ def _sweep(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) 
 def _resume(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) -> list[str]:
     arguments = _sweep(patch, rows, folder)
     with pytest.raises(SystemExit):
-        sim.cli.main(arguments)
-    patch.setattr(sim.sweep.execute, "execute", lambda *_: None)
+        sim_cli_main.main(arguments)
+    patch.setattr(sim_sweep_execute, "execute", lambda *_: None)
     return [*arguments, "--resume"]
 
 
@@ -81,18 +81,18 @@ def _analysed(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], command: st
     analysis = {"runs": outcome(rows, 2), "sweep": {"question": ""}}
     patch.setattr(sweeps, "_analysed", lambda *_: (analysis, OfJobs()))
     patch.setattr(sweeps, "_show_analysis", lambda _: None)
-    patch.setattr(sim.sweep.report, "render", lambda *_: "")
-    patch.setattr("sim.sweep.summary.answer", lambda _: [])
+    patch.setattr(sim_sweep_report, "render", lambda *_: "")
+    patch.setattr("barrierlab.sim.sweep.summary.answer", lambda _: [])
     return [command, "."]
 
 
 def _verify(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) -> list[str]:
     arguments = [*_sweep(patch, rows, folder), "--events"]
     with pytest.raises(SystemExit):
-        sim.cli.main(arguments)
+        sim_cli_main.main(arguments)
     found = {"violations": [], "disagreements": [], "invariants": {"CUT": 0}, "elsewhere": {}, "runs": len(rows)}
-    patch.setattr(sim.sweep.session, "spark_session", lambda _: None)
-    patch.setattr(sim.sweep.verify, "verify", lambda *_: found)
+    patch.setattr(sim_sweep_session, "spark_session", lambda _: None)
+    patch.setattr(sim_sweep_verify_judge, "verify", lambda *_: found)
     return ["verify", str(folder / "out")]
 
 
@@ -107,8 +107,8 @@ def _measured(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Pat
         store.write_chunk(tables)
 
     patch.setattr(sweeps, "_execute", execute)
-    patch.setattr("sim.sweep.measured.predict", lambda *_: {})
-    patch.setattr("sim.sweep.measured.compare", lambda _: [])
+    patch.setattr("barrierlab.sim.sweep.measured.predict", lambda *_: {})
+    patch.setattr("barrierlab.sim.sweep.measured.compare", lambda _: [])
     return ["measured", "--seeds", "1"]
 
 
@@ -160,7 +160,7 @@ def test_check_ends_as_its_verdict(
     """A gate of a build would let a broken aligner pass."""
     violations = (Violation("CUT", "a->s", 3, "lost"),) if verdict == "broken" else ()
     made = [Outcome("a->s", "aligned", verdict, "why", 1, 1, 0.0, violations)]
-    monkeypatch.setattr(sim.check_command, "run", lambda *_: made)
+    monkeypatch.setattr(sim_cli_check, "run", lambda *_: made)
     assert barrierlab(capsys, "check", "--scope", "tiny")[0] == VERDICTS[verdict]
 
 
@@ -185,7 +185,7 @@ def test_defects_ends_as_what_it_finds(
 ) -> None:
     """That nothing is found would look like a violation, or a broken sound protocol like a missed entry."""
     entry = Entry("A-99", "one", _Defect(documented, sound), "One.")
-    monkeypatch.setattr(sim.defects, "catalogue", lambda: (entry,))
+    monkeypatch.setattr(sim_cli_defects, "catalogue", lambda: (entry,))
     assert barrierlab(capsys, "defects")[0] == expected
 
 
@@ -257,7 +257,7 @@ def test_a_machine_that_raises_is_a_violation(
     """A protocol that breaks down in a run would look like a wrong input, or like an error of what drives it."""
     quick = ["run", "diamond", "--set", "until_s=3"]
     with monkeypatch.context() as patch:
-        patch.setattr(impl.task, "digest", None)
+        patch.setattr(impl_checkpoint_task, "digest", None)
         status, out, err = barrierlab(capsys, *quick)
         assert (status, err) == (1, "")
         assert out.startswith("! RAISED: TypeError: 'NoneType' object is not callable (in task.py, line ")
@@ -269,7 +269,7 @@ def test_a_machine_that_raises_is_a_violation(
         assert (rows["runs"][0]["status"], rows["runs"][0]["verdict"]) == ("RAISED", "broken")
         assert rows["violations"][0]["invariant"] == "RAISED"
         assert of_runs(outcome(rows["runs"], 1)) == 1
-    monkeypatch.setattr(sim.engine.Metrics, "barrier", None)
+    monkeypatch.setattr(sim_checkpoint_engine.Metrics, "barrier", None)
     status, out, err = barrierlab(capsys, *quick)
     assert (status, out) == (2, "")
     assert err.startswith("barrierlab: internal error: TypeError: ")
@@ -283,7 +283,7 @@ def test_a_pipe_that_is_closed_ends_a_command_silently() -> None:
     for arguments in (["run", "diamond", "--set", "until_s=3.0"], ["table", "aligned"]):
         reads, writes = os.pipe()
         os.close(reads)
-        command = [sys.executable, "-m", "sim.cli", *arguments]
+        command = [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments]
         done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, env=here, text=True, check=False)
         os.close(writes)
         assert (done.returncode, done.stderr) == (141, "")
@@ -304,7 +304,7 @@ def test_a_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_full_disk_under_the_output_is_wrong_input_in_one_line(arguments: list[str]) -> None:
     """It would be told as a mistake of barrierlab, to be reported."""
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "sim.cli", *arguments]
+        command = [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from sim import load, run
-from sim.sweep.plan import Run, load_plan
+from barrierlab.sim import load, run
+from barrierlab.sim.sweep.plan import Run, load_plan
 
 RUNS = load_plan("survive_anything").runs
 QUICK = RUNS[::10]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from impl import CheckpointBarrier, Task, UnalignedCheckpointer
-from sim import ScenarioError, load, run
-from sim.network import NetworkChannel
+from barrierlab.impl import CheckpointBarrier, Task, UnalignedCheckpointer
+from barrierlab.sim import ScenarioError, load, run
+from barrierlab.sim.channels.network import NetworkChannel
 
 QUEUES = """
 topology = "a->join b->join join->map map->sink"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sim import run
-from sim.workload import NS_PER_S, Arrivals, KeyChooser, Law, constant, stream
+from barrierlab.sim import run
+from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, KeyChooser, Law, constant, stream
 from tests.sim.support import emitted, scenario
 
 DRAWS = 40_000

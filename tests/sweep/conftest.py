@@ -31,7 +31,7 @@ def path_without_java(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(path_without_java):
-    from sim.sweep.session import spark_session
+    from barrierlab.sim.sweep.session import spark_session
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_without_java)

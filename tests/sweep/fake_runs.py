@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sim.sweep.plan import plan_of
-from sim.sweep.tables import TABLES
+from barrierlab.sim.sweep.plan import plan_of
+from barrierlab.sim.sweep.tables import TABLES
 
 
 def compute(run):

@@ -14,10 +14,10 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from sim.sweep import session
-from sim.sweep.errors import SweepError
-from sim.sweep.session import _check_reachable, _packed
-from sim.sweep.store import Store
+from barrierlab.sim.sweep import session
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.session import _check_reachable, _packed
+from barrierlab.sim.sweep.store import Store
 from tests.sim.support import barrierlab
 
 
@@ -25,7 +25,13 @@ def test_the_archive_is_the_package():
     """A worker would lack a module, a scenario, a golden trace or a template."""
     names = set(zipfile.ZipFile(_packed()).namelist())
     assert {
-        *("impl/alignment.py", "model/world.py", "sim/cli.py", "sim/scenarios/diamond.toml", "sim/data/flink/runs.csv"),
+        *(
+            "impl/checkpoint/alignment.py",
+            "model/checkpoint/world.py",
+            "sim/cli/main.py",
+            "sim/scenarios/diamond.toml",
+            "sim/data/flink/runs.csv",
+        ),
         *("sim/sweep/log4j2.properties", "sim/scenarios/sweeps/smoke.toml"),
     } <= names
     assert any(name.startswith("model/cases/") and name.endswith(".trace") for name in names)
@@ -86,7 +92,7 @@ def test_workers_need_the_libraries_and_not_the_package(tmp_path):
     lacking = subprocess.run(bare_import, env=without, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "No module named 'sim'" in lacking.stderr
     root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "sim.cli", "sweep", "smoke", "--out", tmp_path / "out"]
+    command = [sys.executable, "-m", "barrierlab.sim.cli.main", "sweep", "smoke", "--out", tmp_path / "out"]
     swept = subprocess.run(
         [*command, "--master", "local-cluster[2,1,1024]"],
         env={**without, "PYSPARK_PYTHON": str(bare), "PYTHONPATH": root},

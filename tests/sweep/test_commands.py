@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from sim.sweep.commands import COMMANDS
+from barrierlab.sim.sweep.commands import COMMANDS
 from tests.sim.support import barrierlab
 
 
@@ -70,7 +70,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     )
     arguments = ["sweep", str(sweep_file), "--out", str(out), "--master", "processes[2]"]
     with subprocess.Popen(
-        [sys.executable, "-m", "sim.cli", *arguments],
+        [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -88,7 +88,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
 
 def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
     """Scripts must notice a broken invariant by the exit status alone."""
-    import sim.sweep.execute as module
+    import barrierlab.sim.sweep.execute as module
 
     def broken(plan, store, master, tick):
         rows = {"runs": [], "checkpoints": [], "tasks": [], "violations": [], "joins": []}
@@ -104,8 +104,8 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", [["sweep", "smoke", "--out", "{}/out"], ["analyse", "{}/begun"]])
 def test_an_unusable_java_is_one_line_and_leaves_nothing_behind(capfd, tmp_path, monkeypatch, command):
     """Whoever repairs JAVA_HOME and tries again must not be told to resume."""
-    from sim.sweep.plan import load_plan
-    from sim.sweep.store import Store
+    from barrierlab.sim.sweep.plan import load_plan
+    from barrierlab.sim.sweep.store import Store
 
     Store.create(tmp_path / "begun", load_plan("smoke"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from fake_runs import contents, plan_with
 
-from sim.sweep.errors import SweepError
-from sim.sweep.execute import chunks_of, execute
-from sim.sweep.plan import load_plan
-from sim.sweep.store import Store
-from sim.sweep.tables import TABLES
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.execute import chunks_of, execute
+from barrierlab.sim.sweep.plan import load_plan
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.tables import TABLES
 
 HERE = Path(__file__).parent
 FAKE = "fake_runs:compute"
@@ -38,9 +38,9 @@ def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
     plan = plan_with(*range(1, 9), 99)  # 99 waits for a writer that never comes
     store = Store.create(tmp_path / "out", plan)
     code = f"""
-from sim.sweep.execute import execute
-from sim.sweep.progress import Watch
-from sim.sweep.store import Store
+from barrierlab.sim.sweep.execute import execute
+from barrierlab.sim.sweep.progress import Watch
+from barrierlab.sim.sweep.store import Store
 from fake_runs import plan_with
 if __name__ == "__main__":
     plan = plan_with(*range(1, 9), 99)
@@ -103,7 +103,7 @@ def test_the_lock_of_a_sweep_that_was_killed_is_free(tmp_path):
     store = Store.create(tmp_path / "out", plan_with(1))
     code = f"""
 import os, signal
-from sim.sweep.store import Store
+from barrierlab.sim.sweep.store import Store
 with Store({str(store.directory)!r}).writing():
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.java import JavaError, find_java
+from barrierlab.sim.sweep.java import JavaError, find_java
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -12,16 +12,16 @@ import pytest
 from page import stands_alone
 from scipy import stats
 
-from model.join_invariants import JOIN_INVARIANTS
-from sim.sweep.errors import SweepError
-from sim.sweep.execute import execute
-from sim.sweep.figures import against_lateness, what_came_out
-from sim.sweep.join_report import SECTIONS, render
-from sim.sweep.joins import OUTCOMES, SKIPPED, TIMES, analyse, answer, budget, cells_of
-from sim.sweep.plan import load_plan, plan_of
-from sim.sweep.report import interval_text
-from sim.sweep.store import Store
-from sim.sweep.tables import TABLES
+from barrierlab.model.join.invariants import JOIN_INVARIANTS
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.execute import execute
+from barrierlab.sim.sweep.figures import against_lateness, what_came_out
+from barrierlab.sim.sweep.join.analyse import OUTCOMES, SKIPPED, TIMES, analyse, answer, budget, cells_of
+from barrierlab.sim.sweep.join.report import SECTIONS, render
+from barrierlab.sim.sweep.plan import load_plan, plan_of
+from barrierlab.sim.sweep.report import interval_text
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.tables import TABLES
 from tests.sim.support import barrierlab
 
 SMALL = """

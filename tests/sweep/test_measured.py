@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from sim import load
-from sim.sweep.measured import (
+from barrierlab.sim import load
+from barrierlab.sim.sweep.measured import (
     DATA,
     MODES,
     TARGETS,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sim.sweep.errors import SweepError
-from sim.sweep.measured import load_measured
-from sim.sweep.plan import load_plan, plan_of, shipped_sweeps
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.measured import load_measured
+from barrierlab.sim.sweep.plan import load_plan, plan_of, shipped_sweeps
 
 HEAD = '[[part]]\nscenario = "diamond"\n'
 RATE = '"source.source.rate_per_s"'
@@ -91,7 +91,7 @@ def test_a_latin_hypercube_has_one_value_in_every_stratum():
 def test_run_ids_do_not_depend_on_the_process():
     """A resumed sweep finds its runs again, whatever the hash seed of the process."""
     code = """if True:
-        from sim.sweep.plan import load_plan
+        from barrierlab.sim.sweep.plan import load_plan
         plan = load_plan("smoke")
         print(*[run.run_id for run in plan.runs], plan.digest)
     """
@@ -108,7 +108,7 @@ def test_run_ids_do_not_depend_on_the_process():
 
 def test_run_ids_depend_on_all_that_a_run_depends_on(tmp_path):
     """Two different runs must never share an id: one of them would be lost."""
-    from sim.scenario import SHIPPED
+    from barrierlab.sim.scenario.load import SHIPPED
 
     scenario = tmp_path / "mine.toml"
     scenario.write_text((SHIPPED / "diamond.toml").read_text())

@@ -16,16 +16,17 @@ from fake_runs import contents, plan_with
 from page import stands_alone
 from scipy import stats
 
-from sim.sweep import join_report, joins
-from sim.sweep.analyse import PIECES, analyse, analysed, quantile_ranks, t_interval
-from sim.sweep.execute import SIMULATE, execute
-from sim.sweep.measured import MODES, load_measured
-from sim.sweep.outcome import verdict_line
-from sim.sweep.plan import load_plan, parameters_text, plan_of
-from sim.sweep.report import SECTIONS, render
-from sim.sweep.store import Store
-from sim.sweep.summary import answer
-from sim.sweep.tables import TABLES
+from barrierlab.sim.sweep.analyse import PIECES, analyse, analysed, quantile_ranks, t_interval
+from barrierlab.sim.sweep.execute import SIMULATE, execute
+from barrierlab.sim.sweep.join import analyse as joins
+from barrierlab.sim.sweep.join import report as join_report
+from barrierlab.sim.sweep.measured import MODES, load_measured
+from barrierlab.sim.sweep.outcome import verdict_line
+from barrierlab.sim.sweep.plan import load_plan, parameters_text, plan_of
+from barrierlab.sim.sweep.report import SECTIONS, render
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.summary import answer
+from barrierlab.sim.sweep.tables import TABLES
 
 SWEEP = """
 title = "Two ways <to> ask"
@@ -333,7 +334,7 @@ def test_measured_jobs_stand_beside_their_prediction(analysis, store):
 
 def test_an_analysis_is_kept_until_results_change(tmp_path, monkeypatch):
     """A report must not wait for what is known, nor show what is no longer so."""
-    import sim.sweep.analyse as module
+    import barrierlab.sim.sweep.analyse as module
 
     monkeypatch.setattr(module, "spark_session", lambda master: None)
     monkeypatch.setattr(module, "analyse", lambda spark, store: {"runs": store.count()})

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.sweep.analyse import LEAST_RUNS, quantile_ranks, t_interval
-from sim.sweep.outcome import outcome
-from sim.sweep.summary import answer, mean_pieces
+from barrierlab.sim.sweep.analyse import LEAST_RUNS, quantile_ranks, t_interval
+from barrierlab.sim.sweep.outcome import outcome
+from barrierlab.sim.sweep.summary import answer, mean_pieces
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.5, 0.9])

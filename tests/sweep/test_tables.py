@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sim.sweep.execute import rows_of, simulate
-from sim.sweep.plan import load_plan
-from sim.sweep.tables import RUNS, TABLES, dictionary
+from barrierlab.sim.sweep.execute import rows_of, simulate
+from barrierlab.sim.sweep.plan import load_plan
+from barrierlab.sim.sweep.tables import RUNS, TABLES, dictionary
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 from fake_runs import contents, plan_with
 
-from impl.messages import CheckpointBarrier, Event, Watermark
-from model.history import COORDINATOR, Entry, kind_of
-from model.invariants import Limits, Verdict, judge_run
-from model.topology import Topology
-from sim import load
-from sim import run as simulated
-from sim.sweep.errors import SweepError
-from sim.sweep.execute import execute
-from sim.sweep.journal import channel_rows, journal_columns
-from sim.sweep.outcome import outcome
-from sim.sweep.plan import plan_of
-from sim.sweep.store import Store
-from sim.sweep.tables import TABLES
-from sim.sweep.verify import ELSEWHERE, reproduce, verify
-from sim.sweep.verify_queries import QUERIES
+from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
+from barrierlab.model.spec.history import COORDINATOR, Entry, kind_of
+from barrierlab.model.spec.invariants import Limits, Verdict, judge_run
+from barrierlab.model.spec.topology import Topology
+from barrierlab.sim import load
+from barrierlab.sim import run as simulated
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.execute import execute
+from barrierlab.sim.sweep.journal import channel_rows, journal_columns
+from barrierlab.sim.sweep.outcome import outcome
+from barrierlab.sim.sweep.plan import plan_of
+from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.tables import TABLES
+from barrierlab.sim.sweep.verify.judge import ELSEWHERE, reproduce, verify
+from barrierlab.sim.sweep.verify.queries import QUERIES
 from tests.sim.support import barrierlab
 
 SHORT = {"until_s": 1.0, "source.a.events": 25, "checkpoint.interval_s": 0.15}
@@ -399,8 +399,8 @@ def test_the_command_prints_what_is_found(
     found: dict[str, object],
 ) -> None:
     """Scripts go by the exit status, machines by the JSON, people by what they read."""
-    import sim.sweep.commands as commands
-    import sim.sweep.verify as module
+    import barrierlab.sim.sweep.commands as commands
+    import barrierlab.sim.sweep.verify.judge as module
 
     monkeypatch.setattr(module, "verify", lambda spark, store, tick: found)
     status, out, _ = barrierlab(capfd, "verify", str(store.directory), "--json")
@@ -445,7 +445,7 @@ def test_wrong_input_is_one_line_and_status_2(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     """A sweep half with events would be judged by half; a slip would end in a stack trace."""
-    from sim.sweep.plan import load_plan
+    from barrierlab.sim.sweep.plan import load_plan
 
     Store.create(tmp_path / "without", load_plan("smoke"))
     status, out, err = barrierlab(capfd, *[argument.format(tmp_path) for argument in arguments])

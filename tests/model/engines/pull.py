@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from model.capabilities import Capabilities
+from barrierlab.model.checkpoint.capabilities import Capabilities
 from tests.model.engines.push import LeavesInChannel
 
 

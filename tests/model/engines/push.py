@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from impl.errors import SnapshotFailedError
-from impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
-from model.capabilities import Capabilities
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, EndOfInput, Event, Watermark
+from barrierlab.model.checkpoint.capabilities import Capabilities
 
 
 class LeavesInChannel:

@@ -1,0 +1,1 @@
+"""Checkpoints: aligners, gate, injector, task, coordinator, recovery, transactions."""

@@ -1,0 +1,710 @@
+"""The aligner of a task: an input waits behind its barrier until every other open input has delivered its own.
+
+Invariant: a snapshot holds all that came before the barriers, and nothing that came after one.
+
+F-DCKP-002, sound by protocol rules 6 to 13. Unlike there, everything that comes behind a barrier is held whole and in
+order - watermarks and further barriers too - and what was held steps through the same aligner again when it is
+released; a completed or given-up id is remembered; ends of input count as barriers; limits are checked before a
+message is taken; deadlines count from the trigger of the checkpoint.
+
+What the caller owes: apply a message that passes before offering the next one; at TRIGGER_SNAPSHOT take the image of
+the state, forward the barrier, and then call `complete_alignment`; afterwards call `drain_next` until it gives None
+before offering anything new; look at `aborts` after each call and empty it. `impl.checkpoint.gate.Gate` does all that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from barrierlab.impl.checks import check_number
+from barrierlab.impl.errors import (
+    CheckpointIdError,
+    ClosedInputError,
+    InputCountError,
+    InputIndexError,
+    LimitError,
+    NotTriggeredError,
+    UnknownMessageError,
+)
+from barrierlab.impl.messages import (
+    MAX_U64,
+    CancelBarrier,
+    CheckpointBarrier,
+    EndOfInput,
+    Event,
+    StreamMessage,
+    Watermark,
+)
+from barrierlab.impl.messages import (
+    size_of as default_size_of,
+)
+from barrierlab.impl.reasons import Reason
+
+MAX_INPUTS = 128
+KINDS = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput))
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierAlignerConfig:
+    """How many inputs, and how much may wait. Limits are inclusive: exactly the limit is allowed (protocol rule 7).
+
+    Attributes
+    ----------
+    num_inputs : int
+        1 to 128.
+    max_buffer_per_input : int
+        How many messages one input may hold; after that it is not read any more.
+    max_buffer_memory_bytes : int
+        How many bytes all inputs together may hold; one message more costs the checkpoint.
+    alignment_timeout_ns : int
+        How long after its trigger a checkpoint is given up if barriers are missing here.
+
+    Raises
+    ------
+    InputCountError
+        If there are less than 1 or more than 128 inputs.
+    LimitError
+        If one of the others is less than 1.
+    """
+
+    num_inputs: int = 2
+    max_buffer_per_input: int = 100_000
+    max_buffer_memory_bytes: int = 256 * 1024 * 1024
+    alignment_timeout_ns: int = 60_000_000_000
+
+    def __post_init__(self) -> None:
+        if type(self.num_inputs) is not int or not 1 <= self.num_inputs <= MAX_INPUTS:
+            raise InputCountError(self.num_inputs, MAX_INPUTS)
+        for name in ("max_buffer_per_input", "max_buffer_memory_bytes", "alignment_timeout_ns"):
+            check_number(name, getattr(self, name), 1)
+
+
+def _check_id(checkpoint_id: int) -> None:
+    if type(checkpoint_id) is not int or not 1 <= checkpoint_id <= MAX_U64:
+        raise CheckpointIdError(checkpoint_id)
+
+
+class AlignmentAction(Enum):
+    """What the caller is to do with the message it gave, or got from `drain_next`."""
+
+    PASS_THROUGH = "apply the event"
+    WATERMARK_PASS_THROUGH = "apply the watermark"
+    BUFFERED = "nothing: it is held behind its input's barrier"
+    BLOCKED = "nothing: the barrier is in, its input waits now"
+    TRIGGER_SNAPSHOT = "the last barrier or end is in: snapshot, forward `aligner.barrier`, complete_alignment"
+    DRAIN_BUFFERED = "apply the event, which was held"
+    INPUT_ENDED = "apply the end of this input"
+    IGNORED = "nothing: a barrier or cancel marker that is stale or a duplicate"
+    ABORTED = "nothing more than `aligner.aborts` says: the message was taken"
+    REFUSED = "keep the message: over a limit. If `aligner.aborts` has something, release and offer it again"
+
+
+class UnalignedAction(Enum):
+    """What `impl.checkpoint.unaligned.UnalignedCheckpointer` answers beside those; here because both are one answer's
+    type."""
+
+    TAKE_SNAPSHOT = "snapshot at once, forward `machine.barrier` ahead of everything, begin_recording"
+    SWITCHED = "keep the message: over the limit in bytes. Do as for TAKE_SNAPSHOT, release, and offer it again"
+    RECORDED = "apply the event, held before or not: a copy of it is recorded as in flight"
+    LATE_BARRIER = "nothing: the barrier is in, nothing waits for it, others are to come"
+    PART_COMPLETE = "the last barrier or end is in: acknowledge the snapshot and what is recorded, complete_alignment"
+
+
+Action = AlignmentAction | UnalignedAction
+
+# One global each: a lookup on the enum costs more than the test it serves.
+_PASS = AlignmentAction.PASS_THROUGH
+_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
+_BUFFERED = AlignmentAction.BUFFERED
+_BLOCKED = AlignmentAction.BLOCKED
+_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
+_DRAIN = AlignmentAction.DRAIN_BUFFERED
+_ENDED = AlignmentAction.INPUT_ENDED
+_IGNORED = AlignmentAction.IGNORED
+_ABORTED = AlignmentAction.ABORTED
+_REFUSED = AlignmentAction.REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierAlignerMetrics:
+    """What the document lists; events only, and time in nanoseconds.
+
+    An alignment lasts from the first barrier of a checkpoint to its last, aligned or unaligned.
+    """
+
+    alignments_completed: int
+    total_events_buffered: int
+    max_alignment_duration_ns: int
+    current_buffered: int
+    is_aligning: bool
+
+
+class BarrierAligner:
+    """Aligns the barriers of one task's inputs.
+
+    Parameters
+    ----------
+    config : BarrierAlignerConfig
+    size_of : callable, optional
+        What a message counts in bytes; by default an event's `size_bytes` and a small constant for the others.
+
+    Attributes
+    ----------
+    barrier : CheckpointBarrier or None
+        The checkpoint under way; None between checkpoints.
+    last_done : int
+        The highest id completed or given up here; 0 at first. Barriers up to it do nothing any more (rule 6).
+    triggered : bool
+        Whether every barrier is in and the snapshot is not ended yet.
+    free : set of int
+        The inputs on which an event passes. Always the same set: a gate may look into it before it asks.
+    aborts : list of (int, Reason)
+        What was given up since the caller last emptied the list; each closes every older id too (rule 10).
+
+    Examples
+    --------
+    >>> from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event
+    >>> aligner = BarrierAligner()
+    >>> aligner.process_message(0, CheckpointBarrier(1, 1)).name
+    'BLOCKED'
+    >>> aligner.process_message(0, Event("a", 1)).name
+    'BUFFERED'
+    >>> aligner.process_message(1, CheckpointBarrier(1, 1)).name
+    'TRIGGER_SNAPSHOT'
+    >>> aligner.complete_alignment()
+    >>> input_id, event, action = aligner.drain_next()
+    >>> print(input_id, event, action.name)
+    0 a1 DRAIN_BUFFERED
+    """
+
+    __slots__ = (
+        "_blocked",
+        "_bytes_left",
+        "_controls",
+        "_fast_limit",
+        "_first_ns",
+        "_open",
+        "_queues",
+        "_ready",
+        "_size_of",
+        "_takes",
+        "_triggers_ns",
+        "aborts",
+        "alignments_completed",
+        "barrier",
+        "config",
+        "events_released",
+        "free",
+        "last_done",
+        "max_alignment_duration_ns",
+        "triggered",
+    )
+
+    def __init__(
+        self, config: BarrierAlignerConfig | None = None, size_of: Callable[[StreamMessage], int] = default_size_of
+    ) -> None:
+        self.config = config or BarrierAlignerConfig()
+        inputs = range(self.config.num_inputs)
+        self.barrier: CheckpointBarrier | None = None
+        self.last_done = 0
+        self.triggered = False
+        self.aborts: list[tuple[int, Reason]] = []
+        self.alignments_completed = 0
+        self.events_released = 0
+        self.max_alignment_duration_ns = 0
+        # An input is in `free`, or in `_blocked`, or in `_ready` (not blocked, with messages to release), or its end
+        # has come. Sets and dicts by index: one that is out of range, a negative one too, aliases no other (A-14).
+        self.free = set(inputs)
+        self._blocked: set[int] = set()
+        self._ready: deque[int] = deque()  # in turn
+        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}  # held, or not released yet
+        self._takes = dict(self._queues)  # the queues of those inputs whose end has not come
+        self._open = len(inputs)  # how many inputs there are whose end has not taken effect
+        self._size_of = size_of
+        # The fast path reads an event's size itself, so it is not for sizes of the caller's own.
+        self._fast_limit = self.config.max_buffer_per_input if size_of is default_size_of else 0
+        self._bytes_left = self.config.max_buffer_memory_bytes
+        self._controls = 0  # how many of the held messages are no events
+        self._first_ns = 0  # when the current checkpoint's first barrier came
+        self._triggers_ns: dict[int, int] = {}
+
+    # Messages in.
+
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
+        """Take the next message of an input.
+
+        Parameters
+        ----------
+        input_id : int
+            0 to `num_inputs` - 1.
+        message : StreamMessage
+        now_ns : int
+            The time, in nanoseconds; only differences count.
+
+        Returns
+        -------
+        Action
+            What the caller is to do with `message`.
+
+        Raises
+        ------
+        InputIndexError
+            If there is no such input. Nothing changes, as with the others.
+        ClosedInputError
+            If the input's end has come before.
+        UnknownMessageError
+            If `message` is none of the five kinds.
+        """
+        if type(message) is Event:
+            if input_id in self.free:
+                return _PASS
+            try:
+                queue = self._takes[input_id]
+            except KeyError:
+                return self._hold(input_id, message, now_ns)  # which says what is wrong
+            left = self._bytes_left - message.size_bytes
+            if left >= 0 and len(queue) < self._fast_limit:
+                queue.append(message)
+                self._bytes_left = left
+                return _BUFFERED
+            return self._hold(input_id, message, now_ns)
+        if input_id in self.free:
+            if type(message) is CheckpointBarrier:
+                return self._on_barrier(input_id, message, now_ns)
+            return self._step(input_id, message, now_ns)
+        current = self.barrier
+        if current is not None and not self.triggered and input_id in self._blocked and input_id in self._takes:
+            if type(message) is CheckpointBarrier and message.checkpoint_id <= current.checkpoint_id:
+                return self._again(message, current)
+            if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
+                return self._on_cancel(message.checkpoint_id)
+        return self._hold(input_id, message, now_ns)
+
+    def _hold(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        """Put `message` behind what its input holds, unless that passes a limit (protocol rule 7)."""
+        queue = self._takes.get(input_id)
+        if queue is None:
+            if input_id in self._queues:
+                raise ClosedInputError(input_id, message)
+            raise InputIndexError(input_id, self.config.num_inputs)
+        if type(message) not in KINDS:
+            raise UnknownMessageError(message)
+        if len(queue) >= self.config.max_buffer_per_input:
+            return _REFUSED
+        left = self._bytes_left - self._size_of(message)
+        if left < 0:
+            if self.barrier is not None and not self.triggered and not self._ready:
+                return self._over_limit(self.barrier)
+            return _REFUSED
+        queue.append(message)
+        self._bytes_left = left
+        if type(message) is not Event:
+            self._controls += 1
+            if type(message) is EndOfInput:
+                del self._takes[input_id]
+        return _BUFFERED
+
+    def _over_limit(self, current: CheckpointBarrier) -> Action:
+        """Holding one message more would pass the limit in bytes (protocol rule 7)."""
+        self._give_up(current.checkpoint_id, Reason.BUFFER_LIMIT)
+        return _REFUSED
+
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        """What a message does, other than an event, whose turn it is."""
+        if type(message) is CheckpointBarrier:
+            return self._on_barrier(input_id, message, now_ns)
+        if type(message) is Watermark:
+            return _WATERMARK
+        if type(message) is CancelBarrier:
+            return self._on_cancel(message.checkpoint_id)
+        if type(message) is EndOfInput:
+            return self._on_end(input_id, now_ns)
+        raise UnknownMessageError(message)
+
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+        """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
+        current = self.barrier
+        if barrier is not current:
+            checkpoint_id = barrier.checkpoint_id
+            if checkpoint_id <= self.last_done:
+                return _IGNORED
+            if current is None or checkpoint_id > current.checkpoint_id:
+                if current is not None:
+                    self._give_up(current.checkpoint_id, Reason.SUBSUMED)
+                self.barrier = barrier
+                self._first_ns = now_ns
+            elif (
+                checkpoint_id < current.checkpoint_id
+                or barrier.epoch != current.epoch
+                or barrier.flags != current.flags
+            ):
+                return self._again(barrier, current)
+        blocked = self._blocked
+        blocked.add(input_id)
+        self.free.discard(input_id)
+        if input_id in self._ready:  # what it has still to release is behind this barrier, or overtaken by it
+            self._ready.remove(input_id)
+        if len(blocked) < self._open:
+            return _BLOCKED
+        return self._all_in(now_ns)
+
+    def _again(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
+        """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
+        if barrier.checkpoint_id < current.checkpoint_id or barrier == current:
+            return _IGNORED
+        self._give_up(current.checkpoint_id, Reason.BARRIER_MISMATCH)
+        return _ABORTED
+
+    def _all_in(self, now_ns: int) -> AlignmentAction:
+        self.triggered = True
+        self._note_duration(now_ns)
+        return _TRIGGER
+
+    def _note_duration(self, now_ns: int) -> None:
+        """The last barrier, or end, of the current checkpoint has come."""
+        self.max_alignment_duration_ns = max(self.max_alignment_duration_ns, now_ns - self._first_ns)
+
+    def _on_end(self, input_id: int, now_ns: int) -> Action:
+        """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
+        self._close(input_id)
+        if self.barrier is None or len(self._blocked) < self._open:
+            return _ENDED
+        return self._all_in(now_ns)
+
+    def _close(self, input_id: int) -> None:
+        """The end of this input takes effect."""
+        self._open -= 1
+        self.free.discard(input_id)
+        self._takes.pop(input_id, None)
+
+    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+        """Go on, as a new aligner, from a cut: barriers up to `last_done` are stale, and these inputs have ended.
+
+        Raises
+        ------
+        CheckpointIdError, InputIndexError, LimitError
+            If the id or an input is none, or an input is named twice. Nothing changes.
+        """
+        if last_done or type(last_done) is not int:  # 0 is the beginning
+            _check_id(last_done)
+        closed = tuple(ended)
+        if len(set(closed)) < len(closed):
+            raise LimitError("ended", closed, "each input once")
+        for input_id in closed:
+            if input_id not in self._takes:
+                raise InputIndexError(input_id, self.config.num_inputs)
+        for input_id in closed:
+            self._close(input_id)
+        self.last_done = last_done
+
+    def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
+        """Protocol rule 10."""
+        if self._is_closed(checkpoint_id):
+            return _IGNORED
+        self._give_up(checkpoint_id, Reason.CANCELLED)
+        return _ABORTED
+
+    # How a checkpoint ends.
+
+    def complete_alignment(self) -> None:
+        """The snapshot is taken and the barrier forwarded: let go of what is held.
+
+        Raises
+        ------
+        NotTriggeredError
+            If no snapshot is under way. Nothing changes.
+        """
+        barrier = self.barrier
+        if barrier is None or not self.triggered:
+            raise NotTriggeredError("complete_alignment()")
+        self.alignments_completed += 1
+        self._end(barrier.checkpoint_id)
+
+    def fail_alignment(self, reason: Reason = Reason.SNAPSHOT_FAILED) -> tuple[int, Reason]:
+        """The snapshot failed (protocol rule 9): let go of what is held; the caller declines and sends the cancel.
+
+        Returns
+        -------
+        tuple of (int, Reason)
+            What is given up.
+
+        Raises
+        ------
+        NotTriggeredError
+            If no snapshot is under way. Nothing changes.
+        """
+        barrier = self.barrier
+        if barrier is None or not self.triggered:
+            raise NotTriggeredError("fail_alignment()")
+        self._end(barrier.checkpoint_id)
+        return barrier.checkpoint_id, reason
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> bool:
+        """The coordinator gives `checkpoint_id` up, and with it all that is older (protocol rule 10).
+
+        Returns
+        -------
+        bool
+            Whether that was news: False if the id was done with, a newer one is under way, or every input has ended.
+
+        Raises
+        ------
+        CheckpointIdError
+            If the id is out of range.
+        """
+        _check_id(checkpoint_id)
+        if self._is_closed(checkpoint_id):
+            return False
+        self._give_up(checkpoint_id, reason)
+        return True
+
+    def _is_closed(self, checkpoint_id: int) -> bool:
+        if not self._open:  # every input has ended, and the task with it: nothing may follow on its outputs
+            return True
+        current = self.barrier
+        return checkpoint_id <= self.last_done or (current is not None and checkpoint_id < current.checkpoint_id)
+
+    def _give_up(self, checkpoint_id: int, reason: Reason) -> None:
+        self.aborts.append((checkpoint_id, reason))
+        self._end(checkpoint_id)
+
+    def _end(self, checkpoint_id: int) -> None:
+        """Nothing is under way any more; what was held is released from here on, input by input in turn."""
+        self.last_done = checkpoint_id
+        self.barrier = None
+        self.triggered = False
+        if self._triggers_ns:
+            self._triggers_ns = {i: ns for i, ns in self._triggers_ns.items() if i > checkpoint_id}
+        holding = []
+        for input_id in self._blocked:
+            if self._queues[input_id]:
+                holding.append(input_id)
+            else:
+                self.free.add(input_id)
+        self._blocked.clear()
+        if holding:
+            self._ready.extend(sorted(holding))
+
+    # What was held.
+
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
+        """Take one held message that may go, round robin over the inputs, and step it again (protocol rule 8).
+
+        Returns
+        -------
+        tuple of (int, StreamMessage, Action) or None
+            The input, the message, and what to do with it; None if nothing may go.
+        """
+        if not self._ready:
+            return None
+        input_id = self._ready.popleft()
+        queue = self._queues[input_id]
+        message = queue.popleft()
+        self._bytes_left += self._size_of(message)
+        if queue:
+            self._ready.append(input_id)
+        elif type(message) is not EndOfInput:
+            self.free.add(input_id)
+        if type(message) is Event:
+            self.events_released += 1
+            action: Action = _DRAIN
+        else:
+            self._controls -= 1
+            action = self._step(input_id, message, now_ns)
+        return input_id, message, action
+
+    def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
+        """All that may go, as whole queues, if they hold nothing but events; otherwise nothing.
+
+        The fast path: no message is touched. An empty list says to call `drain_next` until that gives None.
+        """
+        if self._controls:
+            return []
+        runs = [(input_id, self._queues[input_id]) for input_id in self._ready]
+        self._ready.clear()
+        for input_id, queue in runs:
+            self.events_released += len(queue)
+            self._queues[input_id] = self._takes[input_id] = deque()
+            self.free.add(input_id)
+        self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
+        return runs
+
+    def drained(self, now_ns: int = 0) -> list[tuple[int, Event]]:
+        """Release events, round robin, in the document's form: (input, event) pairs.
+
+        It stops where a watermark, a barrier, a cancel marker or an end is next: `drain_next` says what that wants.
+        """
+        events: list[tuple[int, Event]] = []
+        while self._ready and type(self._queues[self._ready[0]][0]) is Event:
+            step = self.drain_next(now_ns)
+            assert step is not None
+            input_id, message, _ = step
+            assert type(message) is Event
+            events.append((input_id, message))
+        return events
+
+    # Time.
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
+        """Say when `checkpoint_id` was triggered: its deadline counts from there (protocol rule 11).
+
+        A checkpoint of which that is never said counts from its first barrier here.
+        """
+        if checkpoint_id > self.last_done:
+            self._triggers_ns[checkpoint_id] = triggered_ns
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; None if nothing waits."""
+        return self._expires_ns()
+
+    def _triggered_ns(self) -> int | None:
+        """When the checkpoint that waits for barriers was triggered; None if none does."""
+        barrier = self.barrier
+        if barrier is None or self.triggered:
+            return None
+        return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
+
+    def _expires_ns(self) -> int | None:
+        """When the current checkpoint is given up unless its barriers are in."""
+        triggered_ns = self._triggered_ns()
+        return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
+
+    def on_time(self, now_ns: int) -> bool:
+        """Give the current checkpoint up if its deadline has come. Needs no data (protocol rule 11)."""
+        deadline_ns = self._expires_ns()
+        if deadline_ns is None or now_ns < deadline_ns:
+            return False
+        assert self.barrier is not None
+        self._give_up(self.barrier.checkpoint_id, Reason.EXPIRED)
+        return True
+
+    def check_timeout(self, now_ns: int) -> int | None:
+        """For how long the current checkpoint has been under way, if that is its timeout or more; else None."""
+        deadline_ns = self._expires_ns()
+        if deadline_ns is None or now_ns < deadline_ns:
+            return None
+        return now_ns - deadline_ns + self.config.alignment_timeout_ns
+
+    # Questions.
+
+    @property
+    def size_of(self) -> Callable[[StreamMessage], int]:
+        """The measure of a message in bytes."""
+        return self._size_of
+
+    @property
+    def has_released(self) -> bool:
+        """Whether `drain_next` has something to give."""
+        return bool(self._ready)
+
+    def is_aligning(self) -> bool:
+        """Whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is given up."""
+        return self.barrier is not None
+
+    def aligned_input_count(self) -> int:
+        """How many inputs have delivered the current checkpoint, closed ones among them; 0 between checkpoints."""
+        if self.barrier is None:
+            return 0
+        return self.config.num_inputs - self._open + len(self._blocked)
+
+    def buffered_event_count(self) -> int:
+        """How many events are held or not released yet."""
+        return sum(type(message) is Event for queue in self._queues.values() for message in queue)
+
+    def buffered_bytes(self) -> int:
+        """How many bytes are held or not released yet."""
+        return self.config.max_buffer_memory_bytes - self._bytes_left
+
+    def is_buffer_limit_exceeded(self) -> bool:
+        """Whether a limit is reached: not one byte more, or an input full. None is ever passed (protocol rule 7)."""
+        limit = self.config.max_buffer_per_input
+        return self._bytes_left < 1 or any(len(queue) >= limit for queue in self._queues.values())
+
+    def is_blocked(self, input_id: int) -> bool:
+        """Whether this input has delivered the current barrier.
+
+        Raises
+        ------
+        InputIndexError
+            If there is no such input.
+        """
+        if input_id not in self._queues:
+            raise InputIndexError(input_id, self.config.num_inputs)
+        return input_id in self._blocked
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether this input may be read: it has not ended, and there is room for one message more.
+
+        Raises
+        ------
+        InputIndexError
+            If there is no such input.
+        """
+        if input_id not in self._queues:
+            raise InputIndexError(input_id, self.config.num_inputs)
+        return input_id in self._takes and len(self._queues[input_id]) < self.config.max_buffer_per_input
+
+    def metrics(self) -> BarrierAlignerMetrics:
+        """The document's counters."""
+        held = self.buffered_event_count()
+        return BarrierAlignerMetrics(
+            self.alignments_completed,
+            self.events_released + held,
+            self.max_alignment_duration_ns,
+            held,
+            self.is_aligning(),
+        )
+
+    # Capture and restore.
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs, as a value."""
+        return (
+            self.barrier,
+            self.last_done,
+            self.triggered,
+            tuple(self.aborts),
+            tuple(tuple(queue) for queue in self._queues.values()),
+            tuple(sorted(self.free)),
+            tuple(sorted(self._blocked)),
+            tuple(self._ready),
+            tuple(sorted(self._takes)),
+            self._open,
+            self._first_ns,
+            tuple(sorted(self._triggers_ns.items())),
+            (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
+        )
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the aligner of the same configuration was that gave `value`."""
+        (
+            self.barrier,
+            self.last_done,
+            self.triggered,
+            aborts,
+            queues,
+            free,
+            blocked,
+            ready,
+            takes,
+            self._open,
+            self._first_ns,
+            triggers,
+            (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
+        ) = value  # type: ignore[misc]
+        self.aborts[:] = aborts  # type: ignore[has-type]
+        self._queues = dict(enumerate(map(deque, queues)))  # type: ignore[has-type]
+        self.free.clear()  # in place: a gate looks into it
+        self.free.update(free)  # type: ignore[has-type]
+        self._blocked = set(blocked)  # type: ignore[has-type]
+        self._ready = deque(ready)  # type: ignore[has-type]
+        self._takes = {i: self._queues[i] for i in takes}  # type: ignore[has-type]
+        self._triggers_ns = dict(triggers)  # type: ignore[has-type]
+        self._controls = sum(type(message) is not Event for queue in self._queues.values() for message in queue)
+        self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
+
+    def _held_bytes(self) -> int:
+        return sum(self._size_of(message) for queue in self._queues.values() for message in queue)

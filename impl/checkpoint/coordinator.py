@@ -1,0 +1,587 @@
+"""The coordinator: triggers checkpoints, gathers what the tasks report, and decides how each one ends.
+
+Ids and epochs come from here alone, increase strictly, also over failures of the job and of the coordinator, and a
+failed attempt burns its id (protocol rule 2). When every task has acknowledged or finished, the manifest is written;
+the checkpoint is complete once that has ended, which drops every older one, and is then announced (rule 20). Manifests
+are written one at a time, the oldest first. Giving a checkpoint up gives up all that is older too (rule 10), except
+what is being published: nobody can tell any more what will have become of that.
+
+When every task has finished, one checkpoint more is taken, of their final parts, so that sinks commit the last they
+have (FLIP-147, simplified: no barrier is needed). Flink: `CheckpointCoordinator`, for the names and the pacing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from barrierlab.impl.checkpoint.actions import (
+    Aborted,
+    AbortTask,
+    Actions,
+    Completed,
+    FailJob,
+    Ignored,
+    Inject,
+    Notify,
+    Publish,
+    Refused,
+    Triggered,
+)
+from barrierlab.impl.checkpoint.injector import MAX_EPOCH, InjectBarrierCommand
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline
+from barrierlab.impl.checks import check_flag, check_number
+from barrierlab.impl.errors import CheckpointIdError, NotPublishingError, UnknownTaskError, UnsettledError
+from barrierlab.impl.reasons import Reason
+
+RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where there is no interval
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorConfig:
+    """When to checkpoint, and when to give up.
+
+    Attributes
+    ----------
+    interval_ns : int or None
+        From one trigger to the next; None triggers only on demand.
+    min_pause_ns : int
+        From a completion to the next trigger, at least.
+    timeout_ns : int
+        From a checkpoint's trigger until it is given up.
+    max_concurrent : int
+        How many may be under way at once.
+    tolerable_failures : int or None
+        How many may fail in a row; one more, and the job is to fail. None tolerates any number; Flink's default is 0.
+        A checkpoint counts once, if the reason does (`Reason.counts`); what is given up along with it does not.
+    first_trigger_ns : int or None
+        When the first is due; None is one interval after 0. After a recovery it is one interval after that.
+    unaligned : bool
+        Whether barriers are flagged from the start. (A task may switch by itself, flagged or not.)
+
+    Raises
+    ------
+    LimitError
+        If interval, timeout or max_concurrent is less than 1, or another is less than 0.
+    """
+
+    interval_ns: int | None = 10_000_000_000
+    min_pause_ns: int = 0
+    timeout_ns: int = 600_000_000_000
+    max_concurrent: int = 1
+    tolerable_failures: int | None = None
+    first_trigger_ns: int | None = None
+    unaligned: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("interval_ns", self.interval_ns, 1, or_none="to trigger only on demand")
+        check_number("min_pause_ns", self.min_pause_ns, 0)
+        check_number("timeout_ns", self.timeout_ns, 1)
+        check_number("max_concurrent", self.max_concurrent, 1)
+        check_number("tolerable_failures", self.tolerable_failures, 0, or_none="to tolerate any number")
+        check_number("first_trigger_ns", self.first_trigger_ns, 0, or_none="for one interval after 0")
+        check_flag("unaligned", self.unaligned)
+
+
+class PendingCheckpoint:
+    """A checkpoint under way.
+
+    Attributes
+    ----------
+    triggered_ns : int
+    outstanding : set of str
+        The tasks that have neither acknowledged nor finished.
+    parts : dict
+        The acknowledgements, by task.
+    publishing : bool
+        Whether its manifest is being written: from `Publish` until the driver says how that ended.
+    """
+
+    __slots__ = ("outstanding", "parts", "publishing", "triggered_ns")
+
+    def __init__(
+        self,
+        triggered_ns: int,
+        outstanding: Iterable[str],
+        parts: Iterable[Acknowledge] = (),
+        publishing: bool = False,
+    ) -> None:
+        self.triggered_ns = triggered_ns
+        self.outstanding = set(outstanding)
+        self.parts = {part.task: part for part in parts}
+        self.publishing = publishing
+
+    def sorted_parts(self) -> tuple[Acknowledge, ...]:
+        """By task name."""
+        return tuple(self.parts[task] for task in sorted(self.parts))
+
+
+class CheckpointCoordinator:
+    """Decides over the checkpoints of one job.
+
+    Parameters
+    ----------
+    config : CoordinatorConfig
+    tasks : iterable of str
+        Every task, sources and sinks among them.
+    sources : iterable of str
+        Those that get the commands.
+    first_id : int
+        The id of the first checkpoint. The coordinator that takes over from a lost one begins above every id that was
+        ever begun: `SnapshotStore.highest_id` + 1 (protocol rule 2).
+
+    Attributes
+    ----------
+    pending : dict of int to PendingCheckpoint
+        By id, oldest first; what is being published is among them.
+    finished_tasks : set of str
+    final_parts : dict of str to Acknowledge
+        Of those tasks that gave one.
+    last_completed : int
+        The newest complete id, or the restored one; 0 at first.
+    failures_in_row : int
+        Checkpoints that failed since the last completion or recovery: `Reason.counts`.
+    scheduling : bool
+        Whether triggers come by the interval; false once `stop_scheduler` was called.
+    suspended : bool
+        Whether the job has failed and is not resumed yet.
+    ended : bool
+        Whether every task has finished and the final checkpoint is complete: the job is over.
+
+    Raises
+    ------
+    CheckpointIdError, LimitError, UnknownTaskError
+        If the first id is less than 1, or more than an epoch can be, or a source is no task.
+
+    Examples
+    --------
+    >>> from barrierlab.impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig
+    >>> coordinator = CheckpointCoordinator(CoordinatorConfig(interval_ns=None), ["a", "sink"], ["a"])
+    >>> triggered, inject = coordinator.trigger(0)
+    >>> inject
+    Inject(source='a', command=InjectBarrierCommand(checkpoint_id=1, epoch=1, is_unaligned=False))
+    >>> coordinator.acknowledge(Acknowledge("a", 1), 5)
+    ()
+    >>> coordinator.acknowledge(Acknowledge("sink", 1), 9)
+    (Publish(checkpoint_id=1),)
+    >>> coordinator.published(1, 12)
+    (Completed(checkpoint_id=1), Notify(task='a', checkpoint_id=1), Notify(task='sink', checkpoint_id=1))
+    """
+
+    __slots__ = (
+        "_completed_ns",
+        "_next_id",
+        "_resumed_ns",
+        "_retry_ns",
+        "_triggered_ns",
+        "config",
+        "ended",
+        "failures_in_row",
+        "final_parts",
+        "finished_tasks",
+        "last_completed",
+        "pending",
+        "scheduling",
+        "sources",
+        "suspended",
+        "tasks",
+    )
+
+    def __init__(
+        self, config: CoordinatorConfig, tasks: Iterable[str], sources: Iterable[str], first_id: int = 1
+    ) -> None:
+        self.config = config
+        self.tasks = tuple(tasks)
+        self.sources = tuple(sources)
+        for source in self.sources:
+            self._known(source)
+        if type(first_id) is not int or first_id < 1:
+            raise CheckpointIdError(first_id)
+        check_number("first_id", first_id, 1, MAX_EPOCH)
+        self.pending: dict[int, PendingCheckpoint] = {}
+        self.finished_tasks: set[str] = set()
+        self.final_parts: dict[str, Acknowledge] = {}
+        self.last_completed = 0
+        self.failures_in_row = 0
+        self.scheduling = True
+        self.suspended = False
+        self.ended = False
+        self._next_id = first_id
+        self._triggered_ns: int | None = None
+        self._completed_ns: int | None = None
+        self._resumed_ns: int | None = None
+        self._retry_ns: int | None = None  # the final checkpoint waits until then
+
+    # Triggers.
+
+    def trigger(self, now_ns: int) -> Actions:
+        """Begin a checkpoint: Triggered, and a command for every source that has not ended; or Refused."""
+        reason = self._refusal(now_ns)
+        if reason is not None:
+            return (Refused(reason),)
+        checkpoint_id = self._begin(now_ns)
+        # Epochs come from the same allocator as ids.
+        command = InjectBarrierCommand(checkpoint_id, checkpoint_id, self.config.unaligned)
+        injects = (Inject(source, command) for source in self.sources if source not in self.finished_tasks)
+        return (Triggered(checkpoint_id), *injects)
+
+    def _begin(self, now_ns: int) -> int:
+        """A new checkpoint; the final part of a task that has finished is its part of it."""
+        checkpoint_id = self._next_id
+        self._next_id += 1
+        self._triggered_ns = now_ns
+        open_tasks = [task for task in self.tasks if task not in self.finished_tasks]
+        parts = [replace(part, checkpoint_id=checkpoint_id) for part in self.final_parts.values()]
+        self.pending[checkpoint_id] = PendingCheckpoint(now_ns, open_tasks, parts)
+        return checkpoint_id
+
+    def request(self, now_ns: int) -> Actions:
+        """A periodic injector asks (protocol rule 2): the same as `trigger`, so it may be refused."""
+        return self.trigger(now_ns)
+
+    def stop_scheduler(self) -> None:
+        """No more triggers by the interval; what is pending goes on (Flink: `stopCheckpointScheduler`)."""
+        self.scheduling = False
+
+    def _refusal(self, now_ns: int) -> Reason | None:
+        if self.suspended:
+            return Reason.JOB_FAILED
+        if self._is_failing():
+            return Reason.TOO_MANY_FAILURES
+        if self.finished_tasks.issuperset(self.sources):
+            return Reason.SOURCES_FINISHED
+        if self._next_id > MAX_EPOCH:
+            return Reason.IDS_USED_UP
+        if len(self.pending) >= self.config.max_concurrent:
+            return Reason.TOO_MANY_PENDING
+        if self._completed_ns is not None and now_ns < self._completed_ns + self.config.min_pause_ns:
+            return Reason.MIN_PAUSE
+        return None
+
+    def _is_failing(self) -> bool:
+        tolerable = self.config.tolerable_failures
+        return tolerable is not None and self.failures_in_row > tolerable
+
+    def _next_trigger_ns(self) -> int | None:
+        """max(previous trigger + interval, previous completion + pause); None if none is to come as things are."""
+        interval_ns = self.config.interval_ns
+        if interval_ns is None or not self.scheduling:
+            return None
+        if self._triggered_ns is not None:
+            due_ns = self._triggered_ns + interval_ns
+        elif self._resumed_ns is not None:
+            due_ns = self._resumed_ns + interval_ns
+        else:
+            due_ns = interval_ns if self.config.first_trigger_ns is None else self.config.first_trigger_ns
+        if self._completed_ns is not None:
+            due_ns = max(due_ns, self._completed_ns + self.config.min_pause_ns)
+        return due_ns if self._refusal(due_ns) is None else None
+
+    # Time.
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; may be in the past; None if never as things are."""
+        timeout_ns = self.config.timeout_ns
+        deadlines = [each.triggered_ns + timeout_ns for each in self.pending.values() if not each.publishing]
+        trigger_ns = self._next_trigger_ns()
+        if trigger_ns is not None:
+            deadlines.append(trigger_ns)
+        if self._retry_ns is not None and self._wants_final():
+            deadlines.append(self._retry_ns)
+        return min(deadlines, default=None)
+
+    def on_time(self, now_ns: int) -> Actions:
+        """Give up what is too late by now, then begin what is due."""
+        actions: Actions = ()
+        for checkpoint_id, pending in list(self.pending.items()):
+            if now_ns >= pending.triggered_ns + self.config.timeout_ns:
+                actions += self.abort(checkpoint_id, Reason.EXPIRED, now_ns)
+        trigger_ns = self._next_trigger_ns()
+        if trigger_ns is not None and now_ns >= trigger_ns:
+            actions += self.trigger(now_ns)
+        return actions + self._final(now_ns)
+
+    # Reports.
+
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Actions:
+        """A task's part is whole; Ignored if that is late, a duplicate, or about nothing under way.
+
+        That it is acknowledged means that the part is durable and, of a sink, prepared: the driver stores it before it
+        tells the coordinator (protocol rule 20).
+
+        Raises
+        ------
+        UnknownTaskError
+            If the job has no such task. Nothing changes, as with the others.
+        """
+        self._known(report.task)
+        pending = self.pending.get(report.checkpoint_id)
+        if pending is None or report.task not in pending.outstanding:
+            return (Ignored(report.task, report.checkpoint_id),)
+        pending.outstanding.discard(report.task)
+        pending.parts[report.task] = report
+        return self._publish_next()
+
+    def decline(self, report: Decline, now_ns: int) -> Actions:
+        """A task gives its part up, so the whole is given up; Ignored if it is not under way, or being published.
+
+        Raises
+        ------
+        UnknownTaskError
+            If the job has no such task.
+        """
+        self._known(report.task)
+        pending = self.pending.get(report.checkpoint_id)
+        if pending is None or pending.publishing:
+            return (Ignored(report.task, report.checkpoint_id),)
+        return self.abort(report.checkpoint_id, report.reason, now_ns)
+
+    def finished(self, task: str, now_ns: int, part: Acknowledge | None = None) -> Actions:
+        """A task has ended: that counts as its acknowledgement, now and later (protocol rule 13).
+
+        Parameters
+        ----------
+        task : str
+        now_ns : int
+        part : Acknowledge, optional
+            Its `Task.final_part`. It stands as its part of every checkpoint newer than the last that it took part in;
+            for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came
+            behind the barrier. Without it there is no final checkpoint, and none after this can be restored.
+
+        Raises
+        ------
+        UnknownTaskError
+            If the job has no such task.
+        """
+        self._known(task)
+        if self.suspended:
+            return (Ignored(task, 0),)
+        self.finished_tasks.add(task)
+        if part is not None:
+            self.final_parts[task] = part
+        for checkpoint_id, pending in self.pending.items():
+            if task not in pending.outstanding or (part is not None and checkpoint_id <= part.checkpoint_id):
+                continue
+            pending.outstanding.discard(task)
+            if part is not None:
+                pending.parts[task] = replace(part, checkpoint_id=checkpoint_id)
+        return self._publish_next() + self._final(now_ns)
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
+        """Give a checkpoint up, and all that is older; every task that has not ended is told once.
+
+        Nothing happens if it is not under way, or is being published.
+        """
+        pending = self.pending.get(checkpoint_id)
+        if pending is None or pending.publishing:
+            return ()
+        return self._give_up(checkpoint_id, reason) + self._final(now_ns)
+
+    def _give_up(self, checkpoint_id: int, reason: Reason) -> Actions:
+        tolerated = not self._is_failing()
+        given_up = self._drop(checkpoint_id)
+        self.failures_in_row += reason.counts
+        told = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
+        actions: Actions = (*(Aborted(each, reason) for each in given_up), *told)
+        if tolerated and self._is_failing():
+            actions += (FailJob(Reason.TOO_MANY_FAILURES),)
+        return actions
+
+    def _drop(self, checkpoint_id: int) -> list[int]:
+        """Up to this one nothing is pending any more, but for what is being published; what was."""
+        dropped = [each for each, its in self.pending.items() if each <= checkpoint_id and not its.publishing]
+        for each in dropped:
+            del self.pending[each]
+        return dropped
+
+    # The manifest.
+
+    @property
+    def settled(self) -> bool:
+        """Whether no manifest is being written.
+
+        A job that failed reads the store only then. A manifest that landed later would bring a checkpoint back whose
+        transactions have been rolled back.
+        """
+        return not self._publishing()
+
+    def _publishing(self) -> tuple[int, ...]:
+        return tuple(checkpoint_id for checkpoint_id, its in self.pending.items() if its.publishing)
+
+    def _publish_next(self) -> Actions:
+        """The oldest that is whole, unless another one is being published."""
+        if self.settled and not self.suspended:
+            for checkpoint_id, pending in self.pending.items():
+                if not pending.outstanding:
+                    pending.publishing = True
+                    return (Publish(checkpoint_id, pending.sorted_parts()),)
+        return ()
+
+    def published(self, checkpoint_id: int, now_ns: int) -> Actions:
+        """The manifest is durable: the checkpoint is complete, and every task is told, also those that have ended.
+
+        Every older one is dropped (protocol rule 20); the tasks know, for theirs has been overtaken. While the job is
+        suspended nobody is told: its tasks are no more.
+
+        Raises
+        ------
+        NotPublishingError
+            If it is not being published. Nothing changes.
+        """
+        parts = self._written(f"published({checkpoint_id})", checkpoint_id).sorted_parts()
+        del self.pending[checkpoint_id]
+        older = self._drop(checkpoint_id)
+        self.last_completed = checkpoint_id
+        self._completed_ns = now_ns
+        self._retry_ns = None
+        self.failures_in_row = 0
+        actions: Actions = (Completed(checkpoint_id, parts),)
+        if not self.suspended:
+            actions += tuple(Notify(task, checkpoint_id) for task in self.tasks)
+            self.ended = len(parts) == len(self.tasks) and all(part.finished for part in parts)
+        actions += tuple(Aborted(each, Reason.SUBSUMED) for each in older)
+        return actions + self._publish_next() + self._final(now_ns)
+
+    def publish_failed(
+        self, checkpoint_id: int, now_ns: int, definite: bool, why: Reason = Reason.STORE_FAILED
+    ) -> Actions:
+        """The manifest could not be written; if that is not `definite`, it may be there all the same.
+
+        `why` says what went wrong for certain, where it is not the store: the driver may not have come to the manifest,
+        since the final part of a task that had ended could not be saved before it.
+
+        The checkpoint is given up either way. That is sound: sinks roll nothing back at that, but only at a recovery,
+        which reads what is there.
+
+        Raises
+        ------
+        NotPublishingError
+            If it is not being published. Nothing changes.
+        """
+        self._written(f"publish_failed({checkpoint_id})", checkpoint_id)
+        reason = why if definite else Reason.STORE_IN_DOUBT
+        if self.suspended:
+            del self.pending[checkpoint_id]
+            return (Aborted(checkpoint_id, reason),)
+        self._retry_ns = now_ns + max(self.config.min_pause_ns, self.config.interval_ns or RETRY_NS)
+        actions = self._give_up(checkpoint_id, reason)
+        return actions + self._publish_next() + self._final(now_ns)
+
+    def _written(self, call: str, checkpoint_id: int) -> PendingCheckpoint:
+        """The checkpoint, whose manifest is not being written any more."""
+        pending = self.pending.get(checkpoint_id)
+        if pending is None or not pending.publishing:
+            raise NotPublishingError(call, self._publishing())
+        pending.publishing = False
+        return pending
+
+    # The end of the job.
+
+    def _wants_final(self) -> bool:
+        """Whether the job is over but for its final checkpoint."""
+        over = len(self.finished_tasks) == len(self.tasks) and not self.pending
+        return over and not (self.suspended or self.ended or self._is_failing())
+
+    def _final(self, now_ns: int) -> Actions:
+        """The final checkpoint, once nothing else is under way. It needs no barrier: every part of it is there."""
+        if not self._wants_final():
+            return ()
+        if len(self.final_parts) < len(self.tasks) or self._next_id > MAX_EPOCH:
+            self.ended = True
+            return ()
+        if self._retry_ns is not None and now_ns < self._retry_ns:
+            return ()
+        checkpoint_id = self._begin(now_ns)
+        return (Triggered(checkpoint_id), *self._publish_next())
+
+    # Failover.
+
+    def suspend(self, now_ns: int, reason: Reason) -> Actions:
+        """The job has failed: what is pending is given up, and nothing is triggered until `resume`.
+
+        What is being published is not: nobody knows yet. `published` or `publish_failed` says it; until then the
+        coordinator is not `settled`. None of this counts as a failure in a row.
+        """
+        self.suspended = True
+        return tuple(Aborted(each, reason) for each in self._drop(self._next_id))
+
+    def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> None:
+        """The job has been put back and goes on.
+
+        Parameters
+        ----------
+        checkpoint_id : int
+            What it was restored from; 0 is the beginning.
+        now_ns : int
+            The interval counts from here.
+        finished : mapping of str to Acknowledge
+            The tasks that were restored as finished, with their final parts.
+
+        Raises
+        ------
+        UnknownTaskError
+            If one of them is no task. Nothing changes.
+        UnsettledError
+            If checkpoints are under way. Nothing changes.
+        """
+        for task in finished:
+            self._known(task)
+        if self.pending:
+            raise UnsettledError(tuple(self.pending))
+        self.suspended = False
+        self.finished_tasks = set(finished)
+        self.final_parts = dict(finished)
+        self.ended = len(finished) == len(self.tasks)  # then that was the final checkpoint
+        self.last_completed = checkpoint_id
+        self.failures_in_row = 0
+        self._triggered_ns = self._completed_ns = self._retry_ns = None
+        self._resumed_ns = now_ns
+
+    def _known(self, task: str) -> None:
+        if task not in self.tasks:
+            raise UnknownTaskError(task, self.tasks)
+
+    # Capture and restore.
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs."""
+        pending = tuple(
+            (i, p.triggered_ns, tuple(sorted(p.outstanding)), tuple(p.parts.values()), p.publishing)
+            for i, p in self.pending.items()
+        )
+        return (
+            pending,
+            tuple(sorted(self.finished_tasks)),
+            tuple(self.final_parts.values()),
+            self.last_completed,
+            self.failures_in_row,
+            self.scheduling,
+            self.suspended,
+            self.ended,
+            self._next_id,
+            self._triggered_ns,
+            self._completed_ns,
+            self._resumed_ns,
+            self._retry_ns,
+        )
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the coordinator of the same job was that gave `value`."""
+        (
+            pending,
+            finished_tasks,
+            final_parts,
+            self.last_completed,
+            self.failures_in_row,
+            self.scheduling,
+            self.suspended,
+            self.ended,
+            self._next_id,
+            self._triggered_ns,
+            self._completed_ns,
+            self._resumed_ns,
+            self._retry_ns,
+        ) = value  # type: ignore[misc]
+        self.pending = {each[0]: PendingCheckpoint(*each[1:]) for each in pending}  # type: ignore[has-type]
+        self.finished_tasks = set(finished_tasks)  # type: ignore[has-type]
+        self.final_parts = {part.task: part for part in final_parts}  # type: ignore[has-type]

@@ -1,0 +1,333 @@
+"""What a task sees of an aligner: messages in, effects out, in the order that the protocol asks for.
+
+The order at a snapshot is protocol rule 8: image of the state, barrier forwarded, part complete, and only then are
+the held messages released - by the driver, one at a time, before it offers anything new. If the image cannot be
+taken: decline, cancel in the barrier's place, release (rule 9). Unaligned, the image and the barrier come with the
+first barrier or at the switch, and the part is complete when the last is in (rules 16 and 17); a driver may then offer
+barriers ahead of their place (`Gate.offer_overtaking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner, UnalignedAction
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.impl.reasons import Reason
+
+_BUFFERED = AlignmentAction.BUFFERED
+_BLOCKED = AlignmentAction.BLOCKED
+_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
+_ENDED = AlignmentAction.INPUT_ENDED
+_IGNORED = AlignmentAction.IGNORED
+_REFUSED = AlignmentAction.REFUSED
+_ABORTED = AlignmentAction.ABORTED
+_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
+_DRAIN = AlignmentAction.DRAIN_BUFFERED
+_PASS = AlignmentAction.PASS_THROUGH
+_TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
+_SWITCHED = UnalignedAction.SWITCHED
+_RECORDED = UnalignedAction.RECORDED
+_LATE_BARRIER = UnalignedAction.LATE_BARRIER
+_PART_COMPLETE = UnalignedAction.PART_COMPLETE
+
+
+class GatePort(Protocol):
+    """Who carries the effects out: a task. Each is called at the moment the effect takes place."""
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        """An event or a watermark takes effect."""
+
+    def end_input(self, input_id: int) -> None:
+        """The end of this input takes effect."""
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        """Take an immutable image of the state; raise `SnapshotFailedError` if that is not possible."""
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        """Send the barrier to every output."""
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        """This task's part of the checkpoint is whole: acknowledge it."""
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        """Tell the coordinator that this task gives the checkpoint up."""
+
+    def cancel(self, checkpoint_id: int) -> None:
+        """Send `CancelBarrier` to every output."""
+
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        """A copy of the event is recorded as in flight. It takes effect now, or when its turn comes."""
+
+    def hold(self, input_id: int, message: StreamMessage) -> None:
+        """The message waits."""
+
+    def block(self, input_id: int, checkpoint_id: int) -> None:
+        """This input's barrier has taken effect; what follows on it waits."""
+
+    def resume(self, checkpoint_id: int) -> None:
+        """No input waits for this checkpoint any more."""
+
+    def ignore(self, input_id: int, message: StreamMessage) -> None:
+        """The message had no effect."""
+
+
+class Gate:
+    """All inputs of a task, seen through its aligner.
+
+    Parameters
+    ----------
+    aligner : BarrierAligner
+    port : GatePort
+
+    Attributes
+    ----------
+    unaligned : UnalignedCheckpointer or None
+        The aligner, if it is one that can go unaligned.
+    """
+
+    __slots__ = ("_blocking", "_free", "aligner", "port", "unaligned")
+
+    def __init__(self, aligner: BarrierAligner, port: GatePort) -> None:
+        self.aligner = aligner
+        self.port = port
+        self._blocking = 0  # the id that inputs wait for; 0 is none
+        self._free = aligner.free
+        self.unaligned = aligner if isinstance(aligner, UnalignedCheckpointer) else None
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """Give the gate the next message of an input.
+
+        Returns
+        -------
+        bool
+            False if a limit forbids to take it: it stays in its channel. (If that made the checkpoint go unaligned,
+            or end, there may be something to release before it is offered again.)
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `BarrierAligner.process_message`; nothing changes.
+        """
+        if type(message) is Event and input_id in self._free:  # what `process_message` would say, one call less
+            self.port.deliver(input_id, message)
+            return True
+        action = self.aligner.process_message(input_id, message, now_ns)
+        if action is _BUFFERED:
+            self.port.hold(input_id, message)
+            return True
+        self._carry_out(input_id, message, action)
+        return action is not _REFUSED and action is not _SWITCHED
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """Give the gate a barrier ahead of its place: it has passed `ahead`, which stays in the channel, in order.
+
+        This may be done while the outbox is not empty; that is what makes a checkpoint independent of backpressure.
+
+        Returns
+        -------
+        bool
+            False if the barrier may not overtake here (a sink aligns, protocol rule 14): it stays in its place, and
+            is offered in its turn. That is sound: what is ahead of it then takes effect before it.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `offer`; nothing changes.
+        """
+        if self.unaligned is None:
+            return False
+        action = self.unaligned.process_overtaking(input_id, barrier, ahead, now_ns)
+        self._carry_out(input_id, barrier, action)
+        return action is not _REFUSED
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether `offer_overtaking` is ever anything but False."""
+        return self.unaligned is not None and self.unaligned.may_overtake
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
+        return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
+
+    def note_output(self, size_bytes: int) -> None:
+        """The barrier overtook so much on the way out; over the limit the checkpoint is given up (rule 18)."""
+        if self.unaligned is not None:
+            self.unaligned.note_output(size_bytes)
+            self._tell_aborts()
+
+    def release_next(self, now_ns: int) -> bool:
+        """Let one held message take its effect; False if none may go. To be called until then before any `offer`."""
+        step = self.aligner.drain_next(now_ns)
+        if step is None:
+            return False
+        self._carry_out(*step)
+        return True
+
+    def release_all(self, now_ns: int) -> int:
+        """`release_next` until nothing may go; how many went."""
+        count = 0
+        while self.release_next(now_ns):
+            count += 1
+        return count
+
+    @property
+    def has_released(self) -> bool:
+        """Whether `release_next` has something to do."""
+        return self.aligner.has_released
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """The coordinator gives a checkpoint up; False if that is no news here."""
+        acted = self.aligner.abort(checkpoint_id, reason)
+        self._tell_aborts(declines=False)
+        return acted
+
+    def on_time(self, now_ns: int) -> bool:
+        """Give up what is too late by now, or go unaligned if it is time to; whether something was done."""
+        acted = self.aligner.on_time(now_ns)
+        self._tell_aborts()
+        if acted and self.aligner.triggered:
+            self._begin_unaligned()
+        return acted
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
+        """Say when a checkpoint was triggered: its deadline counts from there, the same on every task (rule 11)."""
+        self.aligner.note_trigger(checkpoint_id, triggered_ns)
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; None if nothing waits."""
+        return self.aligner.next_deadline_ns()
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether this input may be read."""
+        return self.aligner.can_take(input_id)
+
+    def is_blocked(self, input_id: int) -> bool:
+        """Whether this input has delivered the current barrier."""
+        return self.aligner.is_blocked(input_id)
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs; the port captures itself."""
+        return self._blocking, self.aligner.capture()
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the gate was that gave `value`."""
+        self._blocking, aligner = value  # type: ignore[misc]
+        self.aligner.restore(aligner)  # type: ignore[has-type]
+
+    def _carry_out(self, input_id: int, message: StreamMessage, action: Action) -> None:
+        """All but the frequent actions. What is given up comes first: a newer barrier begins after the older ended."""
+        port = self.port
+        if self.aligner.aborts:
+            self._tell_aborts()
+        if action is _DRAIN or action is _WATERMARK:
+            port.deliver(input_id, message)  # type: ignore[arg-type]
+        elif action is _BLOCKED:
+            self._block(input_id)
+        elif action is _ENDED:
+            port.end_input(input_id)
+        elif action is _TRIGGER:
+            if type(message) is EndOfInput:
+                port.end_input(input_id)
+            else:
+                self._block(input_id)
+            self._take_snapshot()
+        elif type(action) is UnalignedAction:
+            self._carry_out_unaligned(input_id, message, action)
+        elif action is _PASS:  # recording has just ended over this event
+            port.deliver(input_id, message)  # type: ignore[arg-type]
+        elif action is _IGNORED or (action is _ABORTED and type(message) is CheckpointBarrier):
+            port.ignore(input_id, message)
+
+    def _carry_out_unaligned(self, input_id: int, message: StreamMessage, action: UnalignedAction) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        if action is _RECORDED:
+            assert type(message) is Event
+            self.port.record(input_id, message, barrier.checkpoint_id)
+            self.port.deliver(input_id, message)
+            return
+        if action is not _SWITCHED:
+            if type(message) is EndOfInput:
+                self.port.end_input(input_id)
+            else:
+                self._block(input_id)
+        if action is _TAKE_SNAPSHOT or action is _SWITCHED:
+            self._begin_unaligned()
+        else:
+            self._capture_overtaken(barrier.checkpoint_id)
+            if action is _PART_COMPLETE:
+                self._complete_part(barrier)
+            if self._blocking:
+                self._resume(barrier.checkpoint_id)
+
+    def _begin_unaligned(self) -> None:
+        """Protocol rule 16: the image; the barrier, ahead of everything; then nothing waits any more."""
+        barrier, machine = self.aligner.barrier, self.unaligned
+        assert barrier is not None
+        assert machine is not None
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError as error:
+            checkpoint_id, reason = machine.fail_alignment(error.reason)
+            self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+            self._resume(checkpoint_id)
+            return
+        self.port.forward(barrier)
+        self._capture_overtaken(barrier.checkpoint_id)
+        if machine.begin_recording():
+            self._complete_part(barrier)
+        self._tell_aborts()
+        if self._blocking:
+            self._resume(barrier.checkpoint_id)
+
+    def _capture_overtaken(self, checkpoint_id: int) -> None:
+        assert self.unaligned is not None
+        input_id, events = self.unaligned.take_overtaken()
+        for event in events:
+            self.port.record(input_id, event, checkpoint_id)
+
+    def _complete_part(self, barrier: CheckpointBarrier) -> None:
+        """Acknowledged before it is forgotten what is recorded (protocol rule 17)."""
+        self.port.complete(barrier)
+        self.aligner.complete_alignment()
+
+    def _block(self, input_id: int) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        self._blocking = barrier.checkpoint_id
+        self.port.block(input_id, barrier.checkpoint_id)
+
+    def _take_snapshot(self) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError as error:
+            checkpoint_id, reason = self.aligner.fail_alignment(error.reason)
+            self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+        else:
+            self.port.forward(barrier)
+            self.aligner.complete_alignment()
+            self.port.complete(barrier)
+        self._resume(barrier.checkpoint_id)
+
+    def _tell_aborts(self, declines: bool = True) -> None:
+        for checkpoint_id, reason in self.aligner.aborts:
+            if declines and reason is not Reason.CANCELLED:
+                self.port.decline(checkpoint_id, reason)
+            self.port.cancel(checkpoint_id)
+            self._resume(checkpoint_id)
+        self.aligner.aborts.clear()
+
+    def _resume(self, checkpoint_id: int) -> None:
+        """What resumes is the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
+        self.port.resume(self._blocking or checkpoint_id)
+        self._blocking = 0

@@ -1,0 +1,716 @@
+"""The aligner that need not wait: a barrier may pass the data that is in its way, which is then recorded as in flight.
+
+Invariant: the snapshot and what is recorded hold, together, all that came before the barriers, and nothing that came
+after one.
+
+F-DCKP-006, sound by protocol rules 14 to 19. There are three situations. *Idle*. *Aligning*: the code of
+`impl.checkpoint.alignment.BarrierAligner`, with one deadline more, at which it switches. *Recording*: the snapshot is
+taken and the barrier forwarded, but barriers are missing; each event of such an input is recorded *and* processed,
+until its barrier or its end. Unlike in the document the switch comes by time and not with the next barrier, keeps who
+has delivered, and releases what was held; recording goes on after the snapshot; and the part is complete only when the
+last barrier is in. Watermarks keep their place among the events, but are not recorded (defect U-10).
+
+What the caller owes, beside what an aligner asks: at TAKE_SNAPSHOT and SWITCHED, and when `triggered` is set after
+`on_time`, take the image, forward `barrier` ahead of everything, and call `begin_recording`; at PART_COMPLETE, or if
+that gave True, acknowledge and call `complete_alignment`. `impl.checkpoint.gate.Gate` does all that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from barrierlab.impl.checkpoint.alignment import (
+    Action,
+    AlignmentAction,
+    BarrierAligner,
+    BarrierAlignerConfig,
+    BarrierAlignerMetrics,
+    UnalignedAction,
+)
+from barrierlab.impl.checks import check_flag, check_number
+from barrierlab.impl.errors import NotTriggeredError, UnknownMessageError
+from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, Event, StreamMessage
+from barrierlab.impl.messages import size_of as default_size_of
+from barrierlab.impl.reasons import Reason
+
+_PASS = AlignmentAction.PASS_THROUGH
+_BUFFERED = AlignmentAction.BUFFERED
+_BLOCKED = AlignmentAction.BLOCKED
+_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
+_ENDED = AlignmentAction.INPUT_ENDED
+_IGNORED = AlignmentAction.IGNORED
+_ABORTED = AlignmentAction.ABORTED
+_REFUSED = AlignmentAction.REFUSED
+_TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
+_SWITCHED = UnalignedAction.SWITCHED
+_RECORDED = UnalignedAction.RECORDED
+_LATE = UnalignedAction.LATE_BARRIER
+_PART_COMPLETE = UnalignedAction.PART_COMPLETE
+
+_NO_INPUT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class UnalignedCheckpointConfig:
+    """When a task goes unaligned, and how much it may record.
+
+    Attributes
+    ----------
+    enabled : bool
+        False never goes unaligned, whatever barriers and `force_unaligned` say (protocol rule 14).
+    alignment_timeout_threshold_ns : int
+        How long after its trigger a checkpoint that is still aligning switches. 0 switches with the first barrier
+        that comes later than the trigger.
+    max_inflight_buffer_bytes : int
+        How much one checkpoint may record here, all inputs and outputs together; one byte more, and it is declined
+        (rule 18). Inclusive.
+    force_unaligned : bool
+        Whether each checkpoint starts unaligned, flagged or not.
+
+    Raises
+    ------
+    LimitError
+        If the threshold is less than 0, or the limit less than 1.
+    """
+
+    enabled: bool = True
+    alignment_timeout_threshold_ns: int = 30_000_000_000
+    max_inflight_buffer_bytes: int = 512 * 1024 * 1024
+    force_unaligned: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("alignment_timeout_threshold_ns", 0), ("max_inflight_buffer_bytes", 1)):
+            check_number(name, getattr(self, name), least)
+        check_flag("enabled", self.enabled)
+        check_flag("force_unaligned", self.force_unaligned)
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightChannelData:
+    """What was in flight on one channel: between the sender's cut and the receiver's.
+
+    Attributes
+    ----------
+    input_id : int
+        The input; in what a sender records, the output.
+    events : tuple of Event
+        In the order of the channel. (Bytes in the document; `impl.checkpoint.recovery` makes them.)
+    size_bytes : int
+        What they count.
+    """
+
+    input_id: int
+    events: tuple[Event, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnalignedSnapshot:
+    """One task's part of a checkpoint, aligned or not, and it says which (protocol rule 19).
+
+    Attributes
+    ----------
+    barrier : CheckpointBarrier
+        As it was forwarded.
+    operator_state : object
+        The image.
+    inflight_data : tuple of InFlightChannelData
+        By input; only those that have something.
+    total_size_bytes : int
+        Of the image, as the caller measured it, and what was in flight.
+    was_threshold_triggered : bool
+        Whether it began aligned and switched, by time or by the limit of what may be held.
+    is_unaligned : bool
+    """
+
+    barrier: CheckpointBarrier
+    operator_state: object
+    inflight_data: tuple[InFlightChannelData, ...]
+    total_size_bytes: int
+    was_threshold_triggered: bool
+    is_unaligned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnalignedCheckpointMetrics(BarrierAlignerMetrics):
+    """The document's counters, beside the aligner's.
+
+    Attributes
+    ----------
+    unaligned_count, threshold_switches : int
+        Unaligned snapshots begun here, and how many of them began aligned.
+    total_inflight_bytes : int
+        Recorded since the beginning, given up or not.
+    is_in_unaligned_mode : bool
+        Whether barriers are awaited after the snapshot.
+    flag_mismatches : int
+        Checkpoints that asked for an unaligned part where that is not enabled (protocol rule 14).
+    """
+
+    unaligned_count: int
+    threshold_switches: int
+    total_inflight_bytes: int
+    is_in_unaligned_mode: bool
+    flag_mismatches: int
+
+
+def _plain(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    if barrier.is_aligned:
+        return barrier
+    return CheckpointBarrier(barrier.checkpoint_id, barrier.epoch, barrier.flags & ~UNALIGNED_FLAG)
+
+
+def _flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    if barrier.is_unaligned:
+        return barrier
+    return CheckpointBarrier(barrier.checkpoint_id, barrier.epoch, barrier.flags | UNALIGNED_FLAG)
+
+
+def channel_data(
+    record: Mapping[int, Sequence[Event]], size_of: Callable[[StreamMessage], int]
+) -> tuple[InFlightChannelData, ...]:
+    """What is recorded, channel by channel, without those that have nothing."""
+    return tuple(
+        InFlightChannelData(channel, tuple(events), sum(map(size_of, events)))
+        for channel, events in sorted(record.items())
+        if events
+    )
+
+
+class UnalignedCheckpointer(BarrierAligner):
+    """An aligner that switches to recording, or starts there.
+
+    Barriers of one id may differ in the flag here: an upstream task may have switched alone (defect U-18).
+
+    Parameters
+    ----------
+    config : BarrierAlignerConfig
+    unaligned : UnalignedCheckpointConfig
+    size_of : callable, optional
+        As for the aligner; what is recorded is measured with it too.
+    is_sink : bool
+        A sink always aligns (protocol rule 14): what it commits at a barrier is all that came before it.
+
+    Attributes
+    ----------
+    unaligned : UnalignedCheckpointConfig
+    may_overtake : bool
+        Whether a barrier may ever go ahead of its place here: enabled, and no sink.
+    recording : bool
+        Whether the snapshot is taken and barriers are missing.
+    is_unaligned, was_threshold_triggered : bool
+        Of the checkpoint under way: whether its part is unaligned, and whether that was a switch (rule 19).
+    inflight_bytes : int
+        Recorded for it so far, outputs among them.
+
+    Examples
+    --------
+    >>> from barrierlab.impl import CheckpointBarrier, Event, UnalignedCheckpointer
+    >>> machine = UnalignedCheckpointer()
+    >>> machine.process_message(0, CheckpointBarrier.new_unaligned(1, 1)).name
+    'TAKE_SNAPSHOT'
+    >>> machine.begin_recording()
+    False
+    >>> machine.process_message(0, Event("a", 1)).name, machine.process_message(1, Event("b", 1)).name
+    ('PASS_THROUGH', 'RECORDED')
+    >>> machine.process_message(1, CheckpointBarrier(1, 1)).name
+    'PART_COMPLETE'
+    >>> [str(event) for data in machine.part("state").inflight_data for event in data.events]
+    ['b1']
+    >>> machine.complete_alignment()
+    """
+
+    __slots__ = (
+        "_asked",
+        "_holding_limit",
+        "_mismatched",
+        "_missing",
+        "_overtaken",
+        "_record",
+        "flag_mismatches",
+        "inflight_bytes",
+        "is_sink",
+        "is_unaligned",
+        "recording",
+        "threshold_switches",
+        "total_inflight_bytes",
+        "unaligned",
+        "unaligned_count",
+        "was_threshold_triggered",
+    )
+
+    def __init__(
+        self,
+        config: BarrierAlignerConfig | None = None,
+        unaligned: UnalignedCheckpointConfig | None = None,
+        size_of: Callable[[StreamMessage], int] = default_size_of,
+        is_sink: bool = False,
+    ) -> None:
+        super().__init__(config, size_of)
+        self.unaligned = unaligned or UnalignedCheckpointConfig()
+        self.is_sink = is_sink
+        self.recording = False
+        self.is_unaligned = False
+        self.was_threshold_triggered = False
+        self.inflight_bytes = 0
+        self.unaligned_count = 0
+        self.threshold_switches = 0
+        self.total_inflight_bytes = 0
+        self.flag_mismatches = 0
+        self._asked = False  # whether a flagged barrier of the current checkpoint came, and could not be heeded
+        self._mismatched = False  # whether that is counted
+        # The inputs whose barrier is missing, from the snapshot on. One of them is not free, so that no event passes
+        # unrecorded; it is in `_ready` if it has messages to release. An input in `_blocked` holds a newer barrier.
+        self._missing: set[int] = set()
+        self._record: dict[int, list[Event]] = {}
+        self._overtaken: tuple[int, list[Event]] | None = None
+        self._holding_limit = self._fast_limit
+
+    @property
+    def may_overtake(self) -> bool:
+        """Whether a barrier may ever go ahead of its place here."""
+        return self.unaligned.enabled and not self.is_sink
+
+    # Barriers.
+
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+        """Protocol rules 6, 14, 15 and 17."""
+        current = self.barrier
+        if self.recording and current is not None:
+            if barrier.checkpoint_id <= current.checkpoint_id:
+                return self._on_late_barrier(input_id, barrier, current, now_ns)
+            if input_id not in self._missing:
+                return self._wait(input_id, barrier, now_ns)
+            self._missing.discard(input_id)
+            self._give_up(current.checkpoint_id, Reason.SUBSUMED)
+        action = super()._on_barrier(input_id, _plain(barrier), now_ns)
+        if action is _IGNORED or action is _ABORTED:
+            return action
+        asked = barrier.is_unaligned or self.unaligned.force_unaligned
+        if asked and self.may_overtake:
+            return self._start(switched=False)
+        if asked and not self.unaligned.enabled and not self._mismatched:
+            self._mismatched = True
+            self.flag_mismatches += 1
+        self._asked = self._asked or barrier.is_unaligned
+        if action is _BLOCKED and self._is_overdue(now_ns):
+            return self._start(switched=True)
+        return self._passing_the_flag_on(action)
+
+    def _on_late_barrier(
+        self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier, now_ns: int
+    ) -> Action:
+        """A barrier up to the current one, after the snapshot. The input is in `_missing` or has delivered."""
+        if input_id not in self._missing or _flagged(barrier) != current:
+            return self._again(barrier, current)
+        self._missing.discard(input_id)
+        if not self._queues[input_id]:
+            self.free.add(input_id)
+        self._park()
+        return self._late(now_ns)
+
+    def _late(self, now_ns: int) -> UnalignedAction:
+        if self._missing:
+            return _LATE
+        self._note_duration(now_ns)
+        self.triggered = True
+        return _PART_COMPLETE
+
+    def _again(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
+        """The flag is no contradiction here."""
+        return super()._again(_flagged(barrier), _flagged(current))
+
+    def _on_end(self, input_id: int, now_ns: int) -> Action:
+        """Protocol rule 13. An end is a barrier for the passive check too (Flink: R8)."""
+        if self.recording:
+            self._close(input_id)
+            if input_id not in self._missing:
+                return _ENDED
+            self._missing.discard(input_id)
+            return _ENDED if self._missing else self._late(now_ns)
+        action = super()._on_end(input_id, now_ns)
+        if action is _ENDED and self._is_overdue(now_ns):
+            return self._start(switched=True)
+        return self._passing_the_flag_on(action)
+
+    def _passing_the_flag_on(self, action: Action) -> Action:
+        """Who cannot go unaligned hands the wish on to those behind it."""
+        if action is _TRIGGER and self._asked and self.barrier is not None:
+            self.barrier = _flagged(self.barrier)
+        return action
+
+    def _is_overdue(self, now_ns: int) -> bool:
+        """Whether the passive check switches: strictly later than the threshold (Flink: R8)."""
+        triggered_ns = self._triggered_ns()
+        if triggered_ns is None or self.recording or not self.may_overtake:
+            return False
+        return now_ns - triggered_ns > self.unaligned.alignment_timeout_threshold_ns
+
+    # Barriers that go ahead of their place.
+
+    def process_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int = 0
+    ) -> Action:
+        """Take a barrier that passes what is queued ahead of it (protocol rule 16, defect P-16).
+
+        Its events are recorded at once, and so are those that this input has still to release. All of that comes
+        later, in order, by `process_message` and `drain_next`, and is not recorded again. `take_overtaken` gives it.
+
+        Parameters
+        ----------
+        input_id : int
+        barrier : CheckpointBarrier
+            It counts as flagged.
+        ahead : sequence of StreamMessage
+            What the channel holds ahead of it, oldest first. It stays there.
+        now_ns : int
+
+        Returns
+        -------
+        Action
+            As for a barrier that comes in its turn. REFUSED if it may not overtake - nothing may here, or this input
+            has delivered an older one whose part is not complete: it stays in its place, and comes in its turn.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `process_message`; nothing changes.
+        """
+        queue = self._takes.get(input_id)
+        if queue is None:
+            return self._hold(input_id, barrier, now_ns)  # which says what is wrong
+        if type(barrier) is not CheckpointBarrier:
+            raise UnknownMessageError(barrier)
+        current, checkpoint_id = self.barrier, barrier.checkpoint_id
+        if not self.may_overtake or self.triggered:
+            return _REFUSED
+        if checkpoint_id <= self.last_done or (current is not None and checkpoint_id < current.checkpoint_id):
+            return _IGNORED
+        same = current is not None and checkpoint_id == current.checkpoint_id
+        if current is not None and self._has_delivered(input_id):
+            return self._again(barrier, current) if same else _REFUSED
+        events = [message for message in (chain(queue, ahead) if queue else ahead) if type(message) is Event]
+        size_bytes = self._sum(events)
+        if size_bytes + (self.inflight_bytes if same else 0) > self.unaligned.max_inflight_buffer_bytes:
+            self._give_up(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            return _ABORTED
+        action = self._on_barrier(input_id, _flagged(barrier), now_ns)
+        if type(action) is UnalignedAction:
+            self._record.setdefault(input_id, []).extend(events)
+            self._overtaken = input_id, events
+            self.inflight_bytes += size_bytes
+            self.total_inflight_bytes += size_bytes
+        return action
+
+    def _has_delivered(self, input_id: int) -> bool:
+        """Whether the current barrier is in on this input, which has not ended."""
+        return input_id not in self._missing if self.recording else input_id in self._blocked
+
+    def _sum(self, events: list[Event]) -> int:
+        if self._size_of is default_size_of:
+            return sum([event.size_bytes for event in events])
+        return sum(map(self._size_of, events))
+
+    def take_overtaken(self) -> tuple[int, list[Event]]:
+        """The input, and its events, that the last barrier overtook; once. No events if it overtook none."""
+        overtaken, self._overtaken = self._overtaken, None
+        return overtaken or (_NO_INPUT, [])
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """Whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
+
+        To be asked of the barriers of a channel in order: the first of which it is true goes.
+        So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
+        the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough). Not so
+        while an older barrier of this input is still to be released: overtaking would cost that its checkpoint.
+        """
+        current, checkpoint_id = self.barrier, barrier.checkpoint_id
+        if not self.may_overtake or self.triggered or input_id not in self._takes or checkpoint_id <= self.last_done:
+            return False
+        if current is not None and (checkpoint_id < current.checkpoint_id or self._has_delivered(input_id)):
+            return False
+        if self._controls and any(type(held) is CheckpointBarrier for held in self._queues[input_id]):
+            return False
+        if barrier.is_unaligned or self.unaligned.force_unaligned:
+            return True
+        if self.recording and current is not None and checkpoint_id == current.checkpoint_id:
+            return True
+        due_ns = self.overtaking_deadline_ns(barrier)
+        return due_ns is not None and now_ns >= due_ns
+
+    def overtaking_deadline_ns(self, barrier: CheckpointBarrier) -> int | None:
+        """From when on a barrier that is not flagged is to go to the front; None if that is not known, or never."""
+        triggered_ns = self._triggers_ns.get(barrier.checkpoint_id)
+        if triggered_ns is None or not self.may_overtake:
+            return None
+        return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
+
+    # From aligning to recording.
+
+    def _start(self, switched: bool) -> UnalignedAction:
+        """The snapshot is to be taken now; until `begin_recording` all that comes is held."""
+        assert self.barrier is not None
+        self.barrier = _flagged(self.barrier)
+        self.triggered = True
+        self.is_unaligned = True
+        self.was_threshold_triggered = switched
+        self.unaligned_count += 1
+        self.threshold_switches += switched
+        self._missing = self.free.union(self._ready)
+        self.free.clear()
+        self._record = {input_id: [] for input_id in self._missing}
+        return _TAKE_SNAPSHOT
+
+    def begin_recording(self) -> bool:
+        """The snapshot is taken and the barrier forwarded: let go of what is held, and record what is in flight.
+
+        Returns
+        -------
+        bool
+            Whether every barrier is in already, so that the part is complete. If the limit is passed by what the
+            barrier overtook in the outputs, the checkpoint is given up; see `aborts`.
+
+        Raises
+        ------
+        NotTriggeredError
+            If no unaligned snapshot is under way. Nothing changes.
+        """
+        barrier = self.barrier
+        if barrier is None or not self.is_unaligned or not self.triggered or self.recording:
+            raise NotTriggeredError("begin_recording()")
+        missing, self._missing = self._missing, set()
+        super()._end(self.last_done)  # releases; and nothing is done with
+        self.barrier = barrier
+        self.recording = True
+        self._missing = missing
+        self._fast_limit = 0  # so that every event of an input that is not free comes by `_hold`
+        self._park()
+        if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
+            self._give_up(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            return False
+        self.triggered = not self._missing
+        return self.triggered
+
+    def _over_limit(self, current: CheckpointBarrier) -> Action:
+        """Protocol rule 7: what may be held is used up, so hold no longer. Later, it is backpressure."""
+        if self.recording:
+            return _REFUSED
+        if self.may_overtake:
+            self._start(switched=True)
+            return _SWITCHED
+        return super()._over_limit(current)
+
+    # Recording.
+
+    def _hold(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        """Nothing waits on an input whose barrier is missing, unless there is something to release before it."""
+        if not self.recording or input_id not in self._missing or self._queues[input_id]:
+            return super()._hold(input_id, message, now_ns)
+        if type(message) is Event:
+            return _RECORDED if self._recorded(input_id, message) else _PASS
+        return self._step(input_id, message, now_ns)
+
+    def _recorded(self, input_id: int, event: Event) -> bool:
+        """Record `event`, or give the checkpoint up (protocol rule 18)."""
+        size_bytes = self._size_of(event)
+        if self.inflight_bytes + size_bytes > self.unaligned.max_inflight_buffer_bytes:
+            assert self.barrier is not None
+            self._give_up(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            return False
+        self.inflight_bytes += size_bytes
+        self.total_inflight_bytes += size_bytes
+        self._record[input_id].append(event)
+        return True
+
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        """A cancel in a newer barrier's place waits as that would."""
+        if self.recording and input_id not in self._missing and self._is_newer(message):
+            return self._wait(input_id, message, now_ns)
+        return super()._step(input_id, message, now_ns)
+
+    def _is_newer(self, message: StreamMessage) -> bool:
+        if type(message) is not CheckpointBarrier and type(message) is not CancelBarrier:
+            return False
+        return self.barrier is not None and message.checkpoint_id > self.barrier.checkpoint_id
+
+    def _wait(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+        """Of a newer checkpoint, on an input that delivered: it waits, with all behind it (protocol rule 17)."""
+        action = super()._hold(input_id, message, now_ns)
+        if action is _BUFFERED:
+            self.free.discard(input_id)
+            self._blocked.add(input_id)
+        return action
+
+    def _park(self) -> None:
+        """Of what is to be released, the same."""
+        for input_id in [i for i in self._ready if i not in self._missing and self._is_newer(self._queues[i][0])]:
+            self._ready.remove(input_id)
+            self._blocked.add(input_id)
+
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
+        """As for the aligner; what comes from an input whose barrier is missing is recorded too."""
+        step = super().drain_next(now_ns)
+        if step is not None and self.recording:
+            input_id, message, _ = step
+            if input_id in self._missing:
+                self.free.discard(input_id)
+                if type(message) is Event and self._recorded(input_id, message):
+                    step = input_id, message, _RECORDED
+            self._park()
+        return step
+
+    def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
+        """Nothing while recording: each event must be looked at."""
+        return [] if self.recording else super().drain_runs()
+
+    def _end(self, checkpoint_id: int) -> None:
+        """Nothing is recorded any more."""
+        if self._missing:
+            self.free.update(input_id for input_id in self._missing if not self._queues[input_id])
+            self._missing = set()
+        self._asked = self._mismatched = False
+        if self.is_unaligned:
+            self.is_unaligned = self.was_threshold_triggered = self.recording = False
+            self._record = {}
+            self._overtaken = None
+            self.inflight_bytes = 0
+            self._fast_limit = self._holding_limit
+        super()._end(checkpoint_id)
+
+    def note_output(self, size_bytes: int) -> None:
+        """Count what the barrier overtook on the way out: the limit is for the whole part (protocol rule 18).
+
+        Before `begin_recording` nothing is given up yet; that does it. Of no unaligned part, it counts nothing.
+        """
+        if not self.is_unaligned or self.barrier is None:
+            return
+        self.inflight_bytes += size_bytes
+        self.total_inflight_bytes += size_bytes
+        if self.recording and self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
+            self._give_up(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+
+    # How a part ends.
+
+    def complete_alignment(self) -> None:
+        """The part is complete and acknowledged.
+
+        Raises
+        ------
+        NotTriggeredError
+            If a barrier is missing. Nothing changes.
+        """
+        if self.is_unaligned and not self.recording:
+            raise NotTriggeredError("complete_alignment()")
+        super().complete_alignment()
+
+    def inflight_data(self) -> tuple[InFlightChannelData, ...]:
+        """What is recorded for the checkpoint under way, by input."""
+        return channel_data(self._record, self._size_of)
+
+    def part(self, operator_state: object, state_bytes: int = 0) -> UnalignedSnapshot:
+        """The part that is complete now; to be asked before `complete_alignment`.
+
+        Raises
+        ------
+        NotTriggeredError
+            If a barrier is missing.
+        """
+        if self.barrier is None or not self.triggered or (self.is_unaligned and not self.recording):
+            raise NotTriggeredError("part()")
+        data = self.inflight_data()
+        total_bytes = state_bytes + sum(each.size_bytes for each in data)
+        switched = self.was_threshold_triggered
+        return UnalignedSnapshot(self.barrier, operator_state, data, total_bytes, switched, self.is_unaligned)
+
+    # Time.
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do: switch, or give up. None if nothing waits."""
+        expires_ns, switches_ns = self._expires_ns(), self._switches_ns()
+        if expires_ns is None or switches_ns is None:
+            return expires_ns
+        return min(expires_ns, switches_ns)
+
+    def _switches_ns(self) -> int | None:
+        triggered_ns = self._triggered_ns()
+        if triggered_ns is None or self.recording or not self.may_overtake:
+            return None
+        return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
+
+    def should_switch_to_unaligned(self, now_ns: int) -> bool:
+        """Whether the deadline for the switch has come: at least one barrier is in, and not all (protocol rule 15)."""
+        switches_ns = self._switches_ns()
+        return switches_ns is not None and now_ns >= switches_ns
+
+    def on_time(self, now_ns: int) -> bool:
+        """Give the current checkpoint up if it is too late, or switch if it is time. `triggered` says which."""
+        if super().on_time(now_ns):
+            return True
+        if not self.should_switch_to_unaligned(now_ns):
+            return False
+        self._start(switched=True)
+        return True
+
+    # Questions.
+
+    def aligned_input_count(self) -> int:
+        """How many inputs have delivered the current checkpoint, closed ones among them; 0 between checkpoints."""
+        if self.barrier is None or not self.is_unaligned:
+            return super().aligned_input_count()
+        return self.config.num_inputs - len(self._missing)
+
+    def metrics(self) -> UnalignedCheckpointMetrics:
+        """The document's counters."""
+        metrics = super().metrics()
+        return UnalignedCheckpointMetrics(
+            metrics.alignments_completed,
+            metrics.total_events_buffered,
+            metrics.max_alignment_duration_ns,
+            metrics.current_buffered,
+            metrics.is_aligning,
+            self.unaligned_count,
+            self.threshold_switches,
+            self.total_inflight_bytes,
+            self.recording,
+            self.flag_mismatches,
+        )
+
+    # Capture and restore.
+
+    def capture(self) -> Hashable:
+        """All that `restore` needs, as a value."""
+        return (
+            super().capture(),
+            self.recording,
+            self.is_unaligned,
+            self.was_threshold_triggered,
+            self._asked,
+            self._mismatched,
+            tuple(sorted(self._missing)),
+            tuple((input_id, tuple(events)) for input_id, events in sorted(self._record.items())),
+            self.inflight_bytes,
+            (self.unaligned_count, self.threshold_switches, self.total_inflight_bytes, self.flag_mismatches),
+        )
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the machine of the same configuration was that gave `value`."""
+        (
+            aligner,
+            self.recording,
+            self.is_unaligned,
+            self.was_threshold_triggered,
+            self._asked,
+            self._mismatched,
+            missing,
+            record,
+            self.inflight_bytes,
+            (self.unaligned_count, self.threshold_switches, self.total_inflight_bytes, self.flag_mismatches),
+        ) = value  # type: ignore[misc]
+        super().restore(aligner)  # type: ignore[has-type]
+        self._missing = set(missing)  # type: ignore[has-type]
+        self._record = {input_id: list(events) for input_id, events in record}  # type: ignore[has-type]
+        self._overtaken = None
+        self._fast_limit = 0 if self.recording else self._holding_limit

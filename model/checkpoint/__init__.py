@@ -1,0 +1,1 @@
+"""Checkpoints explored: the world of `impl`'s machines, its monitor, its scopes, and external systems in it."""

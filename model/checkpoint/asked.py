@@ -1,0 +1,143 @@
+"""The scopes that an external aligner is asked, and by which judge.
+
+The judge *dataflows* asks the invariants of whole dataflows only: whatever scheme an aligner follows, no event is lost,
+every cut is consistent, nothing waits for ever. The judge *table* asks besides whether each gate does, effect for
+effect, what the table of its protocol says, and whether it replays the scripted cases: the scheme of `impl` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from barrierlab.impl.messages import CancelBarrier, EndOfInput
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES, Capabilities
+from barrierlab.model.checkpoint.check import Scope, WorldScope
+from barrierlab.model.checkpoint.gate_runs import RunScope
+from barrierlab.model.checkpoint.gate_scopes import Scope as GateScope
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scripted import setup_of_story
+from barrierlab.model.checkpoint.scripted_scopes import StoryScope
+from barrierlab.model.checkpoint.tables.happenings import Abort, Clock, Triggered
+
+JUDGES = ("dataflows", "table")
+"""The first is the default for external aligners."""
+
+BEYOND_DATAFLOWS = {
+    "6": "copies of a barrier that contradict each other",
+    "8": "the turns in which held messages go",
+    "9": "a snapshot that fails",
+    "11": "the moment of a deadline",
+    "12": "an input that there is not",
+    "15": "the moment of the switch",
+    "19": "whether a part says that it has switched",
+}
+"""The rules of the protocol that no invariant of dataflows asks, and what of them; *table* does, but for 12."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotAsked:
+    """A scope that is not asked.
+
+    Attributes
+    ----------
+    name, protocol : str
+        Of the scope.
+    capability : str
+        One that it needs and that is not declared; or a permitted difference, without which it makes no sense.
+    """
+
+    name: str
+    protocol: str
+    capability: str
+
+    @property
+    def why(self) -> str:
+        """In a line."""
+        if self.capability in RULES:
+            return f"it needs {self.capability} ({RULES[self.capability]}), which the class does not declare"
+        return f"it shows what the class declares to do otherwise: {self.capability} ({DIFFERENCES[self.capability]})"
+
+
+def divided(
+    scopes: Iterable[Scope], capabilities: Capabilities, judge: str = JUDGES[0]
+) -> tuple[list[Scope], list[NotAsked]]:
+    """The scopes that a judge asks of an external aligner with these capabilities, and those that it does not.
+
+    Raises
+    ------
+    ValueError
+        If there is no such judge.
+    """
+    if judge not in JUDGES:
+        raise ValueError(f"there is no judge {judge!r}; allowed: {', '.join(JUDGES)}")
+    asked: list[Scope] = []
+    others: list[NotAsked] = []
+    for scope in scopes:
+        if judge == "dataflows" and not isinstance(scope, WorldScope):
+            continue
+        lacking = [name for name in needs(scope) if not getattr(capabilities, name)]
+        lacking += [name for name in shows(scope) if getattr(capabilities, name)]
+        if lacking:
+            others.append(NotAsked(scope.name, scope.protocol, lacking[-1]))
+        else:
+            asked.append(scope)
+    return asked, others
+
+
+def needs(scope: Scope) -> list[str]:
+    """The capabilities that a scope needs, in the order of `RULES`."""
+    if isinstance(scope, WorldScope):
+        found = _needs_of_setup(scope.setup)
+    elif isinstance(scope, StoryScope):
+        found = _needs_of_setup(setup_of_story(scope.text)) | {
+            name for name, words in _WORDS.items() if any(word in scope.text for word in words)
+        }
+    elif isinstance(scope, GateScope):
+        found = _needs_of_gate(scope)
+    elif isinstance(scope, RunScope):  # whatever can happen at a gate happens in such a run
+        found = set(RULES) - ({"unaligned"} if scope.protocol == "aligned" else set())
+    else:
+        found = set()
+    return [name for name in RULES if name in found]
+
+
+def shows(scope: Scope) -> list[str]:
+    """The permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
+    found = {
+        "leaves_in_channel": isinstance(scope, RunScope) or (isinstance(scope, StoryScope) and " hold " in scope.text),
+        "keeps_blocked_after_switch": isinstance(scope, RunScope | StoryScope) and scope.protocol == "fallback",
+    }
+    return [name for name in DIFFERENCES if found[name]]
+
+
+_WORDS = {"aborts": ("> abort ", " cancel "), "ends": (" end\n",), "timeout": ("> expire ",)}
+
+
+def _needs_of_setup(setup: Setup) -> set[str]:
+    topology = setup.graph()
+    found = {
+        "several_inputs": any(len(topology.inputs(name)) > 1 for name in topology.tasks),
+        "aborts": bool(setup.cancels or setup.expiries or setup.gives_up),
+        "ends": setup.closes,
+        "timeout": bool(setup.expiries) or setup.mode == "fallback",
+        "limits": any(
+            getattr(setup, field.name) != field.default for field in fields(Setup) if field.name.startswith("max_")
+        ),
+        "unaligned": setup.mode != "aligned",
+    }
+    return {name for name, is_needed in found.items() if is_needed}
+
+
+def _needs_of_gate(scope: GateScope) -> set[str]:
+    messages = {type(getattr(each, "message", None)) for each in scope.happenings}
+    kinds = {type(each) for each in scope.happenings}
+    found = {
+        "several_inputs": scope.rules.num_inputs > 1,
+        "aborts": Abort in kinds or CancelBarrier in messages,
+        "ends": EndOfInput in messages,
+        "timeout": bool(kinds & {Clock, Triggered}) or scope.protocol == "fallback",
+        "limits": True,
+        "unaligned": scope.protocol != "aligned",
+    }
+    return {name for name, is_needed in found.items() if is_needed}

@@ -1,0 +1,341 @@
+"""Scopes explored to a verdict: the sound machines, or another's in their place.
+
+A scope that is broken is explored once more without reduction, so that the run that is shown is a shortest one.
+
+LIVE is asked where a run ends, and where it goes round for ever: there, too, no checkpoint may be open, nothing may be
+left in a channel, and the job must come to its end when the sources do. The premise is that runs are fair: a move that
+is possible again and again is made at some time (strong fairness), be it a delivery, a release or a report. A fault
+need never happen; a state in which only faults can follow is not asked in a scope with faults, but in the one without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Protocol, TypeVar
+
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned, plans
+from barrierlab.model.checkpoint.premises import asked_for, premises_of, struck
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.explore.checker import (
+    BROKEN,
+    HOLDS,
+    UNDECIDED,
+    Always,
+    AtRest,
+    Broken,
+    Counts,
+    Limits,
+    Result,
+    UndecidedError,
+    explore,
+    traps,
+)
+from barrierlab.model.spec.invariants import PREMISES
+
+MOST_STATES = 3_000_000
+"""What an exploration keeps at most, about a gigabyte; over it, it is undecided."""
+
+Progress = Callable[[Counts], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A property that does not hold in a scope.
+
+    Attributes
+    ----------
+    invariant : str
+    scope : str
+    steps : int
+        Moves until then.
+    reason : str
+    trace : str
+        The run as text, where there is one.
+    reads_on : bool
+        Whether in that run a task takes a message while it has something to release.
+    """
+
+    invariant: str
+    scope: str
+    steps: int
+    reason: str
+    trace: str = ""
+    reads_on: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the exploration of one scope came to.
+
+    Attributes
+    ----------
+    name, protocol : str
+    verdict : str
+        ``holds``, ``broken`` or ``undecided``.
+    why : str
+        In a line.
+    states, transitions : int
+    seconds : float
+        Of wall time.
+    violations : tuple of Violation
+    premises : dict of str to int
+        By invariant, how many different things there were to judge (`model.checkpoint.premises`); empty if not counted.
+    asked_for : tuple of str
+        The invariants that the scope sets something for.
+    struck : dict of str to int
+        By fault of the scope, at how many different places it could strike.
+    """
+
+    name: str
+    protocol: str
+    verdict: str
+    why: str
+    states: int
+    transitions: int
+    seconds: float
+    violations: tuple[Violation, ...] = ()
+    premises: Mapping[str, int] = field(default_factory=dict)
+    asked_for: tuple[str, ...] = ()
+    struck: Mapping[str, int] = field(default_factory=dict)
+
+
+class Scope(Protocol):
+    """What can be checked.
+
+    Attributes
+    ----------
+    name, protocol : str
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def protocol(self) -> str: ...
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it, for so long at most."""
+
+
+NOT_REPEATABLE = "RAISED"
+"""The name of what is broken where a machine goes by more than it captures: nothing that was explored of it counts."""
+_STEPS_BETWEEN_CHECKS = 64
+REFINES = "TABLE"
+"""The name of what is broken where a machine does not do what its table says."""
+
+S = TypeVar("S", bound=Hashable)
+M = TypeVar("M")
+
+
+def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "", invariant: str = REFINES) -> Outcome:
+    """What it came to when a machine was explored beside its table, or another model."""
+    counts, violations = result.counts, []
+    for broken in result.violations:
+        lines = (f"# {name}.", *map(str, broken.moves), f"! {invariant}: {broken.reason}")
+        trace = "".join(f"{line}\n" for line in lines)
+        violations.append(Violation(invariant, name, len(broken.moves), broken.reason, trace))
+    return Outcome(
+        *(name, protocol, result.verdict, result.why + hint),
+        *(counts.states, counts.transitions, counts.seconds),
+        tuple(violations),
+    )
+
+
+def verdict_of(outcomes: Sequence[Outcome]) -> str:
+    """Broken if one is; undecided if one is, or there are none; holds if all do."""
+    verdicts = {outcome.verdict for outcome in outcomes}
+    if BROKEN in verdicts:
+        return BROKEN
+    return HOLDS if verdicts == {HOLDS} else UNDECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class WorldScope:
+    """A dataflow, and what happens in it.
+
+    Attributes
+    ----------
+    name : str
+        Dataflow, extent, fault.
+    setup : Setup
+    """
+
+    name: str
+    setup: Setup
+
+    @property
+    def protocol(self) -> str:
+        """The mode of its barriers."""
+        return self.setup.mode
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
+        begun = monotonic()
+        if not can_be_planned(self.setup, parts):
+            return self._whole(parts, seconds, begun)
+        states = transitions = 0
+        first: World | None = None
+        for planned in plans(self.setup):
+            world = first.planned(planned) if first is not None else World(planned, parts)
+            first = world  # the plans of a setup share their tables
+            ample = Ample(world, self.setup)
+            result = _explored(world, _left(seconds, begun), ample)
+            states += result.counts.states
+            transitions += result.counts.transitions
+            if result.verdict == BROKEN:
+                return self._whole(parts, seconds, begun, (world, result))
+            if result.verdict == HOLDS and ample.is_void:
+                return self._whole(parts, seconds, begun)
+            if result.verdict == UNDECIDED:
+                return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
+        why = "every reachable state was seen"
+        return self._outcome(world, HOLDS, why, states, transitions, begun, seconds=seconds)
+
+    def _whole(
+        self,
+        parts: Parts,
+        seconds: float | None,
+        begun: float,
+        broken: tuple[World, Result[State, Move]] | None = None,
+    ) -> Outcome:
+        """Explore it without reduction, unless there is no time for that and it is known to be broken."""
+        world = World(self.setup, parts)
+        result = _explored(world, _left(seconds, begun), None)
+        if result.verdict == HOLDS and not all(table.is_acyclic() for table in world.tables):
+            result = _gone_round(world, result, seconds, begun)
+        if result.verdict == UNDECIDED and broken is not None:
+            world, result = broken  # a run is known, though it may not be a shortest one
+        violations = tuple(
+            violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
+        )
+        return self._outcome(
+            *(world, result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations),
+            seconds,
+        )
+
+    def _made_again(self, world: World, why: str, seconds: float | None, begun: float) -> tuple[str, str]:
+        """Verdict and reason after every step of an external machine was made again: what was looked up must be so."""
+        for number, difference in enumerate(world.differences()):
+            if difference is not None:
+                return BROKEN, difference
+            if number % _STEPS_BETWEEN_CHECKS == 0 and _left(seconds, begun) == 0.0:
+                return UNDECIDED, "the time limit was reached while every step was made a second time"
+        return HOLDS, why
+
+    def _outcome(
+        self,
+        world: World,
+        verdict: str,
+        why: str,
+        states: int,
+        transitions: int,
+        begun: float,
+        violations: tuple[Violation, ...] = (),
+        seconds: float | None = None,
+    ) -> Outcome:
+        if verdict == HOLDS and world.parts != SOUND:
+            verdict, why = self._made_again(world, why, seconds, begun)
+            if verdict == BROKEN:
+                violations = (Violation(NOT_REPEATABLE, self.name, 0, why),)
+        return Outcome(
+            *(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations),
+            *(premises_of(world), asked_for(self.setup), struck(self.setup, world)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far the verdict over several scopes reaches.
+
+    Attributes
+    ----------
+    vacuous : tuple of str
+        The invariants that had nothing to judge in any scope that counts, and are not broken.
+    asked_for : tuple of str
+        Those of them that a scope sets something for.
+    idle : tuple of str
+        The faults that could strike nowhere, in whichever scope they were.
+    """
+
+    vacuous: tuple[str, ...]
+    asked_for: tuple[str, ...]
+    idle: tuple[str, ...]
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether it judged less than the scopes ask for."""
+        return bool(self.asked_for or self.idle)
+
+
+def reach_of(outcomes: Sequence[Outcome]) -> Reach:
+    """Return what a verdict over `outcomes` did not judge; nothing is vacuous where nothing was counted."""
+    counted = [outcome for outcome in outcomes if outcome.premises]
+    broken = {violation.invariant for outcome in counted for violation in outcome.violations}
+    met = {name for outcome in counted for name, count in outcome.premises.items() if count}
+    vacuous = tuple(name for name in PREMISES if counted and name not in met | broken)
+    asked = {name for outcome in counted for name in outcome.asked_for}
+    faults = dict.fromkeys(name for outcome in outcomes for name in outcome.struck)
+    idle = tuple(name for name in faults if not any(outcome.struck.get(name) for outcome in outcomes))
+    return Reach(vacuous, tuple(name for name in vacuous if name in asked), idle)
+
+
+def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> Violation:
+    """What a run of a world breaks, with its trace."""
+    invariant, _, why = reason.partition(": ")
+    title = f"{invariant} is broken: {scope}."
+    trace = world.trace(moves, asked == AT_REST, title)
+    return Violation(invariant, scope, len(moves), why, trace, world.reads_on_in(moves))
+
+
+ALWAYS, AT_REST = "always", "at rest"
+
+
+def properties(world: World) -> list[Always[State] | AtRest[State]]:
+    """What `model.explore.checker.explore` is to ask of a world."""
+    return [Always(ALWAYS, world.broken), AtRest(AT_REST, world.unsettled)]
+
+
+def _explored(world: World, seconds: float | None, ample: Ample | None) -> Result[State, Move]:
+    return explore(
+        world,
+        properties(world),
+        limits=Limits(states=MOST_STATES, seconds=seconds),
+        ample=None if ample is None else ample.moves,
+        acyclic=True,
+    )
+
+
+def _gone_round(world: World, result: Result[State, Move], seconds: float | None, begun: float) -> Result[State, Move]:
+    """What is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
+    wrong: dict[State, str] = {}
+    known: tuple[Move, ...] = ()
+    try:
+        limits = Limits(seconds=_left(seconds, begun))
+        for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, limits):
+            if len(states) == 1 and not world.moves(states[0]):
+                continue  # at rest
+            reasons = [world.unsettled(state) for state in states]
+            if None not in reasons:
+                known = known if wrong else run
+                wrong |= {
+                    state: f"{reason}; it goes round for ever" for state, reason in zip(states, reasons, strict=True)
+                }
+    except UndecidedError as error:
+        if not wrong:
+            return replace(result, verdict=UNDECIDED, why=str(error))
+    if not wrong:
+        return result
+    limits = Limits(states=MOST_STATES, seconds=_left(seconds, begun))
+    shortest = explore(world, [Always(AT_REST, wrong.get)], limits=limits)
+    if shortest.verdict == BROKEN:
+        return shortest
+    reason = next(iter(wrong.values()))
+    return replace(result, verdict=BROKEN, why=f"{AT_REST}: {reason}", violations=(Broken(AT_REST, reason, known),))
+
+
+def _left(seconds: float | None, begun: float) -> float | None:
+    return None if seconds is None else max(0.0, seconds - (monotonic() - begun))

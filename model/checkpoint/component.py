@@ -1,0 +1,246 @@
+"""One machine of `impl` alone, driven by every sequence of stimuli of a small alphabet, beside a model of the rules.
+
+A dataflow is the wrong size for some questions: clocks that pace, failures in a row, what a ledger does the second
+time. Here the machine and a reference model, written from the rules alone, are told the same and answer in lines; both
+are values between two stimuli, so that every state that they reach together is seen once.
+
+The explorer puts a machine back before each stimulus. A field that `restore` works out afresh could drift in a machine
+that is never put back, and no state would show it; so after each stimulus the machine is compared, field for field,
+with another that is put back to what it captured. If that holds for every step, it holds for every run.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.check import Outcome, outcome_of
+from barrierlab.model.checkpoint.components import COUNTERS, Parts
+from barrierlab.model.explore.checker import Always, Limits, explore
+from barrierlab.model.explore.intern import ATOMS, exact
+
+MODEL = "MODEL"
+"""The name of what is broken where a machine does not do what its reference model does."""
+
+_MOST_TIMES = 4
+"""So many times the states that the sound machine has may be explored before one that is not is given up."""
+_MOST_COMPARED = 3
+"""So many steps that lead to one state are compared field for field: that takes longer than the step."""
+
+
+class Stimulus(NamedTuple):
+    """What happens to a machine: the name of a method of both sides, and its arguments."""
+
+    verb: str
+    arguments: tuple[object, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.verb, *self.arguments)))
+
+
+def stimulus(verb: str, *arguments: object) -> Stimulus:
+    """A stimulus: ``stimulus("acknowledge", "a", 1)``."""
+    return Stimulus(verb, arguments)
+
+
+class Side(Protocol):
+    """The machine, or its model. Each verb of a stimulus is a method of it that answers with lines."""
+
+    def capture(self) -> Hashable:
+        """All of it, as a value."""
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the side was that gave `value`."""
+
+
+class Reference(Side, Protocol):
+    """The model; it also says what a driver may do next, which bounds the scope."""
+
+    def stimuli(self) -> Sequence[Stimulus]:
+        """What may happen now, always in the same order."""
+
+
+class Under(Side, Protocol):
+    """The machine under test, with the verbs of its model.
+
+    Attributes
+    ----------
+    machines : sequence of object
+        What it is made of, to be compared field for field.
+    """
+
+    @property
+    def machines(self) -> Sequence[object]: ...
+
+
+class Difference(NamedTuple):
+    """Where the two part."""
+
+    reason: str
+
+
+Pair = tuple[Hashable, Hashable]
+State = Pair | Difference
+
+
+class Component:
+    """The machine and its model, as a system to explore (`model.explore.checker`).
+
+    Parameters
+    ----------
+    make : callable
+        Makes a machine under test; it is called twice.
+    model : Reference
+    """
+
+    def __init__(self, make: Callable[[], Under], model: Reference) -> None:
+        self.machine, self.twin, self.model = make(), make(), model
+        self._start = self.machine.capture(), self.model.capture()
+        self._compared: dict[Hashable, int] = {}  # how often a state was compared field for field
+
+    def start(self) -> State:
+        """Nothing has happened."""
+        return self._start
+
+    def moves(self, state: State) -> Sequence[Stimulus]:
+        """What may happen."""
+        if isinstance(state, Difference):
+            return ()
+        self.model.restore(state[1])
+        return self.model.stimuli()
+
+    def after(self, state: State, move: Stimulus) -> State:
+        """What both come to, if they answer the same."""
+        assert not isinstance(state, Difference)
+        self.model.restore(state[1])
+        expected = getattr(self.model, move.verb)(*move.arguments)
+        try:
+            self.machine.restore(state[0])
+            found = getattr(self.machine, move.verb)(*move.arguments)
+            captured = self.machine.capture()
+            drifted = self._drift(captured)
+        except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
+            found, drifted = (f"raised {type(error).__name__}: {error}",), ""
+        if found != expected:
+            return Difference(f"{move}: the model answers '{_listed(expected)}', the machine '{_listed(found)}'")
+        if drifted:
+            return Difference(f"{move}: {drifted}")
+        return captured, self.model.capture()
+
+    def _drift(self, captured: Hashable) -> str:
+        """The first field that a machine which is put back to `captured` has otherwise."""
+        times = self._compared[captured] = self._compared.get(captured, 0) + 1
+        if times > _MOST_COMPARED:
+            return ""
+        self.twin.restore(captured)
+        return drift(self.machine.machines, self.twin.machines)
+
+
+def drift(live: Sequence[object], restored: Sequence[object]) -> str:
+    """The first field in which machines that ran on differ from those that were put back; empty if none."""
+    for one, other in zip(live, restored, strict=True):
+        here, there = _held(one), _held(other)
+        for name in here | there:
+            ran_on, put_back = here.get(name), there.get(name)
+            if ran_on is not put_back and _value(ran_on) != _value(put_back):
+                what = f"{type(one).__name__}.{name} is {_value(ran_on)!r} in a machine that ran on"
+                return f"{what}, {_value(put_back)!r} in one put back to the same"
+    return ""
+
+
+def fields_of(machine: object) -> dict[str, object]:
+    """The fields of a machine by name, as values that compare in every detail; what only counts is left out."""
+    return {name: _value(each) for name, each in _held(machine).items()}
+
+
+def _held(machine: object) -> dict[str, object]:
+    """The fields of a machine by name, as they are."""
+    kind = type(machine)
+    names = _slots.get(kind)
+    if names is None:
+        slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
+        names = _slots[kind] = tuple(name for name in dict.fromkeys(slots) if name not in COUNTERS)
+    held = {name: getattr(machine, name, _UNSET) for name in names}
+    held |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
+    return {name: each for name, each in held.items() if each is not _UNSET and not callable(each)}
+
+
+_UNSET = object()
+_slots: dict[type, tuple[str, ...]] = {}
+
+
+def _value(held: Any) -> object:
+    """What a field holds: lists in their order, sets and dicts without one; of another machine what it captures."""
+    kind = type(held)
+    if kind in ATOMS:
+        return held
+    reads = _readers.get(kind)
+    if reads is None:
+        reads = _readers[kind] = _reader(kind)
+    return reads(held)
+
+
+def _values(held: Iterable[Any]) -> tuple[object, ...]:
+    return tuple([each if type(each) in ATOMS else _value(each) for each in held])
+
+
+_readers: dict[type, Callable[[Any], object]] = {}
+"""By type, how `_value` reads it: to find that out takes longer than to read."""
+
+
+def _reader(kind: type) -> Callable[[Any], object]:
+    if issubclass(kind, list | tuple | deque):
+        return _values
+    if issubclass(kind, dict):
+        return lambda held: frozenset(map(_values, held.items()))
+    if issubclass(kind, set | frozenset):
+        return lambda held: frozenset(map(_value, held))
+    if kind is Event or issubclass(kind, Enum):
+        return exact
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        return lambda held: (kind, *[_value(getattr(held, name)) for name in names])
+    for gives in ("capture", "checkpoint"):  # a machine, an operator
+        if hasattr(kind, gives):
+            return lambda held, gives=gives: _value(getattr(held, gives)())  # type: ignore[misc]
+    if hasattr(kind, "__slots__") and kind.__module__.startswith("impl."):
+        return lambda held: tuple(fields_of(held).items())
+    return lambda held: held
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "; ".join(lines) or "nothing"
+
+
+@dataclass(frozen=True)
+class ComponentScope:
+    """A machine alone, and how many states it and its model have together: the number moves when meaning does.
+
+    Attributes
+    ----------
+    name : str
+    states : int
+    make : callable
+        Of some parts, makes the machine under test.
+    model : callable
+        Makes the reference model.
+    """
+
+    name: str
+    states: int
+    make: Callable[[Parts], Under]
+    model: Callable[[], Reference]
+    protocol: str = "component"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore both, side by side."""
+        component = Component(lambda: self.make(parts), self.model())
+        limits = Limits(states=_MOST_TIMES * self.states, seconds=seconds)
+        return outcome_of(self.name, self.protocol, explore(component, [AGREE], limits=limits), invariant=MODEL)
+
+
+AGREE: Always[State] = Always("the model", lambda state: state.reason if isinstance(state, Difference) else None)

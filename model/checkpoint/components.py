@@ -1,0 +1,160 @@
+"""Whose machines a dataflow is made of: those of `impl`, or another's in their place.
+
+One value says it to all who build tasks: the explored world, the simulation, the defect catalogue, and whoever brings
+an aligner of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.gate import Gate, GatePort
+from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector
+from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
+from barrierlab.impl.checkpoint.report import Tell
+from barrierlab.impl.checkpoint.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.storage.snapshot import Checkpoint
+from barrierlab.model.checkpoint.capabilities import RELEASES_FIRST, Capabilities
+
+MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
+MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
+
+
+def sound_aligner(
+    config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+) -> BarrierAligner:
+    """The aligner that the protocol asks for."""
+    if unaligned is None:
+        return BarrierAligner(config)
+    return UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What may be another's than the classes of `impl`.
+
+    Attributes
+    ----------
+    source, task, sink : type
+        Of the tasks; a sink that writes nothing to the outside is a task like others.
+    injector : type
+        Of sources.
+    writer, ledger : type
+        Of what writes to the outside, and of the outside.
+    coordinator : type
+    aligner : callable
+        Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
+        sink, makes the aligner of a task.
+    gate : callable or None
+        Given its port, a task, and all that, makes a gate, such as a table. None: the one that a task comes with.
+    plan : callable
+        Makes of a complete checkpoint what goes back where.
+    capabilities : Capabilities
+        The declaration of an external aligner.
+    """
+
+    source: type[SourceTask] = SourceTask
+    task: type[OperatorTask] = OperatorTask
+    sink: type[SinkTask] = SinkTask
+    injector: type[CheckpointBarrierInjector] = CheckpointBarrierInjector
+    writer: type[SinkWriter] = SinkWriter
+    ledger: type[Ledger] = Ledger
+    coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
+    aligner: MakeAligner = sound_aligner
+    gate: MakeGate | None = None
+    plan: Callable[[Checkpoint, Wiring], Restore] = plan
+    capabilities: Capabilities = RELEASES_FIRST
+
+    def make_source(
+        self,
+        name: str,
+        injector: CheckpointBarrierInjector,
+        unaligned: UnalignedCheckpointConfig | None,
+        exchanges: Iterable[OutputExchange],
+        tell: Tell,
+    ) -> SourceTask:
+        """A task that makes events."""
+        task = self.source(name, injector, exchanges, tell)
+        if unaligned is not None:
+            task.max_inflight_buffer_bytes = unaligned.max_inflight_buffer_bytes
+        return task
+
+    def make_task(
+        self,
+        name: str,
+        operator: Operator,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        is_sink: bool,
+        exchanges: Iterable[OutputExchange],
+        tell: Tell,
+    ) -> OperatorTask:
+        """A task that passes on what it makes."""
+        task = self.task(name, operator, self.aligner(config, unaligned, is_sink), exchanges, tell)
+        return self._with_gate(task, config, unaligned, is_sink)
+
+    def make_sink(
+        self,
+        name: str,
+        operator: Operator,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        aligns: bool,
+        writer: SinkWriter | None,
+        tell: Tell,
+    ) -> OperatorTask:
+        """A task that ends a dataflow, and writes to the outside; `aligns`: no barrier overtakes on its way in."""
+        task = self.sink(name, operator, self.aligner(config, unaligned, aligns), tell, writer)
+        return self._with_gate(task, config, unaligned, aligns)
+
+    def _with_gate(
+        self,
+        task: OperatorTask,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        is_sink: bool,
+    ) -> OperatorTask:
+        if self.gate is not None:
+            task.gate = self.gate(task, config, unaligned, is_sink)
+        return task
+
+
+SOUND = Parts()
+
+
+def with_aligner(kind: type[BarrierAligner]) -> Parts:
+    """The sound parts, with the aligner of another class; a subclass of `UnalignedCheckpointer` goes unaligned."""
+
+    def make(
+        config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    ) -> BarrierAligner:
+        if issubclass(kind, UnalignedCheckpointer):
+            return kind(config, unaligned, is_sink=is_sink)
+        return kind(config)
+
+    return Parts(aligner=make)
+
+
+def with_gate(kind: type[Gate]) -> Parts:
+    """The sound parts, with the gate of another class around the sound aligner."""
+    return Parts(gate=lambda port, config, unaligned, is_sink: kind(sound_aligner(config, unaligned, is_sink), port))
+
+
+COUNTERS = (
+    *("alignments_completed", "events_released", "max_alignment_duration_ns", "unaligned_count"),
+    *("threshold_switches", "total_inflight_bytes", "flag_mismatches", "barriers_injected"),
+)
+"""What the machines of `impl` only count."""
+
+
+def reset_counters(machines: Iterable[object]) -> None:
+    """Count from 0 again: what differs in that alone is the same."""
+    for each in machines:
+        for name in COUNTERS:
+            if hasattr(each, name):
+                setattr(each, name, 0)

@@ -1,0 +1,630 @@
+"""The coordinator alone: ids, manifests that fail or stay in doubt, late and lost reports, pacing, failures in a row.
+
+`Rules` is written from protocol rules 2, 3, 10, 13 and 20, from FLIP-147 for the end of a job, and from Flink's
+`CheckpointCoordinator` for the pacing. Of a checkpoint it knows when it began, what came of which task, and whether its
+manifest is being written; what follows from a stimulus is found by looking at everything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barrierlab.impl.checkpoint.actions import (
+    Aborted,
+    AbortTask,
+    Action,
+    Completed,
+    FailJob,
+    Ignored,
+    Inject,
+    Notify,
+    Publish,
+    Refused,
+    Triggered,
+)
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline
+from barrierlab.impl.errors import NotPublishingError, UnknownTaskError, UnsettledError
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
+from barrierlab.model.checkpoint.components import Parts
+
+FINAL_RETRY_NS = 1_000_000_000
+"""Until the final checkpoint is tried again where there is no interval: as the documentation of the machine has it."""
+COUNTED = {"expired", "declined", "store failed", "store in doubt"}
+"""Of the reasons that these scopes use, those that count as a failure in a row (Flink: `CheckpointFailureManager`)."""
+
+
+_PLAIN = (
+    *("now", "next_id", "completed", "writing", "finished_tasks", "running", "over", "scheduled", "failures"),
+    *("last_trigger", "last_completion", "last_resume", "retry"),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, its settings, and how far a scope goes.
+
+    Attributes
+    ----------
+    config : CoordinatorConfig
+    tasks, sources : tuple of str
+    ids : int
+        The last checkpoint that is triggered from outside or by time.
+    times_ns : tuple of int
+        The instants, in order; the clock begins at the first.
+    verbs : frozenset of str
+        Which stimuli there are, of `Rules`.
+    reasons : tuple of str
+        Why tasks decline, or the driver gives up.
+    """
+
+    config: CoordinatorConfig
+    tasks: tuple[str, ...]
+    sources: tuple[str, ...]
+    ids: int
+    verbs: frozenset[str]
+    times_ns: tuple[int, ...] = (0,)
+    reasons: tuple[str, ...] = ("declined",)
+
+
+class Rules:
+    """The coordinator as the rules have it: every verb answers with what it says, and with where it stands then."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.now = 0  # the place in `times_ns`
+        self.next_id, self.completed = 1, 0
+        self.began: dict[int, int] = {}  # what is under way, oldest first
+        self.missing: dict[int, tuple[str, ...]] = {}
+        self.parts: dict[int, dict[str, str]] = {}
+        self.writing = 0
+        self.finished_tasks: tuple[str, ...] = ()
+        self.final_parts: dict[str, str] = {}
+        self.running, self.over, self.scheduled = True, False, True
+        self.failures = 0
+        self.last_trigger: int | None = None
+        self.last_completion: int | None = None
+        self.last_resume: int | None = None
+        self.retry: int | None = None
+        self.lines: list[str] = []
+
+    # Between two stimuli.
+
+    def capture(self) -> Hashable:
+        """All of it, as a value."""
+        parts = tuple((n, tuple(sorted(its.items()))) for n, its in self.parts.items())
+        under_way = tuple(self.began.items()), tuple(self.missing.items()), parts
+        return (*under_way, tuple(sorted(self.final_parts.items())), *(getattr(self, name) for name in _PLAIN))
+
+    def restore(self, value: Any) -> None:
+        """Be as the model was that gave `value`."""
+        began, missing, parts, final_parts, *plain = value
+        self.began, self.missing, self.final_parts = dict(began), dict(missing), dict(final_parts)
+        self.parts = {n: dict(its) for n, its in parts}
+        for name, each in zip(_PLAIN, plain, strict=True):
+            setattr(self, name, each)
+
+    def _answer(self) -> tuple[str, ...]:
+        lines, self.lines = self.lines, []
+        under_way = " ".join(f"{n}{'w' if n == self.writing else ''}" for n in self.began)
+        return *lines, standing(
+            under_way, self.writing == 0, self.over, self.completed, self.failures, self._deadline()
+        )
+
+    @property
+    def now_ns(self) -> int:
+        """The time."""
+        return self.job.times_ns[self.now]
+
+    # What may happen.
+
+    def stimuli(self) -> Sequence[Stimulus]:
+        """Anything that a driver may do, and a task or a store; also what comes late, twice, or of nobody."""
+        return [each for each in self._stimuli() if each.verb in self.job.verbs]
+
+    def _stimuli(self) -> Iterator[Stimulus]:
+        may_begin = self.next_id <= self.job.ids
+        ids = range(1, self.next_id + may_begin)
+        if may_begin:
+            yield from (stimulus("trigger"), stimulus("request"))
+        for n in ids:
+            for task in self.job.tasks:
+                yield stimulus("acknowledge", task, n)
+                yield from (stimulus("decline", task, n, reason) for reason in self.job.reasons)
+            yield from (stimulus("abort", n, reason) for reason in self.job.reasons)
+            yield from (stimulus("published", n), stimulus("doubted", n), stimulus("refused", n))
+        if self.next_id <= self.job.ids + 1:  # or final checkpoints come again and again
+            for task in self.job.tasks:
+                yield from (stimulus("finished", task, n) for n in dict.fromkeys((0, 1, self.next_id - 1)))
+                yield stimulus("ended", task)
+            yield from (stimulus("resume", self.completed), stimulus("resume", self.completed, *self.job.tasks))
+            yield stimulus("resume", 0, *self.job.tasks[:1])
+        if self.next_id <= self.job.ids + 2:
+            yield stimulus("on_time")
+        if self.now + 1 < len(self.job.times_ns):
+            yield stimulus("wait")
+        yield from (stimulus("suspend"), stimulus("stop_scheduler"), stimulus("nobody"))
+
+    # Triggers.
+
+    def trigger(self) -> tuple[str, ...]:
+        """Begin one, unless there is a reason not to."""
+        self._trigger()
+        return self._answer()
+
+    def request(self) -> tuple[str, ...]:
+        """An injector asks (rule 2)."""
+        return self.trigger()
+
+    def _trigger(self) -> None:
+        why = self._refusal(self.now_ns)
+        if why:
+            self.lines.append(f"refused: {why}")
+            return
+        n = self._begin()
+        flag = " unaligned" if self.job.config.unaligned else ""
+        sources = [source for source in self.job.sources if source not in self.finished_tasks]
+        self.lines += [f"inject {source} {n} epoch {n}{flag}" for source in sources]
+
+    def _refusal(self, at_ns: int) -> str:
+        config, last = self.job.config, self.last_completion
+        if not self.running:
+            return "job failed"
+        if self._is_failing():
+            return "too many failures"
+        if all(source in self.finished_tasks for source in self.job.sources):
+            return "sources finished"
+        if len(self.began) >= config.max_concurrent:
+            return "too many pending"
+        return "min pause" if last is not None and at_ns - last < config.min_pause_ns else ""
+
+    def _is_failing(self) -> bool:
+        tolerable = self.job.config.tolerable_failures
+        return tolerable is not None and self.failures > tolerable
+
+    def _begin(self) -> int:
+        n, self.next_id = self.next_id, self.next_id + 1
+        self.lines.append(f"triggered {n}")
+        self.began[n] = self.last_trigger = self.now_ns
+        self.missing[n] = tuple(task for task in self.job.tasks if task not in self.finished_tasks)
+        self.parts[n] = {task: f"{task}'s {kind} in {n}" for task, kind in self.final_parts.items()}
+        return n
+
+    # Reports: what is about nothing under way, or came before, is ignored.
+
+    def acknowledge(self, task: str, n: int) -> tuple[str, ...]:
+        """A part has come."""
+        if n not in self.began or task not in self.missing[n]:
+            self.lines.append(f"ignored {task} {n}")
+        else:
+            self._has(n, task)
+            self.parts[n][task] = f"{task}'s part in {n}"
+            self._look()
+        return self._answer()
+
+    def nobody(self) -> tuple[str, ...]:
+        """A report of a task that the job does not have."""
+        return ("UnknownTaskError",) * 4
+
+    def decline(self, task: str, n: int, reason: str) -> tuple[str, ...]:
+        """A part will not come."""
+        if n not in self.began or n == self.writing:
+            self.lines.append(f"ignored {task} {n}")
+        else:
+            self._give_up(n, reason)
+        return self._answer()
+
+    def finished(self, task: str, last: int) -> tuple[str, ...]:
+        """A task has ended: its final part stands for every part of it behind `last` (rule 13, FLIP-147)."""
+        return self._finished(task, last, f"end behind {last}")
+
+    def ended(self, task: str) -> tuple[str, ...]:
+        """The same, without a part."""
+        return self._finished(task, 0, "")
+
+    def _finished(self, task: str, last: int, kind: str) -> tuple[str, ...]:
+        if not self.running:
+            self.lines.append(f"ignored {task} 0")
+            return self._answer()
+        self.finished_tasks = tuple(each for each in self.job.tasks if each in (*self.finished_tasks, task))
+        if kind:
+            self.final_parts[task] = kind
+        for n in self.began:
+            if n > last and task in self.missing[n]:
+                self._has(n, task)
+                if kind:
+                    self.parts[n][task] = f"{task}'s {kind} in {n}"
+        self._look()
+        return self._answer()
+
+    def _has(self, n: int, task: str) -> None:
+        self.missing[n] = tuple(each for each in self.missing[n] if each != task)
+
+    # What is given up: it and all that is older (rule 10), except what is being written.
+
+    def abort(self, n: int, reason: str) -> tuple[str, ...]:
+        """The driver gives one up."""
+        if n in self.began and n != self.writing:
+            self._give_up(n, reason)
+        return self._answer()
+
+    def _give_up(self, n: int, reason: str) -> None:
+        was_failing = self._is_failing()
+        self._drop(n, reason)
+        self.failures += reason in COUNTED
+        tasks = [task for task in self.job.tasks if task not in self.finished_tasks]
+        self.lines += [f"abort {task} {n}: {reason}" for task in tasks]
+        if self._is_failing() and not was_failing:
+            self.lines.append("fail the job: too many failures")
+        self._look()
+
+    def _drop(self, up_to: int, reason: str) -> None:
+        for n in [each for each in self.began if each <= up_to and each != self.writing]:
+            self._forget(n)
+            self.lines.append(f"aborted {n}: {reason}")
+
+    def _forget(self, n: int) -> None:
+        del self.began[n], self.missing[n], self.parts[n]
+
+    # Manifests: one at a time, the oldest first (rule 20).
+
+    def published(self, n: int) -> tuple[str, ...]:
+        """It is there: complete, announced to every task, and what is older is overtaken."""
+        if n != self.writing:
+            return ("NotPublishingError",)
+        parts, self.writing = self.parts[n], 0
+        self._forget(n)
+        self.completed, self.last_completion, self.failures, self.retry = n, self.now_ns, 0, None
+        self.lines.append(f"completed {n} of {_joined(parts)}")
+        if self.running:
+            self.lines += [f"notify {task} {n}" for task in self.job.tasks]
+            self.over = len(parts) == len(self.job.tasks) and all("end" in part for part in parts.values())
+        self._drop(n, "subsumed")
+        self._look()
+        return self._answer()
+
+    def refused(self, n: int) -> tuple[str, ...]:
+        """It is surely not there."""
+        return self._not_published(n, "store failed")
+
+    def doubted(self, n: int) -> tuple[str, ...]:
+        """Nobody knows whether it is there."""
+        return self._not_published(n, "store in doubt")
+
+    def _not_published(self, n: int, reason: str) -> tuple[str, ...]:
+        if n != self.writing:
+            return ("NotPublishingError",)
+        self.writing = 0
+        if self.running:
+            config = self.job.config
+            self.retry = self.now_ns + max(config.min_pause_ns, config.interval_ns or FINAL_RETRY_NS)
+            self._give_up(n, reason)
+        else:
+            self._forget(n)
+            self.lines.append(f"aborted {n}: {reason}")
+        return self._answer()
+
+    def _look(self) -> None:
+        """What is whole is written; behind the end of the job comes one checkpoint more, of final parts alone."""
+        self._write()
+        if self._wants_final():
+            if len(self.final_parts) < len(self.job.tasks):
+                self.over = True
+            elif self.retry is None or self.now_ns >= self.retry:
+                self._begin()
+                self._write()
+
+    def _write(self) -> None:
+        whole = [n for n in self.began if not self.missing[n]]
+        if self.running and whole and not self.writing:
+            self.writing = whole[0]
+            self.lines.append(f"publish {whole[0]} of {_joined(self.parts[whole[0]])}")
+
+    def _wants_final(self) -> bool:
+        all_ended = len(self.finished_tasks) == len(self.job.tasks)
+        return self.running and all_ended and not self.began and not self.over and not self._is_failing()
+
+    # Failover.
+
+    def suspend(self) -> tuple[str, ...]:
+        """The job fails: what is under way is given up, and nobody counts it."""
+        self.running = False
+        self._drop(self.next_id, "job failed")
+        return self._answer()
+
+    def resume(self, n: int, *finished: str) -> tuple[str, ...]:
+        """The job goes on from checkpoint `n`, in which these tasks had finished."""
+        if self.began:
+            return ("UnsettledError",)
+        self.running, self.failures, self.completed = True, 0, n
+        self.finished_tasks, self.over = finished, len(finished) == len(self.job.tasks)
+        self.final_parts = dict.fromkeys(finished, f"end behind {n}")
+        self.last_trigger = self.last_completion = self.retry = None
+        self.last_resume = self.now_ns
+        return self._answer()
+
+    # Time.
+
+    def stop_scheduler(self) -> tuple[str, ...]:
+        """Nothing more is begun by the clock."""
+        self.scheduled = False
+        return self._answer()
+
+    def wait(self) -> tuple[str, ...]:
+        """The clock goes on, and nobody says so."""
+        self.now += 1
+        return self._answer()
+
+    def on_time(self) -> tuple[str, ...]:
+        """The driver says what time it is: what is too late is given up, and what is due is begun."""
+        for n, began_ns in list(self.began.items()):
+            if n in self.began and n != self.writing and self.now_ns - began_ns >= self.job.config.timeout_ns:
+                self._give_up(n, "expired")
+        due_ns = self._due()
+        if due_ns is not None and self.now_ns >= due_ns:
+            self._trigger()
+        self._look()
+        return self._answer()
+
+    def _due(self) -> int | None:
+        """When the clock begins the next one: an interval behind the last, and a pause behind the last that ended."""
+        config = self.job.config
+        if config.interval_ns is None or not self.scheduled:
+            return None
+        begins = [self.last_trigger, self.last_resume]
+        since_ns = next((each for each in begins if each is not None), None)
+        if since_ns is not None:
+            due_ns = since_ns + config.interval_ns
+        else:
+            due_ns = config.interval_ns if config.first_trigger_ns is None else config.first_trigger_ns
+        if self.last_completion is not None:
+            due_ns = max(due_ns, self.last_completion + config.min_pause_ns)
+        return None if self._refusal(due_ns) else due_ns
+
+    def _deadline(self) -> int | None:
+        times = [ns + self.job.config.timeout_ns for n, ns in self.began.items() if n != self.writing]
+        times += [each for each in (self._due(), self.retry if self._wants_final() else None) if each is not None]
+        return min(times, default=None)
+
+
+def standing(under_way: str, settled: bool, over: bool, completed: int, failures: int, deadline: int | None) -> str:
+    """Where a coordinator stands, as both sides say it."""
+    words = (f"under way {under_way or 'nothing'}", "settled" if settled else "writing", "over" if over else "goes on")
+    return ", ".join((*words, f"last {completed}", f"{failures} failures", f"next at {deadline}"))
+
+
+def _joined(parts: dict[str, str]) -> str:
+    return ", ".join(parts[task] for task in sorted(parts))
+
+
+class Machine:
+    """A `CheckpointCoordinator` with the verbs of `Rules`."""
+
+    def __init__(self, job: Job, parts: Parts) -> None:
+        self.job, self.now = job, 0
+        self.coordinator: CheckpointCoordinator = parts.coordinator(job.config, job.tasks, job.sources)
+
+    @property
+    def machines(self) -> Sequence[object]:
+        """The one."""
+        return (self.coordinator,)
+
+    def capture(self) -> Hashable:
+        """The time, and what it gives of itself; two parts that came in another order are the same."""
+        self.coordinator.final_parts = dict(sorted(self.coordinator.final_parts.items()))
+        for pending in self.coordinator.pending.values():
+            pending.parts = dict(sorted(pending.parts.items()))
+        return self.now, self.coordinator.capture()
+
+    def restore(self, value: Any) -> None:
+        """Be as the machine was that gave `value`."""
+        self.now, captured = value
+        self.coordinator.restore(captured)
+
+    def _told(self, does: Callable[[], Sequence[Action] | None]) -> tuple[str, ...]:
+        try:
+            actions = does() or ()
+        except (NotPublishingError, UnknownTaskError, UnsettledError) as error:
+            return (type(error).__name__,)
+        its = self.coordinator
+        under_way = " ".join(f"{n}{'w' if pending.publishing else ''}" for n, pending in its.pending.items())
+        settled, deadline_ns = its.settled, its.next_deadline_ns()
+        stands = standing(under_way, settled, its.ended, its.last_completed, its.failures_in_row, deadline_ns)
+        return *map(line, actions), stands
+
+    @property
+    def now_ns(self) -> int:
+        """The time."""
+        return self.job.times_ns[self.now]
+
+    def trigger(self) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.trigger(self.now_ns))
+
+    def request(self) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.request(self.now_ns))
+
+    def acknowledge(self, task: str, n: int) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.acknowledge(Acknowledge(task, n, "part"), self.now_ns))
+
+    def nobody(self) -> tuple[str, ...]:
+        its, at_ns, report = self.coordinator, self.now_ns, Acknowledge("nobody", 1)
+        calls: tuple[Callable[[], Sequence[Action] | None], ...] = (
+            lambda: its.acknowledge(report, at_ns),
+            lambda: its.decline(Decline("nobody", 1, Reason.DECLINED), at_ns),
+            lambda: its.finished("nobody", at_ns),
+            lambda: its.resume(0, at_ns, {"nobody": report}),
+        )
+        return tuple(text for call in calls for text in self._told(call))
+
+    def decline(self, task: str, n: int, reason: str) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.decline(Decline(task, n, Reason(reason)), self.now_ns))
+
+    def finished(self, task: str, last: int) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.finished(task, self.now_ns, _final(task, last)))
+
+    def ended(self, task: str) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.finished(task, self.now_ns))
+
+    def abort(self, n: int, reason: str) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.abort(n, Reason(reason), self.now_ns))
+
+    def published(self, n: int) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.published(n, self.now_ns))
+
+    def refused(self, n: int) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=True))
+
+    def doubted(self, n: int) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=False))
+
+    def suspend(self) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.suspend(self.now_ns, Reason.JOB_FAILED))
+
+    def resume(self, n: int, *finished: str) -> tuple[str, ...]:
+        parts = {task: _final(task, n) for task in finished}
+        return self._told(lambda: self.coordinator.resume(n, self.now_ns, parts))
+
+    def stop_scheduler(self) -> tuple[str, ...]:
+        return self._told(self.coordinator.stop_scheduler)
+
+    def wait(self) -> tuple[str, ...]:
+        self.now += 1
+        return self._told(lambda: ())
+
+    def on_time(self) -> tuple[str, ...]:
+        return self._told(lambda: self.coordinator.on_time(self.now_ns))
+
+
+def _final(task: str, last: int) -> Acknowledge:
+    return Acknowledge(task, last, f"end behind {last}", finished=True)
+
+
+def line(action: Action) -> str:
+    """An action as `Rules` tells it."""
+    match action:
+        case Triggered(n):
+            return f"triggered {n}"
+        case Inject(source, command):
+            flag = " unaligned" if command.is_unaligned else ""
+            return f"inject {source} {command.checkpoint_id} epoch {command.epoch}{flag}"
+        case Publish(n):
+            return f"publish {n} of {_of_parts(action.parts)}"
+        case Completed(n):
+            return f"completed {n} of {_of_parts(action.parts)}"
+        case Notify(task, n):
+            return f"notify {task} {n}"
+        case AbortTask(task, n, reason):
+            return f"abort {task} {n}: {reason}"
+        case Aborted(n, reason):
+            return f"aborted {n}: {reason}"
+        case Refused(reason):
+            return f"refused: {reason}"
+        case Ignored(task, n):
+            return f"ignored {task} {n}"
+        case FailJob(reason):
+            return f"fail the job: {reason}"
+
+
+def _of_parts(parts: Sequence[Acknowledge]) -> str:
+    """The parts of a checkpoint in the order given; one that is final must say so."""
+    return ", ".join(
+        f"{part.task}'s {part.digest if part.finished == part.digest.startswith('end') else 'odd'} "
+        f"in {part.checkpoint_id}"
+        for part in parts
+    )
+
+
+def _scope(
+    name: str,
+    states: int,
+    verbs: str,
+    tasks: str,
+    sources: str,
+    ids: int,
+    times_ns: Sequence[int] = (0,),
+    reasons: str = "declined",
+    **config: Any,
+) -> ComponentScope:
+    settings = CoordinatorConfig(**{"interval_ns": None, **config})
+    alphabet = frozenset(verbs.split())
+    job = Job(
+        settings, tuple(tasks.split()), tuple(sources.split()), ids, alphabet, tuple(times_ns), tuple(reasons.split())
+    )
+    return ComponentScope(f"coordinator: {name}", states, lambda parts: Machine(job, parts), lambda: Rules(job))
+
+
+SCOPES = (
+    _scope(
+        "three under way, manifests that fail or stay in doubt, and failover",
+        705,
+        "trigger acknowledge decline published refused doubted suspend resume nobody",
+        *("a s", "a"),
+        ids=3,
+        max_concurrent=3,
+    ),
+    _scope(
+        "tasks that end",
+        2_030,
+        "trigger acknowledge finished published refused",
+        *("a b", "a b"),
+        ids=2,
+        max_concurrent=2,
+        unaligned=True,
+    ),
+    _scope(
+        "tasks that end without a final part",
+        191,
+        "trigger acknowledge finished ended published",
+        *("a b", "a"),
+        ids=1,
+        max_concurrent=2,
+    ),
+    _scope(
+        "the final checkpoint, tried again, and failover",
+        3_638,
+        "trigger acknowledge finished published refused doubted suspend resume wait on_time",
+        *("a", "a"),
+        ids=1,
+        times_ns=(0, 5, FINAL_RETRY_NS, FINAL_RETRY_NS + 5),
+        min_pause_ns=3,
+        timeout_ns=5,
+        tolerable_failures=2,
+    ),
+    _scope(
+        "interval, pause and timeout",
+        1_436,
+        "wait on_time acknowledge published request",
+        *("a", "a"),
+        ids=2,
+        times_ns=range(7),
+        interval_ns=3,
+        min_pause_ns=2,
+        timeout_ns=4,
+        max_concurrent=2,
+        first_trigger_ns=1,
+    ),
+    _scope(
+        "the clock over a failure of the job",
+        2_242,
+        "wait on_time acknowledge published suspend resume stop_scheduler decline",
+        *("a", "a"),
+        ids=2,
+        times_ns=range(0, 10, 2),
+        interval_ns=2,
+        min_pause_ns=4,
+        timeout_ns=4,
+    ),
+    _scope(
+        "failures in a row",
+        394,
+        "trigger acknowledge decline published refused doubted abort suspend resume",
+        *("a", "a"),
+        ids=3,
+        reasons="declined cancelled",
+        max_concurrent=2,
+        tolerable_failures=1,
+    ),
+)

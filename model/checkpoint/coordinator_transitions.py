@@ -1,0 +1,306 @@
+"""The coordinator of the world as a table: what it is, times what it hears, gives what it is then, and what it wants.
+
+As `model.checkpoint.task_transitions` for tasks. Its ghost knows which checkpoints were begun, have ended, and what was
+acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from barrierlab.impl.checkpoint.actions import (
+    Aborted,
+    AbortTask,
+    Action,
+    Completed,
+    Inject,
+    Notify,
+    Publish,
+    Refused,
+    Triggered,
+)
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.monitor import Broken, raised
+from barrierlab.model.checkpoint.task_transitions import NOW_NS, Finished, Note, Order, not_the_same_twice
+from barrierlab.model.explore.intern import Interner
+from barrierlab.model.spec.history import COORDINATOR
+
+
+class CoordinatorGhost(NamedTuple):
+    """What judging needs to know of the coordinator.
+
+    Attributes
+    ----------
+    triggered, completed : int
+        The last checkpoint that was begun, and the last that was completed.
+    limit : int
+        The last that may be triggered, from outside, in this attempt.
+    ended : frozenset of int
+    acknowledged : frozenset of (int, str)
+        Checkpoint and task, of those that have not ended.
+    """
+
+    triggered: int = 0
+    completed: int = 0
+    limit: int = 0
+    ended: frozenset[int] = frozenset()
+    acknowledged: frozenset[tuple[int, str]] = frozenset()
+
+    def acknowledged_by(self, checkpoint_id: int) -> frozenset[str]:
+        """The tasks whose part of a checkpoint has come."""
+        return frozenset(task for number, task in self.acknowledged if number == checkpoint_id)
+
+
+class Decision(NamedTuple):
+    """What the coordinator comes to.
+
+    Attributes
+    ----------
+    cell : int
+    orders : tuple of (str, Order)
+        What is on its way to which task.
+    ends : tuple of (int, bool)
+        Checkpoints that have ended, and whether they are complete.
+    acknowledged : frozenset of str
+        Of a checkpoint that was completed, who had acknowledged.
+    broken : tuple of (str, str)
+    notes : tuple of Note
+    aborts : bool
+        Whether tasks are told to give a checkpoint up.
+    parts : tuple of Acknowledge
+        Of a checkpoint that was completed.
+    """
+
+    cell: int
+    orders: tuple[tuple[str, Order], ...]
+    ends: tuple[tuple[int, bool], ...]
+    acknowledged: frozenset[str]
+    broken: tuple[Broken, ...]
+    notes: tuple[Note, ...]
+    aborts: bool
+    parts: tuple[Acknowledge, ...]
+
+
+class CoordinatorTable:
+    """All cells of the coordinator, and the steps between them.
+
+    Parameters
+    ----------
+    make : callable
+        Given the id of its first checkpoint, makes the coordinator.
+    limit : int
+        How many checkpoints are triggered from outside.
+    stores : bool
+        Whether manifests are written in their own time, and sinks told of it; else at once, and nobody is told.
+
+    Attributes
+    ----------
+    outstanding : list of dict of int to frozenset of str
+        Of the checkpoints that have not ended, the tasks whose part is missing, by cell.
+    ghosts : list of CoordinatorGhost
+        By cell.
+    publishing : list of int
+        The checkpoint whose manifest is being written, by cell; 0 is none.
+    start : int
+    """
+
+    def __init__(self, make: Callable[[int], CheckpointCoordinator], limit: int, stores: bool) -> None:
+        self._make, self._stores = make, stores
+        self.coordinator = make(1)
+        self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
+        self.outstanding: list[dict[int, frozenset[str]]] = []
+        self.ghosts: list[CoordinatorGhost] = []
+        self.publishing: list[int] = []
+        self._decisions: dict[tuple[int, Hashable], Decision | None] = {}
+        self.start = self._captured(CoordinatorGhost(limit=limit))
+
+    def trigger(self, cell: int) -> Decision | None:
+        """It begins a checkpoint; None if it refuses."""
+        return self._decide(cell, "trigger")
+
+    def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
+        """It gives a checkpoint up, in its own time."""
+        return self._decide(cell, checkpoint_id)
+
+    def hear(self, cell: int, task: str, report: object) -> Decision | None:
+        """What `task` reported has come."""
+        return self._decide(cell, (task, report) if type(report) is Finished else report)
+
+    def published(self, cell: int) -> Decision | None:
+        """The manifest is written."""
+        return self._decide(cell, "published")
+
+    def suspend(self, cell: int) -> Decision | None:
+        """The job has failed."""
+        return self._decide(cell, "suspend")
+
+    def parts(self, cell: int) -> tuple[Acknowledge, ...]:
+        """Of the checkpoint that is being published."""
+        self.coordinator.restore(self._cells.values[cell][0])
+        return self.coordinator.pending[self.publishing[cell]].sorted_parts()
+
+    def lost(self, cell: int) -> int:
+        """The coordinator is gone, and what only it knew; another one begins above every id that was ever begun."""
+        ghost = self.ghosts[cell]
+        ended = ghost.ended | frozenset(self.outstanding[cell])
+        self.coordinator = self._make(ghost.triggered + 1)
+        return self._captured(ghost._replace(ended=ended, acknowledged=frozenset()))
+
+    def resume(self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int) -> int:
+        """The job has been put back; `again` checkpoints are to come."""
+        machine, ghost = self._cells.values[cell]
+        self.coordinator.restore(machine)
+        self.coordinator.resume(checkpoint_id, NOW_NS, finished)
+        return self._captured(ghost._replace(limit=ghost.triggered + again))
+
+    def decisions(self) -> Iterator[tuple[bool, Decision]]:
+        """Each decision that was ever come to, and whether it was to give up what was asked from outside."""
+        for (_, what), decision in self._decisions.items():
+            if decision is not None:
+                yield type(what) is int, decision
+
+    def differences(self) -> Iterator[str | None]:
+        """Make every decision a second time, as `TaskTable.differences` does every step: a line, or None, each."""
+        self.coordinator = self._make(1)
+        for (cell, what), decision in reversed(tuple(self._decisions.items())):
+            now = self._decided(cell, what)
+            if now == decision:
+                yield None
+                continue
+            first, second = (", ".join(_words(made)) or "nothing" for made in (decision, now))
+            yield not_the_same_twice(COORDINATOR, str(what), first, second)
+
+    def _decide(self, cell: int, what: Hashable) -> Decision | None:
+        key = cell, what
+        if key not in self._decisions:
+            self._decisions[key] = self._decided(cell, what)
+        return self._decisions[key]
+
+    def _decided(self, cell: int, what: Any) -> Decision | None:
+        """What comes of `what`: a word, a checkpoint to give up, a report, or a task with the report of its end."""
+        coordinator, publishing = self.coordinator, self.publishing[cell]
+        does: Callable[[], tuple[Action, ...]]
+        note: Note | None = None
+        if what == "trigger":
+            does = partial(coordinator.trigger, NOW_NS)
+        elif what == "suspend":
+            does = partial(coordinator.suspend, NOW_NS, Reason.JOB_FAILED)
+        elif what == "published":
+            note, does = (">publish", COORDINATOR, None, publishing), partial(coordinator.published, publishing, NOW_NS)
+        elif type(what) is int:
+            note, does = (">expire", COORDINATOR, None, what), partial(coordinator.abort, what, Reason.EXPIRED, NOW_NS)
+        elif type(what) is Acknowledge:
+            note, does = (">ack", what.task, None, what.checkpoint_id), partial(coordinator.acknowledge, what, NOW_NS)
+        elif type(what) is Decline:
+            note, does = (">decline", what.task, None, what.checkpoint_id), partial(coordinator.decline, what, NOW_NS)
+        else:
+            task, finished = what
+            note, does = (">finished", task, None, None), partial(coordinator.finished, task, NOW_NS, finished.part)
+        machine, ghost = self._cells.values[cell]
+        coordinator.restore(machine)
+        try:
+            actions = does() if self._stores else self._published(does())
+        except Exception as error:  # as in `TaskTable`
+            broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
+            return Decision(cell, (), (), frozenset(), broken, notes, False, ())
+        refused = len(actions) == 1 and type(actions[0]) is Refused
+        return None if refused else self._carried_out(ghost, what, note, actions)
+
+    def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        """Where nothing is ever restored, a manifest is written at once."""
+        carried_out: list[Action] = []
+        for action in actions:
+            if type(action) is Publish:
+                carried_out += self._published(self.coordinator.published(action.checkpoint_id, NOW_NS))
+            else:
+                carried_out.append(action)
+        return tuple(carried_out)
+
+    def _carried_out(
+        self, ghost: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
+    ) -> Decision:
+        broken: list[Broken] = []
+        notes: list[Note] = [] if note is None else [note]
+        orders: list[tuple[str, Order]] = []
+        ends: list[tuple[int, bool]] = []
+        if type(what) is Acknowledge:
+            ghost = ghost._replace(acknowledged=ghost.acknowledged | {(what.checkpoint_id, what.task)})
+        acknowledged: frozenset[str] = frozenset()
+        parts: tuple[Acknowledge, ...] = ()
+        for action in actions:
+            if type(action) is Triggered:
+                if action.checkpoint_id <= ghost.triggered:
+                    broken.append(("ID", f"checkpoint {action.checkpoint_id} was triggered after {ghost.triggered}"))
+                ghost = ghost._replace(triggered=max(ghost.triggered, action.checkpoint_id))
+                notes.append((">trigger", COORDINATOR, None, action.checkpoint_id))
+            elif type(action) is Inject:
+                orders.append((action.source, action))
+            elif type(action) is AbortTask:
+                orders.append((action.task, action))
+            elif type(action) is Notify:
+                if self._stores:
+                    orders.append((action.task, action))
+            elif type(action) is Completed:
+                broken += _ended(ghost, action.checkpoint_id, "completed")
+                acknowledged |= ghost.acknowledged_by(action.checkpoint_id)
+                if action.checkpoint_id not in ghost.ended:  # else what would be judged is forgotten
+                    ends.append((action.checkpoint_id, True))
+                parts = action.parts
+                notes.append(("completed", COORDINATOR, None, action.checkpoint_id))
+                ghost = _without(ghost, action.checkpoint_id)._replace(completed=action.checkpoint_id)
+            elif type(action) is Aborted:
+                broken += _ended(ghost, action.checkpoint_id, "aborted")
+                ends.append((action.checkpoint_id, False))
+                notes.append(("aborted", COORDINATOR, None, (action.checkpoint_id, str(action.reason))))
+                ghost = _without(ghost, action.checkpoint_id)
+        aborts = any(type(action) is AbortTask for action in actions)
+        return Decision(
+            self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes), aborts, parts
+        )
+
+    def _captured(self, ghost: CoordinatorGhost) -> int:
+        """In which order parts came does not matter, nor how many checkpoints have failed."""
+        coordinator = self.coordinator
+        coordinator.failures_in_row = 0
+        coordinator.final_parts = dict(sorted(coordinator.final_parts.items()))
+        for pending in coordinator.pending.values():
+            pending.parts = dict(sorted(pending.parts.items()))
+        number = self._cells.number((coordinator.capture(), ghost))
+        if number == len(self.ghosts):
+            self.ghosts.append(ghost)
+            self.publishing.append(next((n for n, its in coordinator.pending.items() if its.publishing), 0))
+            self.outstanding.append({n: frozenset(its.outstanding) for n, its in coordinator.pending.items()})
+        return number
+
+
+def _words(decision: Decision | None) -> Iterator[str]:
+    """What a decision does, an effect each, and what the coordinator was left as."""
+    if decision is not None:
+        for verb, who, _, subject in decision.notes:
+            yield f"{verb} {who} {subject}"
+        for task, order in decision.orders:
+            yield f"{order} to {task}"
+        yield f"state {decision.cell}"
+
+
+def _without(ghost: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:
+    return ghost._replace(
+        ended=ghost.ended | {checkpoint_id},
+        acknowledged=frozenset(each for each in ghost.acknowledged if each[0] != checkpoint_id),
+    )
+
+
+def _ended(ghost: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broken]:
+    broken = []
+    if checkpoint_id in ghost.ended:
+        broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
+    elif verb == "completed":
+        if checkpoint_id < ghost.completed:
+            broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {ghost.completed}"))
+        if checkpoint_id > ghost.triggered:
+            broken.append(("ID", f"checkpoint {checkpoint_id} was completed and never triggered"))
+    return broken

@@ -1,0 +1,822 @@
+"""An aligner of one's own in the place of `impl.checkpoint.gate.Gate`: what it must have, and what it must not do.
+
+It is any class with the methods of `Aligner`, or of `UnalignedAligner` if it goes unaligned: messages come in by
+``offer``, effects go out by the calls of `impl.checkpoint.gate.GatePort`. It inherits nothing. Or the reading loop is
+its own: it has the methods of `PullAligner`. What it does not take part in, it declares
+(`model.checkpoint.capabilities`). A subclass of
+`impl.checkpoint.alignment.BarrierAligner` will do as well: the gate of `impl` is put around it.
+
+`parts_of` looks at a class before anything is explored, so that one that cannot stand in is told so in a line, and not
+by a counterexample that leads nowhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from textwrap import shorten
+from typing import Any, Protocol, cast
+
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import GatePort
+from barrierlab.impl.checkpoint.unaligned import (
+    InFlightChannelData,
+    UnalignedCheckpointConfig,
+    UnalignedCheckpointer,
+    channel_data,
+)
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
+from barrierlab.model.checkpoint.components import MakeGate, Parts, with_aligner
+from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
+from barrierlab.model.checkpoint.refinement import Machine, Move, listed
+from barrierlab.model.checkpoint.tables.happenings import (
+    Abort,
+    Arrival,
+    Clock,
+    Happening,
+    Overtaking,
+    Release,
+    Triggered,
+)
+
+PROTOCOLS = ("aligned", "unaligned", "fallback")
+"""What can be asked of an aligner; the last two of one that goes unaligned."""
+
+_EXAMPLE = "--impl my_package.my_module:MyAligner"
+_END = EndOfInput()
+
+
+class ForeignError(ValueError):
+    """A class that cannot stand in for `impl.checkpoint.gate.Gate`: one line, with what it did and what is asked
+    for."""
+
+
+class Driven(Protocol):
+    """What is asked of every aligner, whoever reads the channels."""
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
+        """The coordinator gives a checkpoint up, and with it every older one (rule 10).
+
+        No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
+        a crash, a new aligner is told the last id that is done by this. What it answers is not looked at.
+        """
+
+    def on_time(self, now_ns: int) -> object:
+        """It is so late: give the current checkpoint up if its deadline has come. What it answers is not looked at."""
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
+        """The deadline of this checkpoint counts from there (rule 11); if that is never told, from its first barrier.
+
+        Of a checkpoint that is done with, it is no news. What it answers is not looked at.
+        """
+
+    def next_deadline_ns(self) -> int | None:
+        """When `on_time` will next have something to do; None if nothing is under way."""
+
+    def capture(self) -> Hashable:
+        """All that makes a difference, as a value that does not change any more: nothing that only counts."""
+
+    def restore(self, value: Any) -> object:
+        """Be as the aligner of this class was that captured `value`. What it answers is not looked at."""
+
+
+class Aligner(Driven, Protocol):
+    """What is asked of an aligner: a machine without clock, thread and I/O, made as ``Class(port, config)``.
+
+    `config` is an `impl.checkpoint.alignment.BarrierAlignerConfig`; inputs are numbered from 0, and times are
+    nanoseconds, of which only differences count. Every call may tell the port things (`impl.checkpoint.gate.GatePort`),
+    each at the moment at which it takes place, and in this order. The rules are those of the protocol.
+
+    ==========================================  =================================================================
+    when                                        what the port is told
+    ==========================================  =================================================================
+    an event or a watermark takes effect        ``deliver(input, message)``
+    the end of an input does                    ``end_input(input)``; it counts as a barrier from here on (rule 13)
+    a message waits behind its barrier          ``hold(input, message)`` (rule 7); when it goes, what it then does
+    a barrier or cancel marker adds nothing     ``ignore(input, message)`` (rules 6 and 10)
+    a barrier counts                            ``block(input, id)``: what follows on this input waits (rule 7)
+    the last open input has delivered           ``snapshot(barrier)``, ``forward(barrier)``, ``complete(barrier)``,
+                                                ``resume(id)``; only then may held messages go (rule 8)
+    ``snapshot`` raises `SnapshotFailedError`   ``decline(id, error.reason)``, ``cancel(id)``, ``resume(id)`` (rule 9)
+    a checkpoint is given up here               ``decline(id, reason)``, ``cancel(id)``, ``resume(id)``: SUBSUMED by
+                                                the barrier of a newer one, BARRIER_MISMATCH with ``ignore`` of the
+                                                barrier behind (rule 6), BUFFER_LIMIT (rule 7), EXPIRED (rule 11)
+    it is cancelled, or aborted                 ``cancel(id)``, ``resume(id)``: the id that waited, if one did; the
+                                                one that is given up, if none did (rule 10)
+    ==========================================  =================================================================
+    """
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """Take the next message of an input, or leave it.
+
+        An input that waits, or that holds something, holds what comes, too; but a barrier of the current checkpoint
+        or an older one, and a cancel marker of the current one, take effect at once on an input that waits (rule 6).
+
+        Returns
+        -------
+        bool
+            False if a limit forbids to take it (rule 7): it stays in its channel. One message more than an input may
+            hold does that and no more; bytes over the limit also cost the checkpoint under way, unless there is
+            something to release. (One that goes unaligned does that instead.)
+        """
+
+    @property
+    def has_released(self) -> bool:
+        """Whether `release_next` has something to do. An attribute will do."""
+
+    def release_next(self, now_ns: int) -> object:
+        """Let one held message that may go take its effect: the inputs take turns, the lowest first (rule 8).
+
+        It takes the effect that it would have if it came now; a barrier makes its input wait again, with all that is
+        behind it. Called when there is nothing to release, it does nothing. What it answers is not looked at.
+        """
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether this input may be read: its end has not come, and it holds less than `max_buffer_per_input`."""
+
+
+class PullAligner(Driven, Protocol):
+    """What is asked of an aligner that reads the channels itself, made and told as `Aligner`.
+
+    Its loop is driven by one call: the world says which inputs have something in their channels, in every combination
+    and order that channels allow, and the aligner chooses. One that goes unaligned has the methods of
+    `UnalignedAligner` beside, but for those of `Aligner`: barriers that overtake are announced to it by these.
+    """
+
+    def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
+        """Choose the input to read next.
+
+        The port may be told things on the way, such as a barrier that waited until this round of the loop. Called
+        without anything that is readable, too, so that nothing waits for the next message.
+
+        Parameters
+        ----------
+        readable : sequence of int
+            The inputs with something in their channels, those first that were seen first.
+        now_ns : int
+
+        Returns
+        -------
+        int or None
+            One of `readable`; or none, if it reads none of them now. It is asked again until it comes round to a state
+            in which it has said so before: to leave for ever what is readable, while it waits for no barrier, is LIVE.
+        """
+
+    def take(self, input_id: int, message: StreamMessage, now_ns: int) -> object:
+        """The next message of the input that was chosen. What it answers is not looked at."""
+
+
+class UnalignedAligner(Aligner, Protocol):
+    """What is asked of one that goes unaligned, made as ``Class(port, config, unaligned, is_sink)``.
+
+    `unaligned` is an `impl.checkpoint.unaligned.UnalignedCheckpointConfig`, or None where all is aligned. What the port
+    is told beside (rules 14 to 18):
+
+    ==========================================  =================================================================
+    when                                        what the port is told
+    ==========================================  =================================================================
+    it goes unaligned                           ``block`` if a barrier does it, ``snapshot``, ``forward`` of the
+                                                flagged barrier, ``record(input, event, id)`` of what the barrier
+                                                passed, ``resume``
+    an event comes that is in flight            ``record(input, event, id)``, and then it takes its effect
+    a later barrier comes                       ``block``, ``record`` of what it passed, ``resume``
+    the last one comes                          the same, with ``complete`` before the ``resume``
+    the end of the last input comes             ``end_input``, ``complete``
+    ==========================================  =================================================================
+    """
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether the part in hand is unaligned: from before its ``snapshot`` until behind its ``complete``."""
+
+    @property
+    def was_threshold_triggered(self) -> bool:
+        """Whether that part began aligned and switched."""
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """Take a barrier ahead of its place: it has passed `ahead`, which comes later, and what its input still holds.
+
+        Returns
+        -------
+        bool
+            False if it may not overtake here: it stays in its place, and is offered in its turn (rule 14).
+        """
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """Whether this barrier, somewhere in the input's channel, is to go to its front now (rules 15 and 16)."""
+
+    def note_output(self, size_bytes: int) -> object:
+        """The barrier has passed so much on the way out, which counts against the limit of what is recorded (rule 18).
+
+        This may come during ``forward``. What it answers is not looked at.
+        """
+
+
+def load(spec: str, folder: str = "") -> type:
+    """The class that ``module:Class`` names; modules are looked for in `folder`, too.
+
+    Raises
+    ------
+    ForeignError
+        If there is none.
+    """
+    module_name, colon, name = spec.partition(":")
+    if not colon or not module_name or not name:
+        raise ForeignError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:  # whatever importing another's code comes to
+        if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
+            raise ForeignError(
+                f"--impl {spec}: there is no module {error.name!r}; allowed: what is installed, or can be imported "
+                "from the working directory"
+            ) from error
+        raise ForeignError(f"--impl {spec}: importing {module_name} failed: {_said(error)}") from error
+    found = getattr(module, name, None)
+    if not isinstance(found, type):
+        own = [
+            key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module_name
+        ]
+        raise ForeignError(
+            f"--impl {spec}: {module_name} has no class {name!r}; its classes: {', '.join(own) or 'none'}"
+        )
+    return found
+
+
+def capabilities_of(kind: type) -> Capabilities:
+    """The declaration of a class, as far as it has the methods for it.
+
+    Raises
+    ------
+    ForeignError
+        If its attribute `capabilities` is no `Capabilities`.
+    """
+    declared = getattr(kind, "capabilities", ALL)
+    if not isinstance(declared, Capabilities):
+        raise ForeignError(
+            f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a barrierlab.model.checkpoint.capabilities.Capabilities"
+        )
+    if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver releases first
+        able, reads_on = issubclass(kind, UnalignedCheckpointer), False
+    else:
+        able, reads_on = not _missing(kind, True, declared), declared.reads_on
+    return replace(declared, unaligned=declared.unaligned and able, reads_on=reads_on)
+
+
+def goes_unaligned(kind: type) -> bool:
+    """Whether a class can be asked for unaligned checkpoints."""
+    return capabilities_of(kind).unaligned
+
+
+def releases_first(kind: type) -> bool:
+    """Return whether what is checked is a loop that releases before it reads on, because the class declares that."""
+    its_own = not issubclass(kind, BarrierAligner) and not pulls(kind)
+    return its_own and _has(kind, "release_next") and not capabilities_of(kind).reads_on
+
+
+def parts_of(kind: type, protocol: str) -> Parts:
+    """The sound parts, with `kind` at the inputs of every task.
+
+    Raises
+    ------
+    ForeignError
+        If it lacks something, answers with something else than asked for, raises an exception at once, or does not
+        restore what it captured.
+    """
+    capabilities = capabilities_of(kind)
+    if protocol != "aligned" and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
+        raise ForeignError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
+    if issubclass(kind, BarrierAligner):
+        parts = with_aligner(kind)
+    else:
+        missing = _missing(kind, protocol != "aligned", capabilities)
+        if missing:
+            needed = ", ".join(_methods(kind, protocol != "aligned"))
+            undeclared = next((name for name, methods in _OPTIONAL.items() if missing[0] in methods), "")
+            or_declare = undeclared and f"; or declare capabilities = Capabilities({undeclared})"
+            raise ForeignError(
+                f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
+            )
+        parts = Parts(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ForeignGate, kind)))
+    parts = replace(parts, capabilities=capabilities)
+    _examine(kind, parts, protocol)
+    return parts
+
+
+_OPTIONAL = {
+    "aborts=False": ("abort",),
+    "timeout=False": ("note_trigger", "next_deadline_ns", "on_time", "was_threshold_triggered"),
+    "leaves_in_channel=True": ("has_released", "release_next"),
+    "limits=False": ("note_output",),
+}
+"""The methods and attributes that a class may lack, by what it declares."""
+
+
+def _optional(capabilities: Capabilities) -> tuple[str, ...]:
+    declared = (text.partition("=") for text in _OPTIONAL)
+    found = [f"{name}={value}" for name, _, value in declared if str(getattr(capabilities, name)) == value]
+    return tuple(name for text in found for name in _OPTIONAL[text])
+
+
+def _missing(kind: type, is_unaligned: bool, capabilities: Capabilities) -> list[str]:
+    """The methods that a class lacks and needs."""
+    optional = _optional(capabilities)
+    return [name for name in _methods(kind, is_unaligned) if name not in optional and not _has(kind, name)]
+
+
+def _methods(kind: type, is_unaligned: bool) -> list[str]:
+    """What a class must have for others to call."""
+    shapes = [PullAligner if pulls(kind) else Aligner, Driven, *([UnalignedAligner] if is_unaligned else [])]
+    return [
+        name
+        for shape in shapes
+        for name, value in vars(shape).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
+
+
+def pulls(kind: type) -> bool:
+    """Whether a class reads the channels itself."""
+    return _has(kind, "poll")
+
+
+def _has(kind: type, name: str) -> bool:
+    """Whether it is there, and not only said to be."""
+    found = getattr(kind, name, None)
+    said = [getattr(shape, name, None) for shape in (Aligner, PullAligner, UnalignedAligner)]
+    return callable(found) and found not in said
+
+
+class ForeignGate:
+    """Another's aligner, seen as a gate: what it answers is looked at, and what a task asks beside is kept here.
+
+    Whatever it captures is put back into a second one at once: one that cannot do that is found where it happens, and
+    not by what comes of it later.
+
+    Parameters
+    ----------
+    kind : type
+    port : GatePort
+    config : BarrierAlignerConfig
+    unaligned : UnalignedCheckpointConfig or None
+    is_sink : bool
+    """
+
+    __slots__ = (
+        *("_lacks", "_listening", "_name", "_put_back", "_silence", "_twin"),
+        *("capabilities", "config", "inner", "last_done", "port", "recorded", "unaligned"),
+    )
+
+    def __init__(
+        self,
+        kind: type,
+        port: GatePort,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None,
+        is_sink: bool,
+    ) -> None:
+        self._name, self.capabilities, self.config = kind.__name__, capabilities_of(kind), config
+        self.last_done = 0  # the last checkpoint that was completed or given up here
+        self.recorded: tuple[tuple[Event, ...], ...] = ((),) * config.num_inputs  # of the part in hand
+        self.port: GatePort | _Silence = port
+        self.unaligned = None if unaligned is None else self  # it answers for the part in hand
+        make = _maker(kind, config, unaligned, is_sink)
+        self._listening, self._silence = _Listening(self), _Silence()
+        self.inner, self._twin = make(cast(GatePort, self._listening)), make(cast(GatePort, self._silence))
+        self._put_back: set[Hashable] = set()
+        self._lacks = {name for name in _optional(self.capabilities) if not hasattr(self.inner, name)}
+        shapes = [*([] if pulls(kind) else [Aligner]), *([] if unaligned is None else [UnalignedAligner])]
+        for name, value in (each for shape in shapes for each in vars(shape).items()):
+            if isinstance(value, property) and name not in self._lacks and not hasattr(self.inner, name):
+                raise ForeignError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
+
+    @property
+    def aligner(self) -> ForeignGate:
+        """What is asked of an aligner is asked here."""
+        return self
+
+    def _looked_at(self, what: str, answer: object, *kinds: type) -> Any:
+        if type(answer) not in kinds:
+            allowed = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise ForeignError(f"{self._name}.{what} answered {_brief(answer)}; allowed: {allowed}")
+        return answer
+
+    # What every aligner is asked.
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """`Aligner.offer`."""
+        return cast(bool, self._looked_at("offer", self.inner.offer(input_id, message, now_ns), bool))
+
+    @property
+    def has_released(self) -> bool:
+        """`Aligner.has_released`."""
+        if "has_released" in self._lacks:
+            return False
+        return cast(bool, self._looked_at("has_released", self.inner.has_released, bool))
+
+    def release_next(self, now_ns: int) -> bool:
+        """`Aligner.release_next`, and whether there was something to release."""
+        released = self.has_released
+        if "release_next" not in self._lacks:
+            self.inner.release_next(now_ns)
+        return released
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """`Aligner.abort`, and whether it was news."""
+        done = self.last_done
+        if self.capabilities.aborts:
+            self.inner.abort(checkpoint_id, reason, now_ns)
+        return self.last_done > done
+
+    def on_time(self, now_ns: int) -> bool:
+        """`Aligner.on_time`, and whether there was something to do."""
+        deadline_ns = self.next_deadline_ns()
+        if self.capabilities.timeout:
+            self.inner.on_time(now_ns)
+        return deadline_ns is not None and deadline_ns <= now_ns
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
+        """`Aligner.note_trigger`."""
+        if self.capabilities.timeout:
+            self.inner.note_trigger(checkpoint_id, triggered_ns)
+
+    def next_deadline_ns(self) -> int | None:
+        """`Aligner.next_deadline_ns`."""
+        if not self.capabilities.timeout:
+            return None
+        return cast("int | None", self._looked_at("next_deadline_ns", self.inner.next_deadline_ns(), int, type(None)))
+
+    def can_take(self, input_id: int) -> bool:
+        """`Aligner.can_take`."""
+        return cast(bool, self._looked_at("can_take", self.inner.can_take(input_id), bool))
+
+    # What one is asked that goes unaligned.
+
+    @property
+    def is_unaligned(self) -> bool:
+        """`UnalignedAligner.is_unaligned`."""
+        return cast(bool, self._looked_at("is_unaligned", self.inner.is_unaligned, bool))
+
+    @property
+    def was_threshold_triggered(self) -> bool:
+        """`UnalignedAligner.was_threshold_triggered`."""
+        if "was_threshold_triggered" in self._lacks:
+            return False
+        return cast(bool, self._looked_at("was_threshold_triggered", self.inner.was_threshold_triggered, bool))
+
+    def inflight_data(self) -> tuple[InFlightChannelData, ...]:
+        """What the port was told to record of the part in hand."""
+        return channel_data(dict(enumerate(self.recorded)), size_of)
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """`UnalignedAligner.offer_overtaking`."""
+        if self.unaligned is None:
+            return False
+        answer = self.inner.offer_overtaking(input_id, barrier, ahead, now_ns)
+        return cast(bool, self._looked_at("offer_overtaking", answer, bool))
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """`UnalignedAligner.wants_overtaking`."""
+        if self.unaligned is None:
+            return False
+        answer = self.inner.wants_overtaking(input_id, barrier, now_ns)
+        return cast(bool, self._looked_at("wants_overtaking", answer, bool))
+
+    def note_output(self, size_bytes: int) -> None:
+        """`UnalignedAligner.note_output`."""
+        if self.unaligned is not None and self.capabilities.limits:
+            self.inner.note_output(size_bytes)
+
+    # Capture, restore, and a new beginning.
+
+    def capture(self) -> Hashable:
+        """`Aligner.capture`, and what is kept here."""
+        value = self.inner.capture()
+        try:
+            is_known = value in self._put_back
+        except TypeError as error:
+            raise ForeignError(
+                f"{self._name}.capture answered {_brief(value)}: {_said(error)}; "
+                "allowed: a hashable value, such as a tuple of tuples"
+            ) from error
+        if not is_known:
+            self._twin.restore(value)
+            again = self._twin.capture()
+            if again != value:
+                raise ForeignError(
+                    f"{self._name} does not restore what it captured: {_difference(value, again)}; "
+                    "allowed: what is put back is captured as the same value"
+                )
+            self._put_back.add(value)
+        return self.last_done, self.recorded, value
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the gate was that gave `value`."""
+        self.last_done, self.recorded, inner = value  # type: ignore[misc]
+        self.inner.restore(inner)  # type: ignore[has-type]
+
+    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+        """Go on, as a new gate, from a cut: what the aligner is told then tells nobody anything."""
+        port, self.port = self.port, _Silence()
+        if last_done:
+            self.abort(last_done, Reason.JOB_FAILED, 0)
+        for input_id in ended:
+            self.offer(input_id, _END, 0)
+        self.port, self.last_done = port, last_done
+
+
+class PullGate(ForeignGate):
+    """Another's aligner that reads the channels itself, seen as a gate.
+
+    Where a driver offers messages to gates one by one, it is asked as if nothing else were readable.
+    """
+
+    __slots__ = ("_answers",)
+
+    def __init__(self, kind: type, *arguments: Any) -> None:
+        super().__init__(kind, *arguments)
+        self._answers: dict[tuple[Hashable, tuple[int, ...]], tuple[int | None, bool]] = {}
+
+    def poll(self, readable: tuple[int, ...], now_ns: int) -> int | None:
+        """`PullAligner.poll`, until it has chosen, has told something, or has nothing else to say."""
+        return self._polled(self.inner, self._listening, readable, now_ns)
+
+    def take(self, input_id: int, message: StreamMessage, now_ns: int) -> None:
+        """`PullAligner.take`."""
+        self.inner.take(input_id, message, now_ns)
+
+    def _polled(self, aligner: Any, port: _Listening | _Silence, readable: tuple[int, ...], now_ns: int) -> int | None:
+        port.was_told = False
+        seen: set[Hashable] = set()
+        while True:
+            answer = self._looked_at("poll", aligner.poll(readable, now_ns), int, type(None))
+            if answer is not None and answer not in readable:
+                allowed = " or ".join(map(str, (*readable, None)))
+                raise ForeignError(f"{self._name}.poll answered {answer} for {readable}; allowed: {allowed}")
+            if answer is not None or port.was_told:
+                return cast("int | None", answer)
+            value = aligner.capture()
+            if value in seen:
+                return None
+            seen.add(value)
+
+    def _would(self, readable: tuple[int, ...]) -> tuple[int | None, bool]:
+        """What it would choose, and whether it would tell anything."""
+        *_, value = cast("tuple[Hashable, ...]", self.capture())
+        found = self._answers.get((value, readable))
+        if found is None:
+            self._twin.restore(value)
+            answer = self._polled(self._twin, self._silence, readable, 0)
+            found = self._answers[value, readable] = answer, self._silence.was_told
+        return found
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """Whether it takes the message, if nothing else is readable."""
+        if self.poll((input_id,), now_ns) is None:
+            return False
+        self.take(input_id, message, now_ns)
+        return True
+
+    @property
+    def has_released(self) -> bool:
+        """Whether its loop does anything when nothing is readable."""
+        return self._would(())[1]
+
+    def release_next(self, now_ns: int) -> bool:
+        """One round of its loop when nothing is readable."""
+        released = self.has_released
+        if released:
+            self.poll((), now_ns)
+        return released
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether it would read this input, if nothing else is readable."""
+        return self._would((input_id,))[0] is not None
+
+
+class _Listening:
+    """The port of another's aligner: passes everything on, and keeps what the gate around it has to know."""
+
+    __slots__ = ("_gate", "was_told")
+
+    def __init__(self, gate: ForeignGate) -> None:
+        self._gate, self.was_told = gate, False
+
+    def __getattr__(self, name: str) -> Any:
+        self.was_told = True
+        return getattr(self._gate.port, name)
+
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        gate, self.was_told = self._gate, True
+        gate.recorded = tuple(
+            (*events, message) if each == input_id else events for each, events in enumerate(gate.recorded)
+        )
+        gate.port.record(input_id, message, checkpoint_id)
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        self.was_told = True
+        self._gate.port.complete(barrier)
+        self._end(barrier.checkpoint_id)
+
+    def cancel(self, checkpoint_id: int) -> None:
+        self.was_told = True
+        self._end(checkpoint_id)
+        self._gate.port.cancel(checkpoint_id)
+
+    def _end(self, checkpoint_id: int) -> None:
+        gate = self._gate
+        gate.last_done, gate.recorded = max(gate.last_done, checkpoint_id), ((),) * gate.config.num_inputs
+
+
+class _Silence:
+    """A port that takes note of nothing but that it was told something."""
+
+    def __init__(self) -> None:
+        self.was_told = False
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        self.was_told = True
+        if not hasattr(GatePort, name):
+            raise AttributeError(f"a port has no {name!r}")
+        return lambda *_: None
+
+
+def _maker(
+    kind: type, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+) -> Callable[[GatePort], Any]:
+    """Makes aligners, with four arguments only if need be."""
+    behind: tuple[object, ...] = (config, unaligned, is_sink)
+    if unaligned is None:
+        try:
+            inspect.signature(kind).bind(None, config)
+            behind = (config,)
+        except TypeError:
+            pass  # one that goes unaligned, and is not asked to
+    return lambda port: kind(port, *behind)
+
+
+# A first look, before anything is explored.
+
+
+def _examine(kind: type, parts: Parts, protocol: str) -> None:
+    """What it answers to a few messages, whether it raises, and whether it restores what it captured."""
+    rules = next(scope.rules for scope in SCOPES if scope.protocol == protocol)
+    if not parts.capabilities.several_inputs:
+        rules = replace(rules, num_inputs=1)
+
+    def make() -> Machine:
+        return Machine(rules, partial(gate_of, parts))
+
+    try:
+        machine = make()
+    except ForeignError:
+        raise
+    except Exception as error:  # whatever another's code raises
+        takes = "port, config" if protocol == "aligned" else "port, config, unaligned, is_sink"
+        raise ForeignError(
+            f"{kind.__name__} cannot be made: {_said(error)}; allowed: {kind.__name__}({takes})"
+        ) from error
+    done: list[str] = []
+    script = _SCRIPT if protocol == "aligned" else (*_SCRIPT, *_UNALIGNED_SCRIPT)
+    for happening in _within(script, parts.capabilities):
+        done.append(str(happening))
+        try:
+            if _may_happen(machine, happening):
+                machine.made(Move(happening))
+            _questions(machine)
+            machine.gate.capture()
+        except ForeignError:
+            raise
+        except Exception as error:  # as above
+            raise ForeignError(
+                f"{kind.__name__} raised {_said(error)} at the end of '{'; '.join(done)}'; "
+                "allowed: no exception for what a peer may send"
+            ) from error
+    happenings = [each for scope in SCOPES if scope.protocol == protocol for each in scope.happenings]
+    forgotten = _forgotten(make, list(_within(happenings, parts.capabilities)), protocol)
+    if forgotten is not None:
+        raise ForeignError(f"{kind.__name__} does not restore what it captured: {forgotten}")
+
+
+_B1, _B2 = CheckpointBarrier(1, 1), CheckpointBarrier(2, 2)
+_SCRIPT: tuple[Happening, ...] = (
+    *(Arrival(0, Event("a", 1)), Arrival(0, _B1), Arrival(0, Event("a", 2)), Arrival(1, Event("b", 1))),
+    *(Arrival(1, _B1), Release(), Triggered(2, 0), Arrival(1, _B2), Clock(1), Abort(2), Arrival(0, _END)),
+)
+"""Two inputs, a checkpoint that completes, one that is given up, an end."""
+_UNALIGNED_SCRIPT: tuple[Happening, ...] = (Overtaking(1, CheckpointBarrier(3, 3, 1), (Event("b", 2),)),)
+
+
+def _within(happenings: Iterable[Happening], capabilities: Capabilities) -> Iterator[Happening]:
+    """What can happen at two inputs, or at one, within the part of the protocol that is declared."""
+    inputs = 2 if capabilities.several_inputs else 1
+    for each in happenings:
+        message = getattr(each, "message", None)
+        beyond = (
+            getattr(each, "input_id", 0) >= inputs
+            or (not capabilities.aborts and (isinstance(each, Abort) or type(message) is CancelBarrier))
+            or (not capabilities.ends and type(message) is EndOfInput)
+            or (not capabilities.timeout and isinstance(each, Clock | Triggered))
+        )
+        if not beyond:
+            yield each
+
+
+def _may_happen(machine: Machine, happening: Happening) -> bool:
+    """Whether a driver would do that: it offers nothing on an input that may not be read."""
+    return not isinstance(happening, Arrival) or machine.gate.can_take(happening.input_id)
+
+
+def _questions(machine: Machine) -> tuple[object, ...]:
+    """All that a driver may ask at any time."""
+    gate = machine.gate
+    takes = tuple(gate.can_take(input_id) for input_id in range(gate.aligner.config.num_inputs))
+    return gate.has_released, gate.next_deadline_ns(), takes
+
+
+_WALKS, _MOST_MOVES = 60, 9
+
+
+def _forgotten(make: Callable[[], Machine], happenings: Sequence[Happening], protocol: str) -> str | None:
+    """How one that is put back goes on otherwise than the one that was captured; None if it does not.
+
+    A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
+    from where they have come to, by who went there, and by another that has been elsewhere before. Short ones first,
+    and always the same ones.
+    """
+    chance = random.Random(protocol)
+    other = make()
+    for length in (each for each in range(2, _MOST_MOVES + 1) for _ in range(_WALKS)):
+        there, closed, gone = make(), set[int](), list[Move]()
+        try:
+            for at in range(length):
+                if at == length // 2:
+                    captured, before = there.gate.capture(), list(gone)
+                gone.append(_any_move(chance, happenings, closed, there))
+                told = _made(there, gone[-1], closed)
+                if at == length // 2:
+                    other.gate.restore(captured)
+                if at >= length // 2:
+                    again = _made(other, gone[-1], set())
+                    if again != told:
+                        where = "; ".join(map(str, before)) or "nothing"
+                        then = "; ".join(map(str, gone[len(before) :]))
+                        return f"put back after '{where}', at the end of '{then}' it says '{again}' for '{told}'"
+        except ForeignError:
+            raise
+        except Exception:  # it has been put back nowhere: the exploration finds the shortest way there
+            other = make()
+            continue
+        other = there
+    return None
+
+
+def _any_move(chance: random.Random, happenings: Sequence[Happening], closed: set[int], at: Machine) -> Move:
+    while True:
+        happening = chance.choice(happenings)
+        is_closed = isinstance(happening, Arrival | Overtaking) and happening.input_id in closed
+        if not is_closed and _may_happen(at, happening):
+            return Move(happening, chance.choice((TAKEN, TAKEN, FAILED)))
+
+
+def _made(machine: Machine, move: Move, closed: set[int]) -> str:
+    """What it does and answers, in a line; an input whose end it has taken is closed."""
+    effects = machine.made(move)
+    happening = move.happening
+    refused = bool(effects) and effects[0].verb == "refuse"
+    if isinstance(happening, Arrival) and type(happening.message) is EndOfInput and not refused:
+        closed.add(happening.input_id)
+    released, deadline_ns, takes = _questions(machine)
+    return f"{listed(effects)}, {released=}, {deadline_ns=}, {takes=}"
+
+
+def _said(error: BaseException) -> str:
+    """An exception in a line."""
+    text = " ".join(str(error).split())
+    return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
+
+
+def _difference(value: object, again: object) -> str:
+    """Where what was captured again is another."""
+    if isinstance(value, tuple) and isinstance(again, tuple) and len(value) == len(again):
+        at = next(at for at, each in enumerate(value) if again[at] != each)
+        return f"its part {at}, {_brief(value[at])}, becomes {_brief(again[at])}"
+    return f"{_brief(value)} becomes {_brief(again)}"
+
+
+def _brief(value: object) -> str:
+    """A value in a line that can be read."""
+    return shorten(" ".join(repr(value).split()), 300, placeholder=" ...")

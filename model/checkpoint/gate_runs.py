@@ -1,0 +1,452 @@
+"""Long runs of one gate that is never restored, beside its table: what `restore` works out may drift in such a one.
+
+An explored gate is put into each state before each move (`model.checkpoint.refinement`), so that a field that `restore`
+computes is always right there. Here it lives: ids grow without end and leave some out, time goes on, every event has a
+name of its own, and beside effects and state whatever the machine counts is compared, too. The runs are drawn by a
+fixed seed, and of a run that goes wrong all is left out that does not matter.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+
+from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer, UnalignedSnapshot, channel_data
+from barrierlab.impl.messages import (
+    CancelBarrier,
+    CheckpointBarrier,
+    EndOfInput,
+    Event,
+    StreamMessage,
+    Watermark,
+    size_of,
+)
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.gate_scopes import A_SINK, FALLING_BACK, TABLES, UNALIGNED_ONLY, gate_of, rules
+from barrierlab.model.checkpoint.refinement import (
+    Answer,
+    Machine,
+    Move,
+    captured,
+    explained,
+    fields_that_differ,
+    finished,
+    listed,
+)
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.happenings import (
+    Abort,
+    Arrival,
+    Clock,
+    Happening,
+    OutputPassed,
+    Overtaking,
+    Part,
+    Release,
+    Triggered,
+)
+from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
+
+Start = tuple[int, tuple[int, ...]]
+"""The last id that is done with, and the inputs that have ended, where a recovered gate goes on."""
+NEW: Start = (0, ())
+MOVES = 60
+"""In a run: some five checkpoints, and long enough to fill every limit and to empty it again."""
+
+
+@dataclass(frozen=True)
+class RunScope:
+    """A gate, and how often it is driven from its beginning.
+
+    Attributes
+    ----------
+    of, protocol : str
+    rules : Rules
+    runs : int
+        How many: 3,600 moves, in a third of a second, in which nine of ten mistakes show that were planted in an
+        aligner (`make mutants`).
+    enabled : bool
+        Whether the task may go unaligned, if it is no sink; if not, what asks for that is counted.
+    """
+
+    of: str
+    protocol: str
+    rules: Rules
+    runs: int = 60
+    enabled: bool = True
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"{self.protocol} runs: {self.of}"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Make the runs, up to the first in which machine and table part."""
+        if parts != SOUND and self.rules.size_of is not size_of:  # another's aligner is told no sizes
+            return replace(self, rules=replace(self.rules, size_of=size_of)).check(parts, seconds)
+        begun, made = monotonic(), 0
+        shortest: tuple[Start, list[Move | Drain]] | None = None
+        for number in range(self.runs):
+            if seconds is not None and monotonic() - begun > seconds:
+                why = f"{number} of {self.runs} runs were made in {seconds:.0f} s"
+                return Outcome(self.name, self.protocol, UNDECIDED, why, made, made, monotonic() - begun)
+            start, moves = self._drawn(random.Random(f"{self.name} {number}"))
+            made += len(moves)
+            parted = self._parts_at(parts, start, moves)
+            if parted is not None and (shortest is None or parted[0] + 1 < len(shortest[1])):
+                shortest = start, moves[: parted[0] + 1]
+        if shortest is None:
+            why = f"machine and table agree in {self.runs} runs"
+            return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
+        violation = self._violation(parts, *shortest)
+        told = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
+        return Outcome(self.name, self.protocol, *told)
+
+    def gate(self, start: Start) -> Gate:
+        """The table's gate, as it begins."""
+        last_done, ended = start
+        return replace(Gate.new(TABLES[self.protocol], self.rules), last_done=last_done, ended=frozenset(ended))
+
+    def _drawn(self, chance: random.Random) -> tuple[Start, list[Move | Drain]]:
+        """A run that the table can make."""
+        start = chance.choice((NEW, NEW, (3, ()), (2, (chance.randrange(self.rules.num_inputs),))))
+        gate = self.gate(start)
+        moves, now_ns = list[Move | Drain](), 0
+        for number in range(MOVES):
+            now_ns = _later(chance, gate, now_ns)
+            if gate.line and not gate.recording and chance.random() < 0.15:
+                drain = Drain(chance.random() < 0.7)
+                moves.append(drain)
+                gate, _ = drain.step(gate)
+                continue
+            move = Move(_any_happening(chance, gate, now_ns, number), _any_answer(chance))
+            moves.append(move)
+            gate, _ = finished(gate.step(move.happening), move.answer)
+        return start, moves
+
+    def _parts_at(self, parts: Parts, start: Start, moves: Sequence[Move | Drain]) -> tuple[int, str] | None:
+        """The number of the move at which machine and table part, and how; None if they do not."""
+        live = _Live(self, parts, start)
+        for at, move in enumerate(moves):
+            difference = live.difference(move)
+            if difference is not None:
+                return at, difference
+        return None
+
+    def _violation(self, parts: Parts, start: Start, moves: list[Move | Drain]) -> Violation:
+        """The run without all that it needs not: no move of it can be left out, and no answer."""
+        shorter: list[Move | Drain] | None = moves
+        while shorter is not None:
+            moves = shorter
+            shorter = self._shorter(parts, start, moves)
+        parted = self._parts_at(parts, start, moves)
+        assert parted is not None
+        recovered = [f"recover {start[0]}, ended {list(start[1])}"] if start != NEW else []
+        lines = (f"# {self.name}.", *recovered, *map(str, moves), f"! {REFINES}: {parted[1]}")
+        return Violation(REFINES, self.name, len(moves), parted[1], "".join(f"{line}\n" for line in lines))
+
+    def _shorter(self, parts: Parts, start: Start, moves: list[Move | Drain]) -> list[Move | Drain] | None:
+        for at in reversed(range(len(moves))):
+            for other in _without(moves, at):
+                parted = self._parts_at(parts, start, other)
+                if parted is not None:
+                    return other[: parted[0] + 1]
+        return None
+
+
+def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
+    """A time from now on: often the very moment at which the gate's clock will do something."""
+    rules = gate.rules
+    limit_ns = rules.alignment_timeout_threshold_ns if rules.may_overtake else rules.alignment_timeout_ns
+    due = [triggered_ns + limit_ns for _, triggered_ns in gate.triggers]
+    if (deadline_ns := gate.next_deadline_ns()) is not None:
+        due.append(deadline_ns)
+    if due and chance.random() < 0.1:
+        return max(now_ns, chance.choice(due))
+    return now_ns + chance.choice((0, 0, 0, 1, 1, 2))
+
+
+def _without(moves: Sequence[Move | Drain], at: int) -> Iterator[list[Move | Drain]]:
+    """The moves without one of them, and without the answer to it."""
+    yield [*moves[:at], *moves[at + 1 :]]
+    move = moves[at]
+    if isinstance(move, Move) and move.answer != Answer():
+        yield [*moves[:at], Move(move.happening), *moves[at + 1 :]]
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """All events that may go are taken at once, as whole queues or in the document's form: of `impl` alone."""
+
+    as_runs: bool
+
+    def __str__(self) -> str:
+        return "drain_runs()" if self.as_runs else "drained()"
+
+    def step(self, gate: Gate) -> tuple[Gate, list[tuple[int, Event]]]:
+        """The gate afterwards, and what goes, with its input."""
+        gone: list[tuple[int, Event]] = []
+        if self.as_runs:
+            if gate.recording or any(type(message) is not Event for messages in gate.held for message in messages):
+                return gate, gone
+            gone = [(i, message) for i in gate.line for message in gate.held[i] if type(message) is Event]
+            held = tuple(() if i in gate.line else messages for i, messages in enumerate(gate.held))
+            return replace(gate, held=held, line=()), gone
+        while gate.line and type(event := gate.held[gate.line[0]][0]) is Event:
+            gone.append((gate.line[0], event))
+            gate, _ = gate.step(Release())
+        return gate, gone
+
+    def made(self, machine: Implementation) -> list[tuple[int, Event]]:
+        """What the machine says that goes."""
+        if not self.as_runs:
+            return machine.aligner.drained()
+        return [(i, event) for i, queue in machine.aligner.drain_runs() for event in queue if type(event) is Event]
+
+
+def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) -> Happening:
+    """Something that may happen now, and more often something that leads on."""
+    open_inputs = [each for each in range(gate.rules.num_inputs) if gate.is_open(each)]
+    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_done + 1
+    near = chance.choice((newest, newest, newest, newest, newest + 1, newest + 2, max(1, newest - 1)))
+    barrier = CheckpointBarrier(near, chance.choice((1,) * 15 + (2,)), chance.choice((0, 0, 0, 1)))
+    what = chance.randrange(100)
+    if what < 20 and gate.line:
+        return Release(now_ns)
+    if what < 24:
+        return Triggered(near, max(0, now_ns - chance.choice((0, 0, 1))))
+    if what < 29 or not open_inputs:
+        rest: tuple[Happening, ...] = (Release(now_ns), Clock(now_ns), Abort(near), OutputPassed(1))
+        return chance.choice(rest)
+    input_id = chance.choice(open_inputs)
+    event = Event("abc"[input_id], number + 1, size_bytes=chance.choice((1, 1, 2)))
+    if what < 58:
+        return Arrival(input_id, event, now_ns)
+    if what < 82:
+        return Arrival(input_id, barrier, now_ns)
+    if what < 88:
+        ahead: tuple[StreamMessage, ...] = (Watermark(number), event, event, event, event)[: chance.randrange(6)]
+        return Overtaking(input_id, barrier, ahead, now_ns)
+    others: tuple[StreamMessage, ...] = (Watermark(number), Watermark(number), CancelBarrier(near), EndOfInput())
+    return Arrival(input_id, chance.choice(others), now_ns)
+
+
+def _any_answer(chance: random.Random) -> Answer:
+    failure = Reason.SNAPSHOT_FAILED if chance.random() < 0.1 else None
+    return Answer(failure, chance.choice((0, 0, 0, 1, 2)))
+
+
+class _Live:
+    """A table's gate, and a machine beside it that goes its own way."""
+
+    def __init__(self, scope: RunScope, parts: Parts, start: Start) -> None:
+        self.gate = scope.gate(start)
+        self.is_ours = parts == SOUND
+        self.machine = Machine(scope.rules, partial(gate_of, parts, enabled=scope.enabled))
+        self.counted = _Counts(scope.enabled)
+        self.misstated: str | None = None  # what `part` says otherwise than the table, when a part is whole
+        if self.is_ours and isinstance(aligner := self.machine.gate.aligner, UnalignedCheckpointer):
+            self._ask_for_parts(aligner)
+        if start != NEW:
+            self.machine.gate.aligner.recover(*start)
+
+    def _ask_for_parts(self, aligner: UnalignedCheckpointer) -> None:
+        """Have the port ask for each unaligned part that it is told is whole; its image has 3 bytes."""
+        complete, measure = self.machine.port.complete, self.gate.rules.size_of
+
+        def completed(barrier: CheckpointBarrier) -> None:
+            complete(barrier)
+            part = self.machine.port.effects[-1].subject
+            assert isinstance(part, Part)
+            if not part.is_unaligned:  # it has ended by now
+                return
+            data = channel_data(dict(enumerate(part.record)), measure)
+            total_bytes = 3 + sum(each.size_bytes for each in data)
+            meant = UnalignedSnapshot(
+                barrier, "image", data, total_bytes, part.was_threshold_triggered, part.is_unaligned
+            )
+            if (found := aligner.part("image", 3)) != meant:
+                self.misstated = f"part(): of what is whole it is {meant}, the machine says {found}"
+
+        self.machine.port.complete = completed  # type: ignore[method-assign]
+
+    def difference(self, move: Move | Drain) -> str | None:
+        """How the machine makes the next move otherwise than the table; None if it does not."""
+        if isinstance(move, Drain):
+            return self._drained(move) if self.is_ours and not self.gate.recording else None
+        gate, machine, happening = self.gate, self.machine, move.happening
+        if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+            return None
+        first = gate.step(happening)
+        self.gate, expected = after, _ = finished(first, move.answer)
+        try:
+            effects = machine.made(move)
+        except Exception as error:  # whatever it raises, that is another effect
+            return explained(gate, move, expected, f"raised {type(error).__name__}: {error}")
+        if effects != expected:
+            return explained(gate, move, expected, f"'{listed(effects)}'")
+        try:
+            wrong = self.misstated or machine.misstatement_now(after, _asked(after, happening))
+            if wrong is None and self.is_ours:
+                wrong = machine.misanswered(move, effects)
+            if wrong is None and self.is_ours:
+                wrong = fields_that_differ(captured(after), machine.gate.capture())
+            if wrong is None and self.is_ours:
+                self.counted.count(gate, first[0], move, effects)
+                wrong = _miscounted(self.counted, after, machine.gate, _time_of(happening))
+        except Exception as error:  # as above
+            wrong = f"it was asked something, and raised {type(error).__name__}: {error}"
+        return None if wrong is None else f"{move}: {wrong}"
+
+    def _drained(self, drain: Drain) -> str | None:
+        self.gate, expected = drain.step(self.gate)
+        gone = drain.made(self.machine.gate)
+        if gone != expected:
+            return f"{drain}: by the table {_listed(expected)} go, of the machine {_listed(gone)}"
+        wrong = fields_that_differ(captured(self.gate), self.machine.gate.capture())
+        return None if wrong is None else f"{drain}: {wrong}"
+
+
+def _listed(gone: Sequence[tuple[int, Event]]) -> str:
+    return ", ".join(f"{event} of {input_id}" for input_id, event in gone) or "none"
+
+
+def _time_of(happening: Happening) -> int:
+    return getattr(happening, "at_ns", 0)
+
+
+def _asked(gate: Gate, happening: Happening) -> Iterator[tuple[int, CheckpointBarrier, int]]:
+    """Barriers that might want to overtake now: of this checkpoint and of the next one, flagged and not."""
+    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_done + 1
+    for input_id in range(gate.rules.num_inputs):
+        for checkpoint_id in (newest, newest + 1):
+            yield input_id, CheckpointBarrier(checkpoint_id, 1, input_id % 2), _time_of(happening)
+
+
+class _Counts:
+    """What the documents have a machine count, worked out from what the table says."""
+
+    def __init__(self, enabled: bool) -> None:
+        self.completed = self.buffered = self.unaligned = self.switched = self.in_flight_bytes = self.longest_ns = 0
+        self.enabled, self.in_vain = enabled, set[int]()
+
+    def count(self, before: Gate, first: Gate, move: Move, effects: Sequence[tuple[str, int, object]]) -> None:
+        """Count a move: the gate before it, and when it has asked for an image, if it has."""
+        size_of = before.rules.size_of
+        completed = sum(verb == "complete" for verb, _, _ in effects)
+        self.completed += completed
+        self.buffered += sum(verb == "hold" and type(subject) is Event for verb, _, subject in effects)
+        if not self.enabled and asks(before, move.happening):
+            self.in_vain |= {subject for verb, _, subject in effects if verb == "block" and isinstance(subject, int)}
+        if first.taking:
+            self.unaligned += first.unaligned
+            self.switched += first.switched
+            self.in_flight_bytes += first.in_flight_bytes
+            if first.unaligned and move.answer.failure is None:
+                self.in_flight_bytes += move.answer.passed_bytes
+            if not first.missing():
+                self.longest_ns = max(self.longest_ns, _time_of(move.happening) - first.first_ns)
+            return
+        if completed:
+            self.longest_ns = max(self.longest_ns, _time_of(move.happening) - before.first_ns)
+        for verb, _, subject in effects:
+            if verb == "record" and isinstance(subject, tuple):
+                self.in_flight_bytes += size_of(subject[1])
+        if isinstance(move.happening, OutputPassed) and before.unaligned:
+            self.in_flight_bytes += move.happening.size_bytes
+
+    def of_unaligned(self) -> tuple[int, ...]:
+        """Of one that may go unaligned: parts, switches, bytes in flight, and checkpoints that asked in vain."""
+        return self.unaligned, self.switched, self.in_flight_bytes, len(self.in_vain)
+
+
+def asks(gate: Gate, happening: Happening) -> bool:
+    """Whether it is a barrier that asks for an unaligned part, or releases one."""
+    message = getattr(happening, "message", None)
+    if isinstance(happening, Release) and gate.line:
+        message = gate.held[gate.line[0]][0]
+    return type(message) is CheckpointBarrier and message.is_unaligned
+
+
+def _miscounted(counted: _Counts, gate: Gate, machine: Implementation, now_ns: int) -> str | None:
+    """What the machine answers otherwise that only `impl` is asked."""
+    aligner, limits, metrics = machine.aligner, gate.rules, machine.aligner.metrics()
+    events = sum(type(message) is Event for messages in gate.held for message in messages)
+    expires_ns, triggered_ns = gate.expires_ns(), gate.triggered_ns()
+    is_late = expires_ns is not None and triggered_ns is not None and now_ns >= expires_ns
+    full = max(map(len, gate.held)) >= limits.max_buffer_per_input
+    asked: list[tuple[str, object, object]] = [
+        ("alignments_completed", counted.completed, metrics.alignments_completed),
+        ("total_events_buffered", counted.buffered, metrics.total_events_buffered),
+        ("current_buffered", events, metrics.current_buffered),
+        ("max_alignment_duration_ns", counted.longest_ns, metrics.max_alignment_duration_ns),
+        ("is_aligning", gate.pending is not None, metrics.is_aligning),
+        ("buffered_bytes()", gate.held_bytes(), aligner.buffered_bytes()),
+        (
+            "aligned_input_count()",
+            0 if gate.pending is None else limits.num_inputs - len(gate.missing()),
+            aligner.aligned_input_count(),
+        ),
+        (
+            "is_buffer_limit_exceeded()",
+            full or gate.held_bytes() >= limits.max_buffer_memory_bytes,
+            aligner.is_buffer_limit_exceeded(),
+        ),
+        (
+            f"check_timeout({now_ns})",
+            now_ns - triggered_ns if is_late and triggered_ns is not None else None,
+            aligner.check_timeout(now_ns),
+        ),
+        ("may_overtake", limits.may_overtake, machine.may_overtake),
+    ]
+    if isinstance(aligner, UnalignedCheckpointer):
+        switches_ns = gate.switches_ns()
+        counts = aligner.metrics()
+        shown = (counts.unaligned_count, counts.threshold_switches, counts.total_inflight_bytes, counts.flag_mismatches)
+        record = channel_data(dict(enumerate(gate.record)), limits.size_of)
+        asked += [
+            ("the counts of unaligned parts", counted.of_unaligned(), shown),
+            (
+                f"should_switch_to_unaligned({now_ns})",
+                switches_ns is not None and now_ns >= switches_ns,
+                aligner.should_switch_to_unaligned(now_ns),
+            ),
+            ("inflight_data()", record, aligner.inflight_data()),
+            ("is_in_unaligned_mode", gate.recording, counts.is_in_unaligned_mode),
+        ]
+    for what, meant, found in asked:
+        if meant != found:
+            return f"{what}: by the table it is {meant}, the machine says {found}"
+    return None
+
+
+def twice(message: StreamMessage) -> int:
+    """A size of the caller's own."""
+    return 2 * size_of(message)
+
+
+LITTLE = {"held": 3, "held_bytes": 40, "timeout": 9}
+"""Room for a barrier and some events; a timeout that some checkpoints reach."""
+SOON = {"alignment_timeout_threshold_ns": 2, "max_inflight_buffer_bytes": 5}
+"""A threshold that comes before that, and one event more than a barrier passes here."""
+
+SCOPES = (
+    RunScope("two inputs", "aligned", rules(2, **LITTLE | {"held_bytes": 28})),
+    RunScope("three inputs", "aligned", rules(3, **LITTLE)),
+    RunScope("two inputs", "unaligned", rules(2, **LITTLE, **(UNALIGNED_ONLY | SOON))),
+    RunScope("three inputs", "unaligned", rules(3, **LITTLE, **(UNALIGNED_ONLY | SOON))),
+    RunScope("two inputs", "fallback", rules(2, **LITTLE, **(FALLING_BACK | SOON))),
+    RunScope("three inputs", "fallback", rules(3, **LITTLE, **(FALLING_BACK | SOON))),
+    RunScope("a sink", "fallback", rules(2, **LITTLE, **(A_SINK | SOON))),
+    RunScope("not enabled", "fallback", rules(2, **LITTLE, **(A_SINK | SOON)), enabled=False),
+    RunScope("sizes of the caller's own", "aligned", replace(rules(2, **LITTLE), size_of=twice)),
+    RunScope(
+        "sizes of the caller's own", "fallback", replace(rules(2, **LITTLE, **(FALLING_BACK | SOON)), size_of=twice)
+    ),
+)

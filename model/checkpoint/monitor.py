@@ -1,0 +1,943 @@
+"""The history of a run, no more of it than judging needs: what the world keeps beside the machines in each state.
+
+`model.spec.invariants` judges a journal, which grows with every move; two states that differ in nothing but how they
+came about would never be one. Here the same equation is kept up to date instead. For a channel from u to v, u knows how
+many events it had sent when it cut, v how many had taken effect when it cut and how many it recorded; once the
+checkpoint is complete these numbers must add up, and what they stand for is forgotten. That the events behind the
+numbers are the right ones is checked as they pass: a channel is first in, first out, so its next event is known.
+
+A ghost takes no part in what happens. It is told effects in the words of `model.spec.history.EFFECTS`, and what is
+wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar
+
+from barrierlab.impl.checkpoint.report import Acknowledge, digest
+from barrierlab.impl.checkpoint.task import Operator, Task
+from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
+from barrierlab.impl.messages import (
+    CancelBarrier,
+    CheckpointBarrier,
+    EndOfInput,
+    Event,
+    StreamMessage,
+    Watermark,
+    size_of,
+)
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.explore.intern import exact
+from barrierlab.model.spec.invariants import Limits
+from barrierlab.model.spec.topology import Topology
+
+Broken = tuple[str, str]
+"""An invariant, and why it does not hold."""
+
+TASK = "TASK"
+"""The name of what no journal tells: a task sends or reports something else than its operator and its cut ask for."""
+
+
+def raised(name: str, error: Exception) -> Broken:
+    """What is broken when a machine raises that was told nothing but what may happen."""
+    return "RAISED", f"{name}: {type(error).__name__}: {error}"
+
+
+_ENDED = -1
+
+
+class Part(NamedTuple):
+    """What a task has to say about a checkpoint that completes.
+
+    Attributes
+    ----------
+    owes : bool
+        Whether its snapshot is missing.
+    finished : bool
+    sent, covered, recorded_out : tuple of int
+        Events before the cut by output; before it or recorded by input; recorded by output.
+    wrong : str
+        What CUT has against it.
+    is_suspect, is_waited_for : bool
+        Whether FWD, and whether LIVE has something against it.
+    """
+
+    owes: bool
+    finished: bool
+    sent: tuple[int, ...]
+    covered: tuple[int, ...]
+    recorded_out: tuple[int, ...]
+    wrong: str
+    is_suspect: bool
+    is_waited_for: bool
+
+
+class Past(NamedTuple):
+    """A task at its cut, as it must be after a restore.
+
+    Attributes
+    ----------
+    state : object
+        Of the operator.
+    sent, applied : tuple of int
+        Events by output, and by input.
+    recorded, recorded_out : tuple of tuple of Event
+        What was in flight, by input and by output.
+    open : tuple of bool
+        By input, whether its end had not taken effect.
+    finished : bool
+    made : int
+        Events of a source.
+    watermark_ms : int or None
+    marks : tuple of (int or None)
+        The last watermark sent, by output.
+    unseen : tuple of Event
+        Of a sink, what had taken effect and was not visible outside.
+    rows : frozenset of Event
+        Of an idempotent sink, what had taken effect.
+    """
+
+    state: object
+    sent: tuple[int, ...]
+    applied: tuple[int, ...]
+    recorded: tuple[tuple[Event, ...], ...]
+    recorded_out: tuple[tuple[Event, ...], ...]
+    open: tuple[bool, ...]
+    finished: bool
+    made: int
+    watermark_ms: int | None
+    marks: tuple[int | None, ...]
+    unseen: tuple[Event, ...]
+    rows: frozenset[Event]
+
+
+class Cut(NamedTuple):
+    """A task's snapshot for a checkpoint that is not settled.
+
+    Attributes
+    ----------
+    sent, applied : tuple of int
+        Events by output, and by input, before the cut.
+    recorded, recorded_out : tuple of int
+        Events recorded as in flight by input, and by output.
+    recorded_bytes : int
+        What they count for.
+    wrong : str
+        What CUT has against it, if the checkpoint completes.
+    past : Past or None
+        What a restore must come back to, if anything is ever restored.
+    """
+
+    sent: tuple[int, ...]
+    applied: tuple[int, ...]
+    recorded: tuple[int, ...]
+    recorded_out: tuple[int, ...]
+    recorded_bytes: int = 0
+    wrong: str = ""
+    past: Past | None = None
+
+
+class Owed(NamedTuple):
+    """What a task is to send.
+
+    Attributes
+    ----------
+    message : Event or Watermark
+    outputs : tuple of int
+        It goes out on one of them.
+    """
+
+    message: Event | Watermark
+    outputs: tuple[int, ...]
+
+
+class TaskGhost:
+    """What judging needs to know of one task.
+
+    Parameters
+    ----------
+    name : str
+    inputs, outputs : sequence of str
+        Its channels.
+    fold : Operator or None
+        An operator of its own, that is told what takes effect; None for a source.
+    groups : sequence of (str, tuple of int)
+        The outputs by out-edge, with how the edge spreads events.
+    limits : Limits
+    keeps_past : bool
+        Whether a cut keeps what a restore must come back to.
+    guarantee : str
+        Of a sink that writes to the outside; else empty.
+    must_repeat : bool
+        Whether a source has to make again what it had made before a failure: it is visible.
+
+    Attributes
+    ----------
+    broken : list of (str, str)
+        What was seen since it was last emptied.
+    """
+
+    _KEPT = (
+        *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
+        *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
+        *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
+        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
+    )
+    __slots__ = (
+        *_KEPT,
+        "_ahead",
+        "_fold",
+        "_groups",
+        "_guarantee",
+        "_keeps_past",
+        "_limits",
+        "_must_repeat",
+        "_over_limit",
+        "_passed",
+        "_passed_out",
+        "_passed_over",
+        "_passing",
+        "_taken",
+        "_to_show",
+        "broken",
+        "inputs",
+        "name",
+        "outputs",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        fold: Operator | None,
+        groups: Sequence[tuple[str, tuple[int, ...]]],
+        limits: Limits,
+        keeps_past: bool = False,
+        guarantee: str = "",
+        must_repeat: bool = False,
+    ) -> None:
+        self.name, self.inputs, self.outputs = name, inputs, outputs
+        self._fold, self._groups, self._limits = fold, groups, limits
+        self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
+        self.broken: list[Broken] = []
+        # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
+        # the last watermark; whether its end has not come; how many events took effect.
+        self.waiting: tuple[tuple[StreamMessage, ...], ...] = ((),) * len(inputs)
+        self.blocked = (0,) * len(inputs)
+        self.inside = (0,) * len(inputs)
+        self.promised: tuple[int | None, ...] = (None,) * len(inputs)
+        self.open = (True,) * len(inputs)
+        self.applied = (0,) * len(inputs)
+        # By output: events sent; the last barrier, or `_ENDED`; the last watermark.
+        self.sent = (0,) * len(outputs)
+        self.outside = (0,) * len(outputs)
+        self.marks: tuple[int | None, ...] = (None,) * len(outputs)
+        self.made = 0  # events of a source; and the most that it had made when the job failed
+        self.most_made = 0
+        self.finished = False
+        self.watermark_ms: int | None = None
+        self.newest, self.epoch, self.last_cut = 0, -1, 0
+        self.cause: int | None = None  # the side on which the message that took effect last was, while that matters
+        self.given_up: frozenset[int] = frozenset()
+        self.unaligned: frozenset[int] = frozenset()
+        self.begun: frozenset[int] = frozenset()
+        self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
+        self.settled: frozenset[int] = frozenset()
+        self.done = 0  # the last complete checkpoint
+        self.cuts: tuple[tuple[int, Cut], ...] = ()
+        self.state: object = fold.checkpoint() if fold is not None else None
+        # What is to be sent and is not, in order, by out-edge, with the outputs that still wait for it: it is in the
+        # outbox, or kept back by the task. And whether the outputs know the watermark; not so after a recovery.
+        self.owed: tuple[tuple[Owed, ...], ...] = ((),) * len(groups)
+        self.has_announced = True
+        # Of a sink: what took effect and is not visible, in order; how many events the newest complete checkpoint
+        # covers; how many those cover that are still to be announced here; what has rows, and which are visible.
+        self.unseen: tuple[Event, ...] = ()
+        self.covered = 0
+        self.due: tuple[tuple[int, int], ...] = ()
+        self.rows: frozenset[Event] = frozenset()
+        self.visible_rows: frozenset[Event] = frozenset()
+        self._to_show: Event | None = None
+        self._over_limit: tuple[int, int] | None = None  # the checkpoint whose part is too large, and its bytes
+        self._taken: tuple[int, StreamMessage] | None = None
+        self._ahead: Sequence[StreamMessage] = ()
+        self._passed: Sequence[StreamMessage] = ()
+        self._passing: list[tuple[int, CheckpointBarrier]] = []
+        self._passed_over: list[tuple[int, CheckpointBarrier | CancelBarrier]] = []
+        self._passed_out: dict[int, tuple[list[Event], list[Event]]] = {}  # by output: what is there, what is recorded
+
+    # Capture and restore.
+
+    def capture(self) -> tuple[object, ...]:
+        """All of it, as a value."""
+        return _kept(self)
+
+    def restore(self, value: tuple[object, ...]) -> None:
+        """Be as the ghost was that gave `value`."""
+        # Written out, in the order of `_KEPT`: a loop over the names takes several times as long.
+        # fmt: off
+        (
+            self.waiting, self.blocked, self.inside, self.promised, self.open, self.applied, self.sent, self.outside,
+            self.marks, self.made, self.finished, self.watermark_ms, self.newest, self.epoch, self.last_cut,
+            self.cause, self.given_up, self.unaligned, self.begun, self.suspects, self.settled, self.done, self.cuts,
+            self.state, self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made, self.owed,
+            self.has_announced,
+        ) = value  # type: ignore[assignment]
+        # fmt: on
+        self.broken = []
+        self._forget_move()
+
+    def _forget_move(self) -> None:
+        self._taken, self._ahead, self._passed, self._passing, self._passed_out = None, (), (), [], {}
+        self._to_show, self._passed_over, self._over_limit = None, [], None
+
+    # What the driver says.
+
+    def take(self, index: int, message: StreamMessage, ahead: Sequence[StreamMessage] = ()) -> None:
+        """A message leaves the channel of input `index`; a barrier may leave `ahead` of what stays there."""
+        self._taken, self._ahead = (index, message), ahead
+
+    def put_back(self) -> None:
+        """It has not left after all."""
+        self._taken = None
+
+    def passed(self, messages: Sequence[StreamMessage]) -> None:
+        """What a barrier has passed in an output channel."""
+        self._passed = messages
+
+    def note(self, verb: str, index: int, subject: Any, task: Task) -> None:
+        """An effect of `task`."""
+        told = _TOLD.get(verb)
+        if told is not None:
+            told(self, index, subject, task)
+
+    def moved(self, task: Task) -> None:
+        """The move is over, but for what is sent: what was taken has come to something."""
+        if self._taken is not None:
+            index, message = self._taken
+            if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.given_up:
+                what = "never took effect" if type(message) is Event else "had no effect"
+                self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
+        for index, over in self._passed_over:
+            if over.checkpoint_id not in self.given_up:
+                self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
+        for index, barrier in self._passing:
+            if not self._may_pass(barrier):
+                self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
+        if self._to_show is not None:
+            self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
+        if self._over_limit is not None and self._over_limit[0] not in self.given_up:
+            checkpoint_id, recorded_bytes = self._over_limit
+            what = f"{recorded_bytes} bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
+            self._breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
+        for output, (there, recorded) in self._passed_out.items():
+            if recorded != there[-len(recorded) :]:
+                wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
+                self.cuts = tuple((number, cut._replace(wrong=wrong)) for number, cut in self.cuts)
+        self._forget_move()
+        if not task.outbox:
+            self._nothing_waits()
+
+    def _nothing_waits(self) -> None:
+        """The outbox is empty: what is sent next is the effect of something that is yet to come.
+
+        Not so if the task keeps back what its operator gave, or the watermark that it has reached.
+        """
+        if self.inputs and any(self.owed):
+            return
+        self.cause = None
+        if self.unaligned:
+            self.unaligned = frozenset(n for n in self.unaligned if n > self.done)
+
+    def emit(self, item: Event | Watermark) -> None:
+        """A source makes an event, or a watermark."""
+        if type(item) is Event:
+            self.made += 1
+        else:
+            assert type(item) is Watermark
+            self.watermark_ms = (
+                item.timestamp_ms if self.watermark_ms is None else max(self.watermark_ms, item.timestamp_ms)
+            )
+        self._owes(item)
+
+    def send(self, output: int, message: StreamMessage, last: bool) -> None:
+        """A message enters an output channel; whether it is the `last` of the outbox."""
+        kind = type(message)
+        if kind is Event or kind is Watermark:
+            self._separated(output, message)
+            self._pays(output, message)  # type: ignore[arg-type]
+        if self.outside[output] == _ENDED:
+            self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
+        if kind is Event:
+            self.sent = _put(self.sent, output, self.sent[output] + 1)
+            if not self.inputs:
+                self._in_sequence(output, message)  # type: ignore[arg-type]
+        elif kind is Watermark:
+            self._promise(output, message)  # type: ignore[arg-type]
+        elif kind is CheckpointBarrier and self.outside[output] != _ENDED:
+            side = max(self.outside[output], message.checkpoint_id)  # type: ignore[union-attr]
+            self.outside = _put(self.outside, output, side)
+        elif kind is EndOfInput:
+            if not self.inputs and self.made != self._sent_of(output):
+                self._breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
+            self.outside = _put(self.outside, output, _ENDED)
+        if last:
+            self._nothing_waits()
+
+    def settle(self, checkpoint_id: int, completed: bool, is_idle: bool) -> None:
+        """The coordinator has ended a checkpoint: it is not asked about again. `is_idle`: the outbox is empty."""
+        if completed and self._guarantee == "exactly_once":
+            cut = self._cut(checkpoint_id)
+            covered = sum(self.applied if cut is None else cut.applied)
+            self.covered = max(self.covered, covered)
+            self.due = (*self.due, (checkpoint_id, covered))
+        self.cuts = tuple(each for each in self.cuts if each[0] != checkpoint_id)
+        self.begun -= {checkpoint_id}
+        self.suspects -= {checkpoint_id}
+        self.settled |= {checkpoint_id}
+        if completed:
+            self.done = max(self.done, checkpoint_id)
+        if is_idle:
+            self._nothing_waits()
+
+    def finish(self) -> None:
+        """A source has nothing more to do."""
+        self.finished = True
+
+    # What a failure leaves, and what comes back.
+
+    def past(self, checkpoint_id: int, task: Task) -> Past:
+        """What a restore of a complete checkpoint must come back to here."""
+        cut = self._cut(checkpoint_id)
+        if cut is not None and cut.past is not None:
+            return cut.past
+        return self._past_now(self._cut_now(task))
+
+    def _past_now(self, cut: Cut) -> Past:
+        return Past(
+            self.state,
+            cut.sent,
+            cut.applied,
+            ((),) * len(self.inputs),
+            ((),) * len(self.outputs),
+            self.open,
+            self.finished,
+            self.made,
+            self.watermark_ms,
+            self.marks if self.inputs else (None,) * len(self.outputs),  # a source makes its watermarks again
+            self.unseen,
+            self.rows,
+        )
+
+    def die(self, start: tuple[object, ...]) -> None:
+        """The task is gone; what is visible outside stays."""
+        shown, rows = sum(self.applied) - len(self.unseen), self.visible_rows
+        most_made = max(self.most_made, self.made) if self._must_repeat else 0
+        self.restore(start)
+        self.most_made = most_made
+        self.covered, self.visible_rows = shown, rows  # until the restore, that is how many are visible
+
+    def go_back(self, past: Past) -> None:
+        """A new task is put back to a cut."""
+        shown, covered = self.covered, sum(past.applied)
+        if self._guarantee == "exactly_once" and shown > covered:
+            self._breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
+            shown = covered
+        self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
+        self.finished, self.made = past.finished, past.made
+        self.watermark_ms, self.marks = past.watermark_ms, past.marks
+        self.has_announced = past.watermark_ms is None
+        self.covered, self.rows = covered, past.rows
+        if self._guarantee == "exactly_once":
+            self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
+
+    def came_back(self, its_digest: str) -> None:
+        """It has been put back, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
+        if digest(self.state if self.inputs else self.made + 1) != its_digest:
+            self._breaks("REC", f"the state of {self.name} is not that of its cut")
+        if self.unseen:
+            self._breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
+
+    def announced(self, checkpoint_id: int) -> None:
+        """The sink has been told that a checkpoint is complete: all that it covers is visible."""
+        shown = sum(self.applied) - len(self.unseen)
+        for number, covered in self.due:
+            if number == checkpoint_id and shown < covered:
+                self._breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
+        self.due = tuple(each for each in self.due if each[0] > checkpoint_id)
+
+    def missing(self) -> str | None:
+        """What is wrong with what is visible, now that the job has ended."""
+        if self.unseen:
+            return f"{self.unseen[0]} is not visible at {self.name}, and the job has ended"
+        for row in sorted(map(str, self.visible_rows - self.rows)):
+            return f"{row} is visible at {self.name}, and never came again"
+        return None
+
+    def _shows(self, event: Event) -> None:
+        """What takes effect at a sink is to be shown: at once, or when a checkpoint that covers it is complete."""
+        if self._guarantee == "exactly_once":
+            self.unseen = (*self.unseen, event)
+        elif self._guarantee:
+            self._to_show = event
+            if self._guarantee == "idempotent":
+                self.rows |= {event}
+
+    def _shown(self, index: int, event: Event, task: Task) -> None:
+        if self._to_show != event:
+            self._breaks("REC", f"{event} was shown by {self.name} and did not take effect there just now")
+        self._to_show = None
+        if self._guarantee == "idempotent":
+            self.visible_rows |= {event}
+
+    def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Task) -> None:
+        transaction, events = subject
+        if events != self.unseen[: len(events)]:
+            self._breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
+        self.unseen = self.unseen[len(events) :]
+        if events and sum(self.applied) - len(self.unseen) > self.covered:
+            self._breaks("REC", f"{transaction} became visible at {self.name}, and no complete checkpoint covers it")
+
+    # What is asked when a checkpoint completes.
+
+    def part(self, checkpoint_id: int, task: Task) -> Part:
+        """What this task has to say about a checkpoint."""
+        cut = self._cut(checkpoint_id)
+        owes = cut is None and (checkpoint_id in self.begun or not self.finished)
+        if cut is None:
+            cut = self._cut_now(task)  # of a finished task, everything is before the cut
+        return Part(
+            owes,
+            self.finished,
+            cut.sent,
+            tuple(map(sum, zip(cut.applied, cut.recorded, strict=True))),
+            cut.recorded_out,
+            cut.wrong,
+            checkpoint_id in self.suspects,
+            checkpoint_id in self.blocked,
+        )
+
+    def is_whole(self, checkpoint_id: int) -> bool:
+        """Whether nothing more is to come of a part: its snapshot is taken, and no input waits or is waited for."""
+        has_come = all(
+            inside >= checkpoint_id or not is_open for inside, is_open in zip(self.inside, self.open, strict=True)
+        )
+        is_cut = checkpoint_id in self.settled or self._cut(checkpoint_id) is not None
+        return is_cut and has_come and checkpoint_id not in self.blocked
+
+    def _cut(self, checkpoint_id: int) -> Cut | None:
+        return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
+
+    def _cut_now(self, task: Task) -> Cut:
+        """Before the cut is what was given off and what took effect so far; what is in the outbox was given off."""
+        sent = list(self.sent)
+        for output, message in task.outbox:
+            if type(message) is Event:
+                sent[output] += 1
+        return Cut(tuple(sent), self.applied, (0,) * len(self.inputs), (0,) * len(sent))
+
+    def _amend(self, checkpoint_id: int, cut: Cut) -> None:
+        self.cuts = tuple((number, cut if number == checkpoint_id else each) for number, each in self.cuts)
+
+    # How each effect is judged.
+
+    def _breaks(self, invariant: str, reason: str) -> None:
+        self.broken.append((invariant, reason))
+
+    def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
+        self._turn_of(index, message)
+        self.cause = self.inside[index]
+        assert self._fold is not None
+        self._fold.restore(self.state)
+        if type(message) is Event:
+            self.applied = _put(self.applied, index, self.applied[index] + 1)
+            self._shows(message)
+            self._gives(self._fold.process(index, message))
+        else:
+            assert type(message) is Watermark
+            before = self.promised[index]
+            promise = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
+            self.promised = _put(self.promised, index, promise)
+            self._advance()
+        self.state = self._fold.checkpoint()
+
+    def _end(self, index: int, message: StreamMessage, task: Task) -> None:
+        self._turn_of(index, message)
+        self.cause = self.inside[index]
+        assert self._fold is not None
+        self._fold.restore(self.state)
+        self.open = _put(self.open, index, False)
+        self.finished = not any(self.open)
+        self._gives(self._fold.on_end(index))
+        self._advance()
+        self.state = self._fold.checkpoint()
+
+    def _advance(self) -> None:
+        """The watermark of the task, as `model.checkpoint.operators.refolding` has it; its state is the fold's."""
+        assert self._fold is not None
+        promises = [promise for promise, is_open in zip(self.promised, self.open, strict=True) if is_open]
+        if promises and None not in promises:
+            least = min(promise for promise in promises if promise is not None)
+            if self.watermark_ms is None or self.watermark_ms < least:
+                self.watermark_ms = least
+                self._gives(self._fold.on_watermark(least))
+            elif self.has_announced or least < self.watermark_ms:
+                return
+            self.has_announced = True
+            self._owes(Watermark(least))
+
+    def _gives(self, outputs: Iterable[Event]) -> None:
+        for event in outputs:
+            self._owes(event)
+
+    def _owes(self, message: Event | Watermark) -> None:
+        """A watermark goes out on every output; an event on each edge, once, or on each channel of it."""
+        owed = []
+        for (exchange, outputs), due in zip(self._groups, self.owed, strict=True):
+            once = type(message) is Event and exchange != "broadcast"
+            new = [Owed(message, outputs)] if once else [Owed(message, (each,)) for each in outputs]
+            owed.append((*due, *new))
+        self.owed = tuple(owed)
+
+    def _pays(self, output: int, message: Event | Watermark) -> None:
+        """It is sent what was to be sent next on this output: an edge keeps the order of what its task gives."""
+        edge = next(at for at, (_, outputs) in enumerate(self._groups) if output in outputs)
+        owed = self.owed[edge]
+        place = next((at for at, due in enumerate(owed) if output in due.outputs), None)
+        if place is None or exact(owed[place].message) != exact(message):
+            due = "nothing" if place is None else str(owed[place].message)
+            due += " with another payload" if due == str(message) else ""
+            self._breaks(TASK, f"{self.name} sent {message} on {self.outputs[output]} where {due} was due")
+            place = next((at for at, its in enumerate(owed) if output in its.outputs and its.message == message), None)
+        if place is not None:
+            self.owed = _put(self.owed, edge, (*owed[:place], *owed[place + 1 :]))
+
+    def unsent(self) -> StreamMessage | None:
+        """The first of what was to be sent and is not."""
+        return next((due.message for owed in self.owed for due in owed), None)
+
+    def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
+        waiting = (*self.waiting[index], message)
+        self.waiting = _put(self.waiting, index, waiting)
+        if self._taken == (index, message):
+            self._taken = None
+        most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
+        if most is not None and len(waiting) > most:
+            self._breaks("BOUND", f"{len(waiting)} messages of {self.inputs[index]} were held; at most {most} may be")
+        held = sum(size_of(each) for queue in self.waiting for each in queue)
+        if most_bytes is not None and held > most_bytes:
+            self._breaks("BOUND", f"{held} bytes were held at {self.name} at a time; at most {most_bytes} may be")
+
+    def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
+        if self._taken is not None and self._taken == (index, message):
+            self._taken = None
+        else:
+            self._let_go(index, message)
+
+    def _block(self, index: int, checkpoint_id: int, task: Task) -> None:
+        barrier = self._barrier(index, checkpoint_id)
+        if barrier is None:
+            self._breaks("FIFO", f"barrier {checkpoint_id} took effect on {self.inputs[index]} where it was not next")
+        elif self._taken is not None and self._taken[1] is barrier:
+            self._taken = None
+            if self._ahead or any(not self._excused(each) for each in self.waiting[index]):
+                self._passing.append((index, barrier))
+        else:
+            self._turn_of(index, barrier)
+        epoch = self.epoch if barrier is None else barrier.epoch
+        if checkpoint_id < self.newest or checkpoint_id <= self.inside[index]:
+            self._breaks(
+                "ID",
+                f"barrier {checkpoint_id} took effect at {self.name} on {self.inputs[index]} "
+                f"after barrier {self.newest}",
+            )
+        elif (epoch <= self.epoch) if checkpoint_id > self.newest else (epoch != self.epoch):
+            self._breaks("ID", f"barrier {checkpoint_id} took effect at {self.name} with epoch {epoch}")
+        self.newest, self.epoch = max(self.newest, checkpoint_id), max(self.epoch, epoch)
+        self.inside = _put(self.inside, index, max(self.inside[index], checkpoint_id))
+        self.blocked = _put(self.blocked, index, checkpoint_id)
+        self._begin(checkpoint_id)
+        if checkpoint_id == self.done:
+            self._breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
+
+    def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.blocked = tuple(0 if each == checkpoint_id else each for each in self.blocked)
+
+    def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
+        checkpoint_id, its_digest = subject
+        if checkpoint_id == self.last_cut:
+            self._breaks("ONCE", f"{self.name} took 2 snapshots of checkpoint {checkpoint_id}")
+        elif checkpoint_id < self.last_cut:
+            reason = f"{self.name} took its snapshot of checkpoint {checkpoint_id} after {self.last_cut}"
+            self._breaks("ID", reason)
+        self.last_cut = max(self.last_cut, checkpoint_id)
+        if checkpoint_id in self.settled or self._cut(checkpoint_id) is not None:
+            return
+        cut = self._cut_now(task)
+        state = self.state if self._fold is not None else self.made + 1
+        if digest(state) != its_digest:
+            wrong = f"the state of {self.name} in checkpoint {checkpoint_id} is not what took effect before the cut"
+            cut = cut._replace(wrong=wrong)
+        if self._keeps_past:
+            cut = cut._replace(past=self._past_now(cut))
+        self.cuts = (*self.cuts, (checkpoint_id, cut))
+
+    def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
+        """The next event of the channel that is behind the cut and not recorded yet."""
+        checkpoint_id, event = subject
+        cut = self._cut(checkpoint_id)
+        if cut is None:
+            if checkpoint_id == self.done:
+                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+            return
+        to_come: list[StreamMessage] = [*self.waiting[index]]
+        if self._taken is not None and self._taken[0] == index:
+            to_come.append(self._taken[1])
+        events = [each for each in (*to_come, *self._ahead) if type(each) is Event]
+        at = cut.applied[index] + cut.recorded[index] - self.applied[index]
+        if not 0 <= at < len(events) or events[at] != event:
+            wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
+            cut = cut._replace(wrong=wrong)
+        if cut.past is not None:
+            recorded = _put(cut.past.recorded, index, (*cut.past.recorded[index], event))
+            cut = cut._replace(past=cut.past._replace(recorded=recorded))
+        cut = cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1))
+        self._records(checkpoint_id, event, cut)
+
+    def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
+        """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
+        checkpoint_id, event = subject
+        cut = self._cut(checkpoint_id)
+        if cut is None:
+            if checkpoint_id == self.done:
+                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+            return
+        if cut.past is not None:
+            kept = cut.past.recorded_out[output]
+            # What was passed in a channel is told after what was passed in the outbox, and comes before it.
+            order = (*kept, event) if not self._passed else _in_front(kept, event, self._passed)
+            cut = cut._replace(past=cut.past._replace(recorded_out=_put(cut.past.recorded_out, output, order)))
+        cut = cut._replace(recorded_out=_put(cut.recorded_out, output, cut.recorded_out[output] + 1))
+        self._records(checkpoint_id, event, cut)
+        if output not in self._passed_out:
+            there = self._passed or [each for where, each in task.outbox if where == output]
+            self._passed_out[output] = [each for each in there if type(each) is Event], []
+        self._passed_out[output][1].append(event)
+
+    def _records(self, checkpoint_id: int, event: Event, cut: Cut) -> None:
+        """`event` is in flight for a checkpoint whose `cut` has counted it."""
+        cut = cut._replace(recorded_bytes=cut.recorded_bytes + event.size_bytes)
+        self._amend(checkpoint_id, cut)
+        most = self._limits.max_inflight_buffer_bytes
+        if most is not None and cut.recorded_bytes > most:
+            self._over_limit = checkpoint_id, cut.recorded_bytes
+
+    def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
+        self._begin(barrier.checkpoint_id)
+        if barrier.is_unaligned:
+            self.unaligned |= {barrier.checkpoint_id}
+
+    def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
+        checkpoint_id, reason = subject
+        most = self._limits.max_inflight_buffer_bytes
+        if reason is Reason.IN_FLIGHT_LIMIT and most is not None:
+            cut = self._cut(checkpoint_id)
+            to_come = [*self._ahead, *(() if self._taken is None else (self._taken[1],))]
+            counted = sum(map(size_of, to_come)) + (0 if cut is None else cut.recorded_bytes)
+            if counted <= most:
+                what = f"{self.name} gave checkpoint {checkpoint_id} up over {counted} bytes in flight"
+                self._breaks(TASK, f"{what}; {most} may be")
+        self._give_up(index, checkpoint_id, task)
+
+    def _give_up(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.given_up |= {checkpoint_id}
+
+    def _begin(self, checkpoint_id: int) -> None:
+        if checkpoint_id not in self.settled:
+            self.begun |= {checkpoint_id}
+
+    # Turns.
+
+    def _turn_of(self, index: int, message: StreamMessage) -> None:
+        """`message` takes effect on an input: it must be the first of what was taken and had none (FIFO, NOLOSS)."""
+        waiting = self.waiting[index]
+        ahead = waiting[: waiting.index(message)] if message in waiting else waiting
+        passed = next((each for each in ahead if not self._excused(each)), None)
+        event = next((each for each in ahead if type(each) is Event), None)
+        if type(message) is Watermark and event is not None:
+            self._breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
+        if message in waiting:
+            if passed is not None:
+                self._out_of_turn(index, message, passed)
+            self._let_go(index, message)
+        elif self._taken is not None and self._taken[0] == index and self._taken[1] == message:
+            self._taken = None
+            if passed is not None:
+                self._out_of_turn(index, message, passed)
+            self._let_go(index, message)
+        else:
+            self._breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
+
+    def _out_of_turn(self, index: int, message: StreamMessage, turn: StreamMessage) -> None:
+        self._breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
+
+    def _let_go(self, index: int, message: StreamMessage) -> None:
+        """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.spec.history`)."""
+        waiting = list(self.waiting[index])
+        while waiting and waiting[0] != message and isinstance(waiting[0], CheckpointBarrier | CancelBarrier):
+            self._passed_over.append((index, waiting.pop(0)))  # type: ignore[arg-type]
+        if message in waiting:
+            waiting.remove(message)
+        self.waiting = _put(self.waiting, index, tuple(waiting))
+
+    def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
+        """The barrier of a checkpoint that was taken, now or before, and had no effect so far."""
+        taken = () if self._taken is None or self._taken[0] != index else (self._taken[1],)
+        for each in (*taken, *self.waiting[index]):
+            if type(each) is CheckpointBarrier and each.checkpoint_id == checkpoint_id:
+                return each
+        return None
+
+    def _excused(self, message: StreamMessage) -> bool:
+        """Whether it may be passed over: a barrier or cancel that is given up, or that need not keep its place."""
+        if type(message) is CancelBarrier:
+            return message.checkpoint_id in self.given_up
+        return type(message) is CheckpointBarrier and self._may_pass(message)
+
+    def _may_pass(self, barrier: CheckpointBarrier) -> bool:
+        checkpoint_id = barrier.checkpoint_id
+        return barrier.is_unaligned or checkpoint_id in self.unaligned or checkpoint_id in self.given_up
+
+    # Sending.
+
+    def _separated(self, output: int, message: StreamMessage) -> None:
+        """FWD: between what is sent and its cause lies the barrier at both ends, or at neither."""
+        side, cause = self.outside[output], self.cause
+        if cause is None or side in (cause, _ENDED):
+            return
+        low, high = min(side, cause), max(side, cause)
+        between = {n for n in range(low + 1, high + 1) if cause >= side or n not in self.unaligned}
+        if self.done in between:
+            self._breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
+        self.suspects |= between - self.settled
+
+    def _in_sequence(self, output: int, event: Event) -> None:
+        """NOLOSS: a source sends what it made, in order."""
+        if event.sequence != self._sent_of(output) or event.sequence > self.made:
+            self._breaks("NOLOSS", f"{self.name} sent {event} on {self.outputs[output]} out of its turn")
+
+    def _sent_of(self, output: int) -> int:
+        """How many events were sent on the edge of an output; of a broadcast on that output."""
+        exchange, outputs = next(group for group in self._groups if output in group[1])
+        return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
+
+    def _promise(self, output: int, mark: Watermark) -> None:
+        last = self.marks[output]
+        if last is not None and mark.timestamp_ms < last:
+            self._breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
+        self.marks = _put(self.marks, output, mark.timestamp_ms)
+        for index, is_open in enumerate(self.open):
+            promise = self.promised[index]
+            if is_open and (promise is None or promise < mark.timestamp_ms):
+                self._breaks("WM", f"{self.name} sent {mark}, but {self.inputs[index]} has not promised so much")
+
+
+_TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
+    "deliver": TaskGhost._event,
+    "end": TaskGhost._end,
+    "hold": TaskGhost._hold,
+    "ignore": TaskGhost._ignore,
+    "block": TaskGhost._block,
+    "resume": TaskGhost._resume,
+    "snapshot": TaskGhost._snapshot,
+    "capture": TaskGhost._capture,
+    "capture_output": TaskGhost._capture_output,
+    "forward": TaskGhost._forward,
+    "decline": TaskGhost._decline,
+    "cancel": TaskGhost._give_up,
+    "write": TaskGhost._shown,
+    "upsert": TaskGhost._shown,
+    "commit": TaskGhost._commit,
+}
+
+
+_kept = attrgetter(*TaskGhost._KEPT)
+
+V = TypeVar("V")
+
+
+def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMessage]) -> tuple[Event, ...]:
+    """`event` behind those of `passed` that are in `kept`, and ahead of all others."""
+    count = sum(each in passed for each in kept)
+    return (*kept[:count], event, *kept[count:])
+
+
+def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
+    return (*values[:index], value, *values[index + 1 :])
+
+
+def differs(part: Acknowledge, past: Past) -> Iterator[Broken]:
+    """What a part, as it is stored, says otherwise than its task was at the cut."""
+    position = None if past.applied else past.made + 1
+    for what, said, was in (
+        ("its state", digest(part.image), digest(past.state if position is None else position)),
+        ("its position", part.position, position),
+        ("its watermark", part.watermark_ms, past.watermark_ms),
+        ("inputs that had ended", part.ended, tuple(i for i, is_open in enumerate(past.open) if not is_open)),
+        ("that it had finished", part.finished, past.finished),
+        ("what was in flight on its inputs", _recorded(part.inflight), dict(_named(past.recorded))),
+        ("what was in flight on its outputs", _recorded(part.inflight_output), dict(_named(past.recorded_out))),
+    ):
+        if said != was:
+            yield (
+                TASK,
+                f"{part.task} stores {said} as {what} in checkpoint {part.checkpoint_id}; at its cut it was {was}",
+            )
+
+
+def _recorded(record: Iterable[InFlightChannelData]) -> dict[int, str]:
+    return {data.input_id: " ".join(map(str, data.events)) for data in record}
+
+
+def _named(record: Iterable[tuple[Event, ...]]) -> Iterator[tuple[int, str]]:
+    return ((index, " ".join(map(str, events))) for index, events in enumerate(record) if events)
+
+
+def completes(
+    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
+) -> Iterator[Broken]:
+    """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
+
+    Parameters
+    ----------
+    checkpoint_id : int
+    parts : mapping of str to Part
+        Of every task.
+    acknowledged : collection of str
+        The tasks whose acknowledgement the coordinator has.
+    topology : Topology
+    """
+    for name, part in parts.items():
+        if part.owes:
+            yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
+        if name not in acknowledged and not part.finished:
+            yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
+        if part.wrong:
+            yield "CUT", part.wrong
+        if part.is_suspect:
+            yield "FWD", f"{name} sent something on the wrong side of barrier {checkpoint_id}"
+        if part.is_waited_for:
+            yield "LIVE", f"{name} still waits for checkpoint {checkpoint_id}, which was completed"
+    for channel in topology.channels:
+        sender, receiver = topology.ends(channel)
+        if parts[sender].owes or parts[receiver].owes:
+            continue
+        output, index = topology.outputs(sender).index(channel), topology.inputs(receiver).index(channel)
+        sent = parts[sender].sent[output]
+        covered = parts[receiver].covered[index] + parts[sender].recorded_out[output]
+        if sent != covered:
+            what = "lost: sent before the cut, taken after" if sent > covered else "orphans: taken before the cut"
+            yield "CUT", f"{abs(sent - covered)} events of {channel} are {what} in checkpoint {checkpoint_id}"

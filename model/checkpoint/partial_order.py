@@ -1,0 +1,273 @@
+"""Which moves of a state are enough: most orders of most moves lead to the same.
+
+Moves of tasks that share no channel can be made in either order; so can a task's next message and what is sent behind
+it. `Ample.moves` picks, for a state, moves with which every run from it can begin without a difference where it ends
+(a persistent set: Godefroid 1996, chapter 4; Clarke, Grumberg and Peled, "Model Checking", 10.3). All that ends is
+still reached, and what is broken stays broken to the end, so no verdict changes; shortest runs do, and are to be looked
+for without this. That a reduced exploration says the same as a whole one is tested on small scopes, broken machines
+among them.
+
+In this order:
+
+* *trigger*: it puts a command behind what each source is told already, and nothing else looks at it, while no
+  task may end (it would not be asked) and nothing may fail (it would not be lost);
+* *reports* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
+  could still give that checkpoint up would make a difference;
+* *orders* that come too late to matter: an abort of what is done with there, or older than what is under way;
+* *a task*, if nobody else can change what it may do next: each of its inputs that it reads has a message waiting, or
+  will never have one again; nothing that the coordinator could tell it is still open; and there is always room for
+  what it sends.
+
+Equal sources are no symmetry to reduce by: a join releases what it held in the order of its inputs, so that exchanging
+two of three leads elsewhere. Two of two may be exchanged, as one at most has something held when both barriers are in;
+but a state is numbers that stand for values with names in them, and to find its mirror costs as much as to explore it.
+
+When a checkpoint is given up from outside, it may be given up as early as that makes no other difference: the orders
+then wait, and a task obeys when it will. So the time is no choice of the exploration but of `plans`.
+
+Each shortcut rests on a property of what is explored. None is taken from the code of `impl`: another's aligner, or a
+bent one, may lack it. So it is looked at in what was explored, and a scope in which it fails is explored whole
+(`Ample.is_void`), or the shortcut is taken for the machines of `impl` alone. Looking afterwards is enough: up to the
+first step that lacks the property the reduction is right, so it comes to a run with that step in it.
+
+==========================  ==============================================================  =========================
+shortcut                    property that it rests on                                       how it is known
+==========================  ==============================================================  =========================
+a trigger first             no task sees a trigger but by its orders                        by the world
+a report first,             a part is whole when it is acknowledged, and stays as it is;    `TaskTable.
+a manifest first            who has ended does nothing more                                 parts_are_late`
+an abort first, that        it would change nothing later either: a gate that forgets what  `TaskTable.
+changes nothing now         was aborted before its barrier came obeys the same abort then   ignores_always`
+a notice first              sinks alone look at it, and nothing fails any more              by the world
+a task first                what it does next is a function of itself and of the heads of   by the world
+                            its inputs
+the same                    nobody takes room from it                                       `World.was_full`
+the same                    the coordinator tells it nothing but what is planned            `World.gave_up`
+the same                    a sink looks at heads only, and lets nothing overtake           `impl`'s alone
+nothing is put off for      no task comes back to what it was by steps that use nothing up  `TaskTable.is_acyclic`
+ever (`explore`, acyclic)
+`plans`: aborted at once    the source ignores an abort of what it has sent                 as *an abort first*
+`plans`: a deadline passes  it passes for what is under way and declines that, so that the  `TaskTable.
+when all is aborted         coordinator comes to the same                                   declines_what_is_late`
+the same, two checkpoints,  an older checkpoint is none the worse for a cancel marker that  `impl`'s alone
+two aligning tasks in line  waits behind its barrier                                        (`can_be_planned`)
+tables of steps             a machine is a function of what it captured: no chance,         `model.checkpoint.external`
+tries it
+                            nothing kept elsewhere                                          on walks
+plans share those tables    no machine sees which faults are to come                        by the world
+==========================  ==============================================================  =========================
+
+A message that stays in its channel, be it that ``can_take`` says so or that ``offer`` refuses it, makes no difference
+to these: either is a function of the task and of the head, which only the task itself can change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import networkx as nx
+
+from barrierlab.impl.checkpoint.report import Acknowledge
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.task_transitions import Finished
+from barrierlab.model.checkpoint.world import Move, State, World
+
+
+def plans(setup: Setup) -> Iterator[Setup]:
+    """The setups that together come to the same as one in which something may be given up at any time.
+
+    A checkpoint may be given up as soon as it is triggered, and with it all that are older; or, if an older one is to
+    complete first, as soon as that has. A task's deadline that passes gives its checkpoint up everywhere, which no task
+    can tell from being given up from outside; so that is planned, and which task's deadline passes.
+    """
+    if not setup.cancels and not setup.expiries:
+        yield setup
+        return
+    topology = setup.graph()
+    aligning = [name for name in topology.tasks if len(topology.inputs(name)) > 1]
+    yield replace(setup, cancels=0, expiries=0)
+    for checkpoint_id in range(1, setup.checkpoints + 1):
+        for behind in range(checkpoint_id):
+            planned = replace(setup, cancels=0, expiries=0, gives_up=(checkpoint_id, behind))
+            if setup.cancels:
+                yield planned
+            if setup.expiries:
+                for name in aligning:
+                    yield replace(planned, expiries=1, may_expire=(name,))
+
+
+def can_be_planned(setup: Setup, parts: Parts) -> bool:
+    """Whether `plans` are enough for such machines.
+
+    Where a deadline may pass at one task while an older checkpoint is still to complete at another behind it, the plans
+    leave out that the older one completes after the cancel marker has come there. That makes no difference to the
+    machines of `impl` (protocol rule 10), and is not known of others.
+    """
+    if not setup.expiries or setup.checkpoints < 2 or parts == SOUND:
+        return True
+    topology = setup.graph()
+    aligning = {topology.operator_of(name) for name in topology.tasks if len(topology.inputs(name)) > 1}
+    return not any(aligning & nx.descendants(topology.graph(), name) for name in aligning)
+
+
+class Ample:
+    """The reduction of one world.
+
+    Parameters
+    ----------
+    world : World
+        One of the planned ones.
+    whole : Setup, optional
+        That of which it is a plan; by default it is none.
+
+    Attributes
+    ----------
+    world : World
+    is_void : bool
+        Whether the exploration so far has seen what this reduction is not for (the table above): what was explored by
+        it says nothing then.
+    """
+
+    def __init__(self, world: World, whole: Setup | None = None) -> None:
+        self.world = world
+        self._may_expire = bool((whole or world.setup).expiries)
+        self._ahead: dict[tuple[int, int], set[int]] = {}  # by task and order, in which cells that was made early
+        setup, topology, is_other = world.setup, world.topology, world.parts != SOUND
+        self._roomy = _most_messages(setup, world) <= setup.capacity and not setup.sender_records
+        self._senders = [
+            [topology.tasks.index(topology.ends(channel)[0]) for channel in topology.inputs(name)]
+            for name in topology.tasks
+        ]
+        self._goes_ahead = [
+            setup.mode != "aligned" and bool(topology.inputs(name)) and (bool(topology.outputs(name)) or is_other)
+            for name in topology.tasks
+        ]
+        self._shows_at_once = [
+            setup.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
+        ]
+        self._is_open_ended = bool(setup.cancels or (setup.expiries and setup.gives_up is None))
+
+    @property
+    def is_void(self) -> bool:
+        """Whether this reduction was not for what has been explored."""
+        world = self.world
+        if (world.gave_up and not self._is_open_ended) or (world.was_full and self._roomy):
+            return True
+        for table in world.tables:
+            if table.parts_are_late or not table.is_acyclic():
+                return True
+            if self._may_expire and not self._is_open_ended and not table.declines_what_is_late():
+                return True
+        return not all(world.changes_nothing_later(*where, cells) for where, cells in self._ahead.items())
+
+    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+        """Those of `moves` that are enough; all of them if it is not known which."""
+        by_task: dict[int, list[Move]] = {}
+        for move in moves:
+            if move.kind == "trigger" and not self.world.setup.closes and not self.world.may_fail(state):
+                return (move,)
+            if move.kind == "report" and self._may_be_heard(state, move):
+                return (move,)
+            if move.kind == "publish" and not self._is_open_ended and not self.world.may_fail(state):
+                return (move,)
+            if move.kind == "order" and self._may_be_obeyed(state, move):
+                return (move,)
+            if move.kind in ("task", "order") and not self.world.is_notice(move):
+                by_task.setdefault(move.numbers[0], []).append(move)
+        if not self._roomy or self._is_open_ended:
+            return moves
+        best: Sequence[Move] = moves
+        for at, its in by_task.items():
+            if len(its) < len(best) and self._is_settled(state, at, its):
+                if len(its) == 1:
+                    return its
+                best = its
+        return best
+
+    def _may_be_heard(self, state: State, move: Move) -> bool:
+        """Whether a report can be heard first: it decides nothing, or nothing else could make a difference to it."""
+        report, world = self.world.reported(move), self.world
+        if type(report) is Acknowledge:
+            if self._is_open_ended or world.may_fail(state):
+                return len(world.outstanding(state).get(report.checkpoint_id, ())) != 1
+            return True
+        if type(report) is not Finished or self._is_open_ended or world.can_trigger(state):
+            return False
+        return not (world.may_fail(state) and world.decides(state, move))
+
+    def _may_be_obeyed(self, state: State, move: Move) -> bool:
+        """Whether an order makes no difference to the task, but to what is outside."""
+        if self.world.is_notice(move):
+            return not self.world.may_fail(state)
+        if not self.world.changes_nothing(state, move):
+            return False
+        at, number = move.numbers
+        self._ahead.setdefault((at, number), set()).add(state[at])
+        return True
+
+    def _is_settled(self, state: State, at: int, its: Sequence[Move]) -> bool:
+        """Whether no other task, nor the coordinator, can change what the task may do next."""
+        world = self.world
+        orders = [move for move in its if move.kind == "order"]  # none, if what comes next is a notice
+        if not orders and (world.has_orders(state, at, but_notices=True) or self._may_be_told(state, at)):
+            return False
+        if self._shows_at_once[at] and world.may_fail(state):
+            return False
+        info = world.info(state, at)
+        if info.outbox:
+            return False
+        overtaken = {move.numbers[1] for move in its if move.text.startswith("overtake")}
+        for index, sender in enumerate(self._senders[at]):
+            waits = world.has_messages(state, at, index)
+            if self._goes_ahead[at] and index not in overtaken and not self._is_over(state, sender):
+                return False
+            is_read = index in info.takes and (world.reads_on or not info.has_released)
+            if is_read and not waits and not self._is_over(state, sender):
+                return False
+        return True
+
+    def _may_be_told(self, state: State, at: int) -> bool:
+        """Whether the coordinator may come to tell the task something before that moves."""
+        world = self.world
+        if not self._senders[at] and world.can_trigger(state):
+            return True
+        plan = world.setup.gives_up
+        if plan is None:
+            return False
+        _, behind = plan
+        if not behind:
+            return world.can_trigger(state)
+        outstanding = world.outstanding(state).get(behind)
+        if outstanding is None:
+            return False
+        return world.topology.tasks[at] not in outstanding or world.has_reports(state, at)
+
+    def _is_over(self, state: State, at: int) -> bool:
+        """Whether nothing more will come of a task."""
+        world = self.world
+        info = world.info(state, at)
+        if info.finished and not info.outbox:
+            return True
+        if world.has_orders(state, at) or self._may_be_told(state, at) or info.outbox or info.has_released:
+            return False
+        if not self._senders[at]:
+            return info.script is None and not world.setup.closes
+        if info.expires and (info.expires == "switch" or world.setup.expiries):
+            return False
+        return all(
+            not world.has_messages(state, at, index) and self._is_over(state, sender)
+            for index, sender in enumerate(self._senders[at])
+        )
+
+
+def _most_messages(setup: Setup, world: World) -> int:
+    """The most messages that a channel ever carries."""
+    topology = world.topology
+    own = setup.events + setup.watermarks
+    passed: dict[str, int] = {}
+    for name in nx.topological_sort(topology.graph()):
+        inputs = topology.inputs(name)
+        passed[name] = sum(passed[topology.ends(channel)[0]] for channel in inputs) if inputs else own
+    return max(passed.values()) + 2 * setup.checkpoints + 1

@@ -1,0 +1,589 @@
+"""Whether a gate of `impl` does what its table says: effect for effect, and state for state.
+
+The table is what a protocol is, the machine how it is done (`model.suites.tables`, `impl`). A step of the table's gate
+and the same call of the machine must give the same effects, and must leave the machine in the very state that the
+table's gate means: `captured` says which. So what agrees on every reachable gate of a scope agrees for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
+from barrierlab.model.checkpoint.components import reset_counters
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.happenings import (
+    NO_INPUT,
+    Abort,
+    Arrival,
+    Clock,
+    Effect,
+    Failed,
+    Forwarded,
+    Happening,
+    OutputPassed,
+    Overtaking,
+    Part,
+    Release,
+    Taken,
+    Triggered,
+)
+from barrierlab.model.explore.checker import Always
+from barrierlab.model.explore.table import Row, Table, phrase
+
+Effects = tuple[Effect, ...]
+END = EndOfInput()
+
+
+class Answer(NamedTuple):
+    """What comes of it, if an image is asked for.
+
+    Attributes
+    ----------
+    failure : Reason or None
+        Why it cannot be taken.
+    passed_bytes : int
+        What an unaligned barrier then passes on the way out.
+    """
+
+    failure: Reason | None = None
+    passed_bytes: int = 0
+
+
+class Move(NamedTuple):
+    """What happens at a gate, with the answer to what it may ask."""
+
+    happening: Happening
+    answer: Answer = Answer()
+
+    def __str__(self) -> str:
+        """As a line."""
+        failure, passed_bytes = self.answer
+        text = f"{self.happening}" if failure is None else f"{self.happening}, and no image: {failure}"
+        return f"{text}, passing {passed_bytes} bytes on the way out" if passed_bytes else text
+
+
+def run(gate: Gate, move: Move) -> tuple[Gate, Effects]:
+    """The gate after a whole move: the happening, and the answers to what it asked."""
+    return finished(gate.step(move.happening), move.answer)
+
+
+def finished(step: tuple[Gate, Effects], answer: Answer) -> tuple[Gate, Effects]:
+    """A step, and the answers to what it asked."""
+    gate, effects = step
+    if gate.taking:
+        gate, more = gate.step(Taken() if answer.failure is None else Failed(answer.failure))
+        effects += more
+    if gate.taking:
+        if answer.passed_bytes:
+            gate, more = gate.step(OutputPassed(answer.passed_bytes))
+            effects += more
+        gate, more = gate.step(Forwarded())
+        effects += more
+    return gate, effects
+
+
+class Port:
+    """Writes down what a machine asks for, and gives the answers of a move."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.answer = Answer()
+        self.gate: Implementation | None = None
+
+    def _note(self, verb: str, input_id: int, subject: object) -> None:
+        self.effects.append(Effect(verb, input_id, subject))
+
+    def deliver(self, input_id: int, message: Event | Watermark) -> None:
+        self._note("deliver", input_id, message)
+
+    def end_input(self, input_id: int) -> None:
+        self._note("end", input_id, END)
+
+    def snapshot(self, barrier: CheckpointBarrier) -> None:
+        self._note("snapshot", NO_INPUT, barrier)
+        if self.answer.failure is not None:
+            raise SnapshotFailedError("no image", self.answer.failure)
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        self._note("forward", NO_INPUT, barrier)
+        assert self.gate is not None
+        machine = self.gate.unaligned
+        if self.answer.passed_bytes and machine is not None and machine.is_unaligned:
+            self.gate.note_output(self.answer.passed_bytes)
+
+    def complete(self, barrier: CheckpointBarrier) -> None:
+        assert self.gate is not None
+        machine = self.gate.unaligned
+        record: list[tuple[Event, ...]] = [()] * self.gate.aligner.config.num_inputs
+        if machine is None:
+            self._note("complete", NO_INPUT, Part(barrier, False, False, tuple(record)))
+            return
+        for data in machine.inflight_data():
+            record[data.input_id] = data.events
+        part = Part(barrier, machine.is_unaligned, machine.was_threshold_triggered, tuple(record))
+        self._note("complete", NO_INPUT, part)
+
+    def decline(self, checkpoint_id: int, reason: Reason) -> None:
+        self._note("decline", NO_INPUT, (checkpoint_id, reason))
+
+    def cancel(self, checkpoint_id: int) -> None:
+        self._note("cancel", NO_INPUT, checkpoint_id)
+
+    def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
+        self._note("record", input_id, (checkpoint_id, message))
+
+    def hold(self, input_id: int, message: StreamMessage) -> None:
+        self._note("hold", input_id, message)
+
+    def block(self, input_id: int, checkpoint_id: int) -> None:
+        self._note("block", input_id, checkpoint_id)
+
+    def resume(self, checkpoint_id: int) -> None:
+        self._note("resume", NO_INPUT, checkpoint_id)
+
+    def ignore(self, input_id: int, message: StreamMessage) -> None:
+        self._note("ignore", input_id, message)
+
+
+def aligner_of(rules: Rules) -> BarrierAligner:
+    """The machine of `impl` with these rules."""
+    config = BarrierAlignerConfig(
+        rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
+    )
+    if rules.flag_matters:
+        return BarrierAligner(config, rules.size_of)
+    unaligned = UnalignedCheckpointConfig(
+        True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+    )
+    return UnalignedCheckpointer(config, unaligned, rules.size_of, is_sink=not rules.may_overtake)
+
+
+def gate_of_impl(rules: Rules, port: Port) -> Implementation:
+    """The gate of `impl` with these rules."""
+    return Implementation(aligner_of(rules), port)
+
+
+class Machine:
+    """A gate of `impl` that can be put into the state of a table's gate; or another's, that can be told what to do."""
+
+    def __init__(self, rules: Rules, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
+        self.port = Port()
+        self.gate = self.port.gate = make(rules, self.port)
+        self._captures: dict[Gate, Hashable] = {}
+        self.answer: object = None  # to the last move: whether something was done, where that is said
+
+    def difference(self, gate: Gate, move: Move) -> str | None:
+        """How the machine, in the state of `gate`, makes the move otherwise than the table; None if it does not."""
+        return self.difference_from(gate, move, *run(gate, move))
+
+    def difference_from(self, gate: Gate, move: Move, after: Gate, expected: Effects) -> str | None:
+        """The same, where the table's answer is known."""
+        try:
+            self.gate.restore(self._captured(gate))
+            effects = self.made(move)
+            found = self.gate.capture()
+        except Exception as error:  # a machine that raises does something else, too
+            return explained(gate, move, expected, f"raised {type(error).__name__}: {error}")
+        if effects != expected:
+            return explained(gate, move, expected, f"'{listed(effects)}'")
+        if without_counters(found) != without_counters(self._captured(after)):
+            return f"{move}: {fields_that_differ(self._captured(after), found)} ({rows_of(gate, move)})"
+        return self.misanswered(move, effects)
+
+    def _captured(self, gate: Gate) -> Hashable:
+        known = self._captures.get(gate)
+        if known is None:
+            known = self._captures[gate] = captured(gate)
+        return known
+
+    def made(self, move: Move) -> Effects:
+        """What the machine does."""
+        self.port.effects, self.port.answer = [], move.answer
+        gate, happening = self.gate, move.happening
+        took, self.answer = True, None
+        match happening:
+            case Arrival(input_id, message, at_ns):
+                took = gate.offer(input_id, message, at_ns)
+            case Overtaking(input_id, barrier, ahead, at_ns):
+                took = gate.offer_overtaking(input_id, barrier, ahead, at_ns)
+            case Release(at_ns):
+                self.answer = gate.release_next(at_ns)
+            case Abort(checkpoint_id):
+                self.answer = gate.abort(checkpoint_id, Reason.EXPIRED, 0)
+            case Triggered(checkpoint_id, at_ns):
+                gate.note_trigger(checkpoint_id, at_ns)
+            case Clock(at_ns):
+                self.answer = gate.on_time(at_ns)
+            case OutputPassed(size_bytes):
+                gate.note_output(size_bytes)
+            case _:
+                raise ValueError(f"{happening}: only the answer to an effect; allowed: what a driver begins")
+        if not took:
+            assert isinstance(happening, Arrival | Overtaking)
+            self.port.effects.insert(0, Effect("refuse", happening.input_id, happening.message))
+        return tuple(self.port.effects)
+
+    def misanswered(self, move: Move, effects: Effects) -> str | None:
+        """Whether the machine says of the move that it did something though it did not, or the other way about.
+
+        A release, an abort and a deadline say so: what the table does then is never silent.
+        """
+        if self.answer is None or self.answer is bool(effects):
+            return None
+        return f"{move}: the machine answers {self.answer}, and did '{listed(effects)}'"
+
+    def misstatement(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
+        """What the machine, in the state of `gate`, answers otherwise when it is asked something; None if nothing.
+
+        Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
+        """
+        try:
+            self.gate.restore(self._captured(gate))
+            return self.misstatement_now(gate, barriers)
+        except Exception as error:  # as above
+            return f"it was asked something, and raised {type(error).__name__}: {error}"
+
+    def misstatement_now(
+        self,
+        gate: Gate,
+        barriers: Iterable[tuple[int, CheckpointBarrier, int]] = (),
+        leaves_in_channel: bool = False,
+    ) -> str | None:
+        """The same, of the state that the machine is in; whether it leaves in its channel what waits there."""
+        machine = self.gate
+        asked: list[tuple[str, object, object]] = [
+            ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
+            ("has_released", bool(gate.line), machine.has_released),
+        ]
+        for i in range(gate.rules.num_inputs):
+            if not (leaves_in_channel and gate.is_blocked(i)):
+                asked.append((f"can_take({i})", gate.can_take(i), machine.can_take(i)))
+            if hasattr(machine, "is_blocked"):  # which no driver asks, so that another's need not answer
+                asked.append((f"is_blocked({i})", gate.is_blocked(i), machine.is_blocked(i)))
+        for about in barriers:
+            asked.append((f"wants_overtaking{about}", gate.wants_overtaking(*about), machine.wants_overtaking(*about)))
+        for what, meant, found in asked:
+            if meant != found:
+                return f"{what}: the table says {meant}, the machine {found}"
+        return None
+
+
+def listed(effects: Effects) -> str:
+    """Effects in a line."""
+    return "; ".join(map(str, effects)) or "nothing"
+
+
+def explained(gate: Gate, move: Move, expected: Effects, did: str) -> str:
+    """A move that machine and table make otherwise, in a line: what each did, and by which rows of the table."""
+    return f"{move}: the table says '{listed(expected)}', the machine {did} ({rows_of(gate, move)})"
+
+
+class _Traced(Table[Gate, Happening]):
+    """A table that keeps the rows that it has found, in order."""
+
+    def __init__(self, table: Table[Gate, Happening]) -> None:
+        super().__init__(*table.rows)
+        self.found: list[Row[Gate, Happening]] = []
+
+    def row_for(self, value: Gate, happening: Happening) -> Row[Gate, Happening]:
+        """`Table.row_for`, kept."""
+        self.found.append(super().row_for(value, happening))
+        return self.found[-1]
+
+
+def rows_of(gate: Gate, move: Move) -> str:
+    """What the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
+    table = _Traced(gate.table)
+    run(replace(gate, table=table), move)
+    return "; ".join(
+        f"row '{row.name}': if {phrase(row.when)}, then {phrase(row.then) or 'nothing'}" for row in table.found
+    )
+
+
+# The state of a machine that a table's gate means.
+
+
+def captured(gate: Gate) -> Hashable:
+    """What `impl.checkpoint.gate.Gate.capture` gives in this state, its counters at 0."""
+    rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
+    missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
+    waiting = tuple(filter(gate.is_waiting, inputs))
+    takes = tuple(filter(gate.is_open, inputs))
+    free = tuple(i for i in takes if not gate.held[i] and i not in waiting and i not in missing)
+    asked = pending is not None and gate.aligning and pending.is_unaligned and not rules.flag_matters
+    barrier = plain(pending) if asked and pending is not None else pending
+    aligner = (
+        barrier,
+        gate.last_done,
+        False,
+        (),
+        gate.held,
+        free,
+        waiting,
+        gate.line,
+        takes,
+        rules.num_inputs - len(gate.ended),
+        gate.first_ns,
+        gate.triggers,
+        (0, 0, 0),
+    )
+    blocking = pending.checkpoint_id if pending is not None and gate.aligning else 0
+    if rules.flag_matters:
+        return blocking, aligner
+    record = tuple((i, events) for i, events in enumerate(gate.record) if events or i in missing)
+    part = (gate.recording, gate.unaligned, gate.switched, asked, False, missing, record, gate.in_flight_bytes)
+    return blocking, (aligner, *part, (0, 0, 0, 0))
+
+
+def plain(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    """The barrier without the flag."""
+    return CheckpointBarrier(barrier.checkpoint_id, barrier.epoch, barrier.flags & ~UNALIGNED_FLAG)
+
+
+def without_counters(capture: Hashable) -> Hashable:
+    """A capture of a gate without what only counts, and what nobody looks at before it is written again."""
+    assert isinstance(capture, tuple)
+    blocking, whole = capture
+    if not isinstance(whole[0], tuple):
+        return blocking, aligner_without_counters(whole)
+    aligner, recording, unaligned, switched, asked, _, missing, record, in_flight_bytes, _ = whole
+    kept = tuple((i, events) for i, events in record if events)
+    part = (recording, unaligned, switched, asked, missing, kept, in_flight_bytes)
+    return blocking, (aligner_without_counters(aligner), *part)
+
+
+def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
+    """The same of an aligner's."""
+    *state, first_ns, triggers, _ = whole
+    return (*state, first_ns if whole[0] is not None else 0, triggers)
+
+
+_GATE = ("checkpoint that inputs wait for (0: none)",)
+_ALIGNER = (
+    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints given up and not told"),
+    *("messages held, by input", "free inputs", "inputs that wait", "inputs to release, in turn", "inputs not ended"),
+    *("inputs whose end has not taken effect", "time of the first barrier", "times of the triggers"),
+)
+_UNALIGNED = (
+    *("recording", "unaligned", "switched", "asked to go unaligned", "inputs without their barrier"),
+    *("events recorded, by input", "bytes in flight"),
+)
+
+
+def fields_that_differ(meant: Hashable, found: Hashable) -> str | None:
+    """In which fields two captures of a gate differ, and what each has there; None if that is only what it counts."""
+    pairs = zip(_fields(meant), _fields(found), strict=True)
+    parts = [
+        f"the table leaves {name}: {_said(own)}, the machine: {_said(other)}"
+        for (name, own), (_, other) in pairs
+        if own != other
+    ]
+    return "; ".join(parts) or None
+
+
+def _fields(capture: Hashable) -> Iterator[tuple[str, object]]:
+    """The fields of a capture, by name."""
+    blocking, whole = without_counters(capture)  # type: ignore[misc]
+    aligner, part = (whole[0], whole[1:]) if isinstance(whole[0], tuple) else (whole, ())  # type: ignore[has-type]
+    yield from zip((*_GATE, *_ALIGNER), (blocking, *aligner), strict=True)  # type: ignore[has-type]
+    yield from zip(_UNALIGNED[: len(part)], part, strict=True)
+
+
+def _said(value: object) -> str:
+    """A value of a field: messages as in a trace."""
+    if isinstance(value, tuple) and not isinstance(value, Effect):
+        return f"({', '.join(map(_said, value))})"
+    return str(value)
+
+
+# Every reachable gate.
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Instead of a gate: where machine and table part."""
+
+    text: str
+
+
+PERMITTED = Difference("")
+"""Where they part as the machine declares: nothing beyond is compared."""
+
+Point = Gate | Difference
+
+
+class Steps:
+    """What may happen at a table's gate, over and over, and what the table makes of it.
+
+    Parameters
+    ----------
+    happenings : sequence of Happening
+        An input that has ended takes no more of it.
+    answers : sequence of Answer
+        To each snapshot, any of these.
+    """
+
+    def __init__(self, happenings: Sequence[Happening], answers: Sequence[Answer] = (Answer(),)) -> None:
+        self.happenings, self.answers = tuple(happenings), tuple(answers)
+        self.barriers = [
+            (each.input_id, each.message, each.at_ns)
+            for each in self.happenings
+            if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
+        ]
+        self._at: Gate | None = None  # the last one whose moves were asked for,
+        self._first: dict[Happening, tuple[Gate, Effects]] = {}  # and what the table made of each happening there
+
+    def moves(self, gate: Gate) -> list[Move]:
+        """All that may happen, with each answer to a snapshot that it asks for."""
+        moves = []
+        for happening in self.happenings:
+            if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+                continue
+            self._first[happening] = after, _ = gate.step(happening)
+            moves += [Move(happening, answer) for answer in self.answers] if after.taking else [Move(happening)]
+        self._at = gate
+        return moves
+
+    def after(self, gate: Gate, move: Move) -> tuple[Gate, Effects]:
+        """The table's next gate, and the effects."""
+        first = self._first[move.happening] if gate is self._at else gate.step(move.happening)
+        return finished(first, move.answer)
+
+
+class Refinement:
+    """A table's gate and a machine of `impl` that keeps step, as a system to explore.
+
+    Parameters
+    ----------
+    start : Gate
+        The table's, where nothing has happened.
+    steps : Steps
+    make : callable, optional
+        Makes the machine.
+    """
+
+    def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
+        self._start, self._steps = start, steps
+        self.machine = Machine(start.rules, make)
+
+    def start(self) -> Point:
+        """Nothing has happened."""
+        return self._start
+
+    def moves(self, point: Point) -> list[Move]:
+        """All that may happen."""
+        return [] if isinstance(point, Difference) else self._steps.moves(point)
+
+    def after(self, point: Point, move: Move) -> Point:
+        """The table's next gate, if the machine does the same."""
+        assert isinstance(point, Gate)
+        after, effects = self._steps.after(point, move)
+        difference = self.machine.difference_from(point, move, after, effects)
+        return after if difference is None else Difference(difference)
+
+    @property
+    def properties(self) -> tuple[Always[Point], ...]:
+        """That the machine does what the table says, and answers what the table's gate answers."""
+        return Always("refinement", refines), Always("answers", self._misstatement)
+
+    def _misstatement(self, point: Point) -> str | None:
+        return None if isinstance(point, Difference) else self.machine.misstatement(point, self._steps.barriers)
+
+
+def refines(point: object) -> str | None:
+    """Where machine and table part."""
+    return point.text or None if isinstance(point, Difference) else None
+
+
+Pair = tuple[Gate, Hashable] | Difference
+
+
+class Following:
+    """A table's gate and another's machine beside it, of which nobody knows what its captures mean.
+
+    They are compared effect for effect and answer for answer. A state is the table's gate with what the machine
+    captured there: if `capture` has what only counts, there is no end of them.
+
+    Parameters
+    ----------
+    start : Gate
+    steps : Steps
+    make : callable
+        Makes the machine.
+    capabilities : Capabilities, optional
+        Its declaration: what it is permitted to do otherwise is compared up to where that begins.
+    """
+
+    def __init__(
+        self,
+        start: Gate,
+        steps: Steps,
+        make: Callable[[Rules, Port], Implementation],
+        capabilities: Capabilities = ALL,
+    ) -> None:
+        self._steps, self._capabilities = steps, capabilities
+        self.machine = Machine(start.rules, make)
+        self._start = start, self.machine.gate.capture()  # now: later the machine has been elsewhere
+
+    def start(self) -> Pair:
+        """Nothing has happened."""
+        return self._start
+
+    def moves(self, pair: Pair) -> list[Move]:
+        """All that may happen."""
+        return [] if isinstance(pair, Difference) else self._steps.moves(pair[0])
+
+    def after(self, pair: Pair, move: Move) -> Pair:
+        """The table's next gate and the machine's next state, if their effects are the same."""
+        assert isinstance(pair, tuple)
+        gate, capture = pair
+        after, expected = self._steps.after(gate, move)
+        machine = self.machine
+        try:
+            machine.gate.restore(capture)
+            effects = machine.made(move)
+            reset_counters((machine.gate, machine.gate.aligner))
+            reached = machine.gate.capture()
+        except Exception as error:  # whatever another's code raises: that is another effect
+            return Difference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
+        if effects != expected:
+            if self._is_permitted(gate, move, after, expected, effects):
+                return PERMITTED
+            return Difference(explained(gate, move, expected, f"'{listed(effects)}'"))
+        return after, reached
+
+    def _is_permitted(self, gate: Gate, move: Move, after: Gate, expected: Effects, effects: Effects) -> bool:
+        """Whether the machine declares that it does this otherwise."""
+        happening = move.happening
+        if self._capabilities.leaves_in_channel and isinstance(happening, Arrival):
+            if gate.is_blocked(happening.input_id) and [effect.verb for effect in effects] == ["refuse"]:
+                return True
+        if not self._capabilities.keeps_blocked_after_switch or not after.switched:
+            return False
+        last = max((at for at, effect in enumerate(expected) if effect.verb == "resume"), default=len(expected))
+        return (*expected[:last], *expected[last + 1 :]) == effects
+
+    @property
+    def properties(self) -> tuple[Always[Pair], ...]:
+        """As of a `Refinement`."""
+        return Always("refinement", refines), Always("answers", self._misstatement)
+
+    def _misstatement(self, pair: Pair) -> str | None:
+        if isinstance(pair, Difference):
+            return None
+        gate, capture = pair
+        try:
+            self.machine.gate.restore(capture)
+            leaves = self._capabilities.leaves_in_channel
+            return self.machine.misstatement_now(gate, self._steps.barriers, leaves)
+        except Exception as error:  # as above
+            return f"it was asked something, and raised {type(error).__name__}: {error}"

@@ -1,0 +1,209 @@
+"""What a world is made of: which dataflow, how far it goes, which faults, and whose machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig
+from barrierlab.impl.checkpoint.report import Tell
+from barrierlab.impl.checkpoint.task import OutputExchange, Task
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
+from barrierlab.model.spec.invariants import Limits
+from barrierlab.model.spec.topology import Topology, suggestion
+
+MODES = ("aligned", "unaligned", "fallback")
+
+
+class SetupError(ValueError):
+    """No world can be made so: the message says what came, what is allowed and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a world is made of, and how far it goes: a small scope, in which most faults already show.
+
+    Attributes
+    ----------
+    topology : str
+        As `Topology.parse` reads it.
+    mode : str
+        One of `MODES`: barriers wait; are flagged and go ahead; or wait until it is late, and then go ahead.
+    events, watermarks : int
+        How many events each source makes, and after how many of them a watermark follows.
+    first_timestamp_ms : tuple of (str, int)
+        Of a source's first event, where not 1; each has one more than the one before it.
+    checkpoints : int
+    capacity : int
+        Messages that a channel has room for.
+    cancels, expiries : int
+        How many checkpoints the coordinator gives up; how many deadlines of tasks pass that cost the checkpoint.
+    gives_up : tuple of (int, int) or None
+        Instead of `cancels`, the one checkpoint that is given up, and when: as soon as it is triggered, behind 0; or as
+        soon as that older one has completed. Any other time comes to the same as one of these
+        (`model.checkpoint.partial_order`).
+    may_expire : tuple of str
+        The only tasks whose deadlines may cost the checkpoint; all if empty.
+    closes : bool
+        Whether sources may end before they have made all their events. (Once nothing moves any more all of them end.)
+    crashes : int
+        How many times the job fails, and is put back from the newest complete checkpoint.
+    checkpoints_again : int
+        How many checkpoints are triggered after that.
+    guarantee : str
+        What sinks write to the outside, ``exactly_once``, ``at_least_once`` or ``idempotent``; empty: nothing.
+    emits : bool
+        Whether operators between sources and sinks also make an event of their own at each watermark, and at each end.
+    sender_records : bool
+        Whether a flagged barrier passes what is in a channel at its sender, which then records it, or at its receiver.
+    parallelism : tuple of (str, int)
+        Tasks of an operator, where not 1.
+    exchanges : tuple of (str, str)
+        How the events of an edge are spread, where not as usual.
+    max_buffer_per_input, max_buffer_memory_bytes, max_inflight_buffer_bytes : int
+        The limits of the gates.
+    """
+
+    topology: str
+    mode: str = "aligned"
+    events: int = 2
+    watermarks: int = 0
+    first_timestamp_ms: tuple[tuple[str, int], ...] = ()
+    checkpoints: int = 1
+    capacity: int = 100
+    cancels: int = 0
+    expiries: int = 0
+    gives_up: tuple[int, int] | None = None
+    may_expire: tuple[str, ...] = ()
+    closes: bool = False
+    crashes: int = 0
+    checkpoints_again: int = 1
+    guarantee: str = ""
+    emits: bool = False
+    sender_records: bool = False
+    parallelism: tuple[tuple[str, int], ...] = ()
+    exchanges: tuple[tuple[str, str], ...] = ()
+    max_buffer_per_input: int = 100
+    max_buffer_memory_bytes: int = 10_000
+    max_inflight_buffer_bytes: int = 10_000
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise SetupError(f"there is no mode {self.mode!r}; {suggestion(self.mode, MODES)}")
+
+    @property
+    def recovers(self) -> bool:
+        """Whether there is anything that a restore could come back to, or that is visible outside."""
+        return bool(self.crashes or self.guarantee)
+
+    def graph(self) -> Topology:
+        """The dataflow.
+
+        Raises
+        ------
+        TopologyError
+            If the text describes none.
+        """
+        return Topology.parse(self.topology, dict(self.parallelism), dict(self.exchanges))
+
+    def limits(self, topology: Topology) -> Limits:
+        """What BOUND asks for."""
+        capacities = dict.fromkeys(topology.channels, self.capacity)
+        return Limits(
+            capacities, self.max_buffer_per_input, self.max_buffer_memory_bytes, self.max_inflight_buffer_bytes
+        )
+
+    def script(self, source: str) -> tuple[Event | int, ...]:
+        """What a source makes: events, and the timestamps of watermarks."""
+        script: list[Event | int] = []
+        first_ms = dict(self.first_timestamp_ms).get(source, 1)
+        for n in range(1, self.events + 1):
+            timestamp_ms = first_ms + n - 1
+            script.append(Event(source, n, timestamp_ms=timestamp_ms))
+            if n <= self.watermarks:
+                script.append(timestamp_ms)
+        return tuple(script)
+
+
+class Tally:
+    """An operator that passes every event on, and counts what it has seen, input by input.
+
+    Parameters
+    ----------
+    inputs : int
+    name : str
+        If given, it also makes an event at each watermark and at each end, named after it: `Setup.emits`.
+    """
+
+    __slots__ = ("counts", "made", "name", "watermark_ms")
+
+    def __init__(self, inputs: int, name: str = "") -> None:
+        self.name = name
+        self.counts = [0] * inputs
+        self.watermark_ms: int | None = None
+        self.made = 0
+
+    def process(self, input_id: int, event: Event) -> Iterable[Event]:
+        """The event itself."""
+        self.counts[input_id] += 1
+        return (event,)
+
+    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
+        """The counts so far, if it emits."""
+        self.watermark_ms = timestamp_ms
+        return self._made(timestamp_ms)
+
+    def on_end(self, input_id: int) -> Iterable[Event]:
+        """The counts so far, if it emits."""
+        return self._made(self.watermark_ms or 0)
+
+    def _made(self, timestamp_ms: int) -> Iterable[Event]:
+        if not self.name:
+            return ()
+        self.made += 1
+        return (Event(self.name, self.made, value=tuple(self.counts), timestamp_ms=timestamp_ms),)
+
+    def checkpoint(self) -> object:
+        """``(counts, watermark)``, and how many events it has made, if it emits."""
+        counts = tuple(self.counts), self.watermark_ms
+        return (*counts, self.made) if self.name else counts
+
+    def restore(self, image: object) -> None:
+        """Take the state of `image` on."""
+        counts, self.watermark_ms, *made = image  # type: ignore[misc]
+        self.counts = list(counts)  # type: ignore[has-type]
+        self.made = made[0] if made else 0  # type: ignore[has-type]
+
+
+def make_operator(setup: Setup, topology: Topology, name: str) -> Tally:
+    """What the task `name` runs; a sink never emits."""
+    return Tally(len(topology.inputs(name)), name if setup.emits and topology.outputs(name) else "")
+
+
+def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
+    """The coordinator of a world: any number of checkpoints may be under way."""
+    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.mode == "unaligned")
+    return parts.coordinator(config, topology.tasks, topology.sources, first_id)
+
+
+def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
+    """The task `name` of a world."""
+    exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
+    unaligned = None
+    if setup.mode != "aligned":
+        threshold_ns = THRESHOLD_NS if setup.mode == "fallback" else TIMEOUT_NS
+        unaligned = UnalignedCheckpointConfig(True, threshold_ns, setup.max_inflight_buffer_bytes)
+    inputs, is_sink = len(topology.inputs(name)), not topology.outputs(name)
+    if not inputs:
+        return parts.make_source(name, parts.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell)
+    operator = make_operator(setup, topology, name)
+    config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
+    if is_sink and setup.guarantee:
+        writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
+        return parts.make_sink(name, operator, config, unaligned, True, writer, tell)
+    return parts.make_task(name, operator, config, unaligned, is_sink, exchanges, tell)

@@ -1,0 +1,253 @@
+"""A story: a short trace with comments that the explored world makes again, byte for byte.
+
+The head says what the world is made of (`model.checkpoint.trace_header`), the lines after ``>`` what moves, in the
+words of `model.checkpoint.trace`, and without times. All else that is not the reader's comes of that: the effects below
+each move, and at the end the verdicts, of the properties at rest too unless the head says ``cut_off: yes``. A move may
+be written as short as it is clear, ``> emit a`` for ``> emit a a1``.
+
+Beside the moves of the world there is ``> stabilize``: whatever can move moves, faults aside and in the world's order,
+until nothing is left. Those moves stand below it, indented by two blanks, and below them, after ``!``, what has not
+ended well then.
+
+`cases` are the stories that come with the package. Whoever brings a gate of their own (`model.checkpoint.external`) has
+behaved as the protocol asks in all of them if `replay` gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.task_transitions import Note
+from barrierlab.model.checkpoint.trace import LINES, NS_PER_MOVE, STABILIZE, TraceError, lines_of, read
+from barrierlab.model.checkpoint.trace_header import CUT_OFF, setup_of
+from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.spec.history import Entry
+
+FOLDER = Path(__file__).with_name("cases")
+MOST_MOVES = 10_000
+"""How many moves `stabilize` makes at most: a world without end is none that can rest."""
+
+_MOVE, _EFFECT, _NESTED, _VERDICT = "> ", "    ", "  > ", "! "
+
+
+def cases(mode: str | None = None) -> dict[str, str]:
+    """The stories that come with the package, by theme and name: ``"alignment/events_are_held_in_order"``.
+
+    Parameters
+    ----------
+    mode : str, optional
+        Only those of the protocol: ``"aligned"``, ``"unaligned"`` or ``"fallback"``.
+    """
+    stories = {
+        path.relative_to(FOLDER).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(FOLDER.glob("**/*.trace"))
+    }
+    return {name: text for name, text in stories.items() if mode in (None, mode_of(text, name))}
+
+
+def mode_of(text: str, name: str = "story") -> str:
+    """The protocol that a story is about."""
+    return setup_of_story(text, name).mode
+
+
+def setup_of_story(text: str, name: str = "story") -> Setup:
+    """The setup that the head of a story tells."""
+    return _Story(text, name).setup()
+
+
+def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
+    """The story `text` as machines make it: `text` itself, if it is right and they are sound.
+
+    Parameters
+    ----------
+    text : str
+    parts : Parts, optional
+        Whose machines; those of `impl` by default.
+    name : str, optional
+        What errors call it: the file's name.
+
+    Raises
+    ------
+    TraceError
+        If the head tells no world, or a line is none of a story.
+    StoryError
+        If a move cannot be made; it holds the run so far.
+
+    Examples
+    --------
+    >>> print(replay("topology: a->s\\ncut_off: yes\\n\\n> emit a\\n"), end="")
+    topology: a->s
+    cut_off: yes
+    <BLANKLINE>
+    > emit a a1
+        a send a->s a1
+    """
+    story = _Story(text, name)
+    run = _Run(World(story.setup(), parts))
+    lines = list(story.head_lines)
+    for told in story.told:
+        try:
+            lines += told.put_among(run.make(told, story) if told.move else [])
+        except TraceError as error:
+            made = [*lines, *(f"{_VERDICT}{verdict}" for verdict in run.verdicts(True))]
+            raise StoryError(str(error), "\n".join(made)) from error
+    lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(story.head.get(CUT_OFF) == "yes")]
+    return "\n".join([*lines, *story.behind]) + "\n"
+
+
+class StoryError(TraceError):
+    """A move of a story that cannot be made.
+
+    Attributes
+    ----------
+    made : str
+        The story up to there, as the machines made it, and what is broken by then.
+    """
+
+    def __init__(self, message: str, made: str) -> None:
+        super().__init__(message)
+        self.made = made
+
+
+class _Told:
+    """A move of a story, and the reader's lines from there to the next.
+
+    Attributes
+    ----------
+    number : int
+        Of its line.
+    move : str
+        Without the ``>``; empty for what stands ahead of the first.
+    kept : list of (int, str)
+        The reader's lines, and behind how many others they stand.
+    """
+
+    __slots__ = ("kept", "lines", "move", "number")
+
+    def __init__(self, number: int, move: str) -> None:
+        self.number, self.move = number, move
+        self.lines = 1 if move else 0
+        self.kept: list[tuple[int, str]] = []
+
+    def put_among(self, outcome: Sequence[str]) -> list[str]:
+        """The lines of an outcome, with the reader's in their places; those that stood at its end stand there again."""
+        lines = list(outcome)
+        for behind, line in reversed(self.kept):
+            lines.insert(len(outcome) if behind >= self.lines else min(behind, len(outcome)), line)
+        return lines
+
+
+class _Story:
+    """The text, taken apart.
+
+    Attributes
+    ----------
+    head : dict of str to str
+    head_lines : list of str
+        As they stand there, with the blank line behind them.
+    told : list of _Told
+    behind : list of str
+        The reader's lines behind the verdicts.
+    """
+
+    def __init__(self, text: str, name: str) -> None:
+        self.name = name
+        lines = text.splitlines()
+        ends = lines.index("") + 1 if "" in lines else len(lines)
+        self.head_lines = lines[:ends]
+        self.head, _ = read("\n".join(self.head_lines), name)
+        self.told = [_Told(ends, "")]
+        self.behind: list[str] = []
+        self._take_apart(lines[ends:], ends)
+
+    def _take_apart(self, lines: Sequence[str], above: int) -> None:
+        judged = False
+        for number, line in enumerate(lines, above + 1):
+            told = self.told[-1]
+            if line.startswith(_VERDICT):
+                judged = True
+            elif not line or line.startswith("#"):
+                if judged:
+                    self.behind.append(line)
+                else:
+                    told.kept.append((told.lines, line))
+            elif judged:
+                raise self.error(number, f"{line!r} stands behind a verdict", "verdicts end a story")
+            elif line.startswith(_MOVE):
+                self.told.append(_Told(number, line.removeprefix(_MOVE)))
+            elif line.startswith((_EFFECT, _NESTED)):
+                told.lines += 1
+            else:
+                raise self.error(number, f"{line!r} is no line of a story", LINES)
+
+    def setup(self) -> Setup:
+        """What the head tells."""
+        return setup_of(self.head, self._wrong_field)
+
+    def error(self, number: int, came: str, allowed: str) -> TraceError:
+        return TraceError(f"{self.name}:{number}: {came}; {allowed}")
+
+    def _wrong_field(self, field: str, came: str, allowed: str) -> TraceError:
+        at = [n for n, line in enumerate(self.head_lines, 1) if line.startswith(f"{field}:")]
+        return self.error(at[0] if at else 1, came, allowed)
+
+
+class _Run:
+    """A run of a world, and its journal so far."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.state = world, world.start()
+        self.entries: list[Entry] = []
+        self.moves = 0
+
+    def make(self, told: _Told, story: _Story) -> list[str]:
+        """The lines of a move, and of what comes of it."""
+        if told.move == STABILIZE:
+            return [_MOVE + STABILIZE, *self._stabilized(told, story)]
+        possible = {_line(self.world, self.state, move): move for move in self._possible()}
+        found = [line for line in possible if line == told.move] or [
+            line for line in possible if line.startswith(f"{told.move} ") and not line.endswith(" late")
+        ]
+        if len(found) != 1:
+            now = f"these can: {', '.join((*possible, STABILIZE))}" if possible else "nothing can"
+            came = "cannot be made here" if not found else f"may be any of {', '.join(found)}"
+            raise story.error(told.number, f"the move {told.move!r} {came}", now)
+        return self._made(possible[found[0]])
+
+    def _possible(self) -> list[Move]:
+        """When nothing goes on any more, the sources may end."""
+        moves = self.world.moves(self.state)
+        return moves if self.world.going_on(self.state) else [*moves, *self.world.endings(self.state)]
+
+    def _made(self, move: Move) -> list[str]:
+        self.state, notes = self.world.noted(self.state, move)
+        self.moves += 1
+        entries = [(self.moves * NS_PER_MOVE, *note) for note in notes]
+        self.entries += entries
+        return lines_of(entries)
+
+    def _stabilized(self, told: _Told, story: _Story) -> Iterator[str]:
+        for _ in range(MOST_MOVES):
+            moves = self.world.going_on(self.state)
+            if not moves:
+                reason = self.world.unsettled(self.state)
+                if reason is not None:
+                    yield f"{_EFFECT}{_VERDICT}{reason}"
+                return
+            move, *effects = self._made(moves[0])
+            yield f"  {move}"
+            yield from effects
+        raise story.error(told.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
+
+    def verdicts(self, cut_off: bool) -> list[str]:
+        """What is wrong with the run."""
+        return self.world.verdicts(self.state, self.world.judge(self.entries, cut_off))
+
+
+def _line(world: World, state: State, move: Move) -> str:
+    """How `move` is written."""
+    notes: list[Note] = world.noted(state, move)[1]
+    return lines_of([(0, *notes[0])])[0].removeprefix(_MOVE)

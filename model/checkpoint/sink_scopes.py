@@ -1,0 +1,316 @@
+"""A sink's writer with the ledger that all sinks share: transactions, at least once, and rows, over any recovery.
+
+`Rules` is written from protocol rule 20 and the documentation of `impl.checkpoint.transactions`: it keeps what every
+sink has written, by transaction, and works out from that what a reader sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
+from barrierlab.impl.errors import TransactionError
+from barrierlab.impl.messages import Event
+from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
+from barrierlab.model.checkpoint.components import Parts
+
+Row = tuple[int, int]
+"""The sequence of an event, and its payload: a later event of one sequence replaces an earlier row, payload and all."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a scope asks: of which guarantee, of which sinks, and how far.
+
+    Attributes
+    ----------
+    guarantee : str
+    sinks : tuple of str
+    writes, ids : int
+        Events that are written, and checkpoints, in all.
+    sequences : int
+        How many events there are; they are written again with another payload.
+    """
+
+    guarantee: str
+    sinks: tuple[str, ...]
+    writes: int
+    ids: int
+    sequences: int = 0
+
+
+class Rules:
+    """The sinks and the outside as the rules have them."""
+
+    def __init__(self, outside: Outside) -> None:
+        self.outside = outside
+        self.written, self.next_id = 0, 1
+        self.open: dict[str, tuple[Row, ...]] = dict.fromkeys(outside.sinks, ())
+        self.prepared: dict[str, tuple[tuple[str, int], ...]] = dict.fromkeys(outside.sinks, ())
+        self.newest = dict.fromkeys(outside.sinks, 0)
+        self.is_over = dict.fromkeys(outside.sinks, False)
+        self.parts: dict[tuple[str, int], tuple[str, ...]] = {(sink, 0): () for sink in outside.sinks}
+        self.transactions: dict[str, tuple[str, str, tuple[Row, ...]]] = {}
+        self.visible: dict[str, tuple[Row, ...]] = dict.fromkeys(outside.sinks, ())
+        self.lines: list[str] = []
+
+    def capture(self) -> Hashable:
+        """All of it, as a value."""
+        return tuple(tuple(each.items()) if isinstance(each, dict) else each for each in map(self._get, _FIELDS))
+
+    def restore(self, value: Any) -> None:
+        """Be as the model was that gave `value`."""
+        for name, each in zip(_FIELDS, value, strict=True):
+            setattr(self, name, dict(each) if isinstance(each, tuple) else each)
+
+    def _get(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def _answer(self) -> tuple[str, ...]:
+        lines, self.lines = self.lines, []
+        for sink in self.outside.sinks:
+            ever = sum(whose == sink for whose, _, _ in self.transactions.values())
+            names = [name for name, _ in self.prepared[sink]]
+            lines.append(seen(sink, self.visible[sink], names, len(self.open[sink]), ever))
+        return tuple(lines)
+
+    def stimuli(self) -> Sequence[Stimulus]:
+        """Anything that a task, a coordinator or a recovery may do; also a commit that is repeated."""
+        return list(self._stimuli())
+
+    def _stimuli(self) -> Iterator[Stimulus]:
+        for sink in self.outside.sinks:
+            if not self.is_over[sink]:
+                if self.written < self.outside.writes:
+                    sequences = range(1, self.outside.sequences + 1) or (self.written + 1,)
+                    yield from (stimulus("write", sink, n, self.written) for n in sequences)
+                if self.next_id <= self.outside.ids:
+                    yield stimulus("prepare", sink, self.next_id)
+                yield stimulus("prepare_last", sink)
+            yield from (stimulus("complete", sink, n) for n in range(1, self.next_id))
+            for whose, n in self.parts:
+                if whose == sink and len(self.transactions) < self.outside.ids + 1:
+                    yield stimulus("recover", sink, n)
+        yield from (stimulus("commit", name) for name in (*self.transactions, "s-9"))
+        for name, (whose, _, rows) in self.transactions.items():
+            yield from (stimulus("prepare_again", whose, name), stimulus("prepare_other", whose, name, len(rows) + 1))
+
+    # What a task does.
+
+    def write(self, sink: str, sequence: int, payload: int) -> tuple[str, ...]:
+        """An event has taken effect at the sink."""
+        row, self.written = (sequence, payload), self.written + 1
+        if self.outside.guarantee == "exactly_once":
+            self.open[sink] += (row,)
+        elif self.outside.guarantee == "at_least_once":
+            self.visible[sink] += (row,)
+            self.lines.append(f"write {_named(row)}")
+        else:
+            rows = dict(self.visible[sink])
+            rows[sequence] = payload
+            self.visible[sink] = tuple(rows.items())
+            self.lines.append(f"upsert {_named(row)}")
+        return self._answer()
+
+    def prepare(self, sink: str, n: int) -> tuple[str, ...]:
+        """The sink takes its part of a checkpoint: what is open is kept outside, and seen by nobody."""
+        self.next_id, self.newest[sink] = n + 1, n
+        self._prepare(sink, f"{sink}-{n}", n)
+        self.parts[sink, n] = tuple(name for name, _ in self.prepared[sink])
+        return self._answer()
+
+    def prepare_last(self, sink: str) -> tuple[str, ...]:
+        """The sink ends: what is open is covered by all checkpoints behind its last one."""
+        self.is_over[sink] = True
+        ever = sum(whose == sink for whose, _, _ in self.transactions.values())
+        self._prepare(sink, f"{sink}-final-{ever + 1}", self.newest[sink] + 1)
+        return self._answer()
+
+    def _prepare(self, sink: str, name: str, covered_from: int) -> None:
+        if self.open[sink]:
+            self.transactions[name] = sink, "prepared", self.open[sink]
+            self.prepared[sink] += ((name, covered_from),)
+            self.lines.append(f"prepare {name} {len(self.open[sink])}")
+            self.open[sink] = ()
+
+    # What becomes of it.
+
+    def complete(self, sink: str, n: int) -> tuple[str, ...]:
+        """A checkpoint is complete: what it covers is committed, oldest first."""
+        due = [name for name, covered_from in self.prepared[sink] if covered_from <= n]
+        self.prepared[sink] = tuple(each for each in self.prepared[sink] if each[1] > n)
+        for name in due:
+            self._commit(name)
+        return self._answer()
+
+    def recover(self, sink: str, n: int) -> tuple[str, ...]:
+        """The sink is made anew from its part of a checkpoint: that is committed, all else of it is rolled back."""
+        keeps = self.parts[sink, n]
+        self.open[sink], self.prepared[sink], self.newest[sink], self.is_over[sink] = (), (), n, False
+        for name in keeps:
+            if self.transactions[name][1] == "rolled back":  # a recovery to older than what was restored since
+                self.lines = []
+                return ("TransactionError",)
+            self._commit(name)
+        for name, (whose, state, _) in self.transactions.items():
+            if whose == sink and state == "prepared" and name not in keeps:
+                self.transactions[name] = sink, "rolled back", ()
+                self.lines.append(f"rollback {name}")
+        return self._answer()
+
+    def _commit(self, name: str) -> None:
+        sink, state, rows = self.transactions[name]
+        self.visible[sink] += rows
+        self.transactions[name] = sink, "committed", ()
+        self.lines.append(f"commit {name} {_listed(rows if state == 'prepared' else ())}")
+
+    def commit(self, name: str) -> tuple[str, ...]:
+        """The outside is asked for one again; only what is prepared becomes visible, and once."""
+        sink, state, rows = self.transactions.get(name, ("", "unknown", ()))
+        if state in ("unknown", "rolled back"):
+            return ("TransactionError",)
+        self.visible[sink] += rows
+        self.transactions[name] = sink, "committed", ()
+        return (f"became visible: {_listed(rows)}", *self._answer())
+
+    def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
+        """The same once more is the same, as long as it is prepared."""
+        return self._answer() if self.transactions[name][1] == "prepared" else ("TransactionError",)
+
+    def prepare_other(self, sink: str, name: str, count: int) -> tuple[str, ...]:
+        """Another one of that name is none."""
+        return ("TransactionError",)
+
+
+_FIELDS = (
+    *("written", "next_id", "open", "prepared", "newest", "is_over", "parts"),
+    *("transactions", "visible"),
+)
+
+
+def seen(sink: str, rows: Sequence[Row], prepared: Sequence[str], unprepared: int, ever: int) -> str:
+    """How a sink stands, as both sides say it."""
+    its = f"{sink} shows {_listed(rows)}"
+    return f"{its}; prepared {' '.join(prepared) or 'nothing'}, {unprepared} open, {ever} ever"
+
+
+def _named(row: Row) -> str:
+    return f"a{row[0]}={row[1]}"
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    return " ".join(map(_named, rows)) or "nothing"
+
+
+class Machine:
+    """Writers and a ledger, with the verbs of `Rules`."""
+
+    def __init__(self, outside: Outside, parts: Parts) -> None:
+        self.outside, self._parts = outside, parts
+        self.ledger: Ledger = parts.ledger()
+        self.stored: dict[tuple[str, int], tuple[str, ...]] = {(sink, 0): () for sink in outside.sinks}
+        self.told: list[str] = []
+        self.writers: dict[str, SinkWriter] = {sink: self._made(sink) for sink in outside.sinks}
+
+    def _made(self, sink: str) -> SinkWriter:
+        return self._parts.writer(sink, self.ledger, self.outside.guarantee, self._tell)
+
+    def _tell(self, verb: str, index: int, subject: Any) -> None:
+        if verb == "commit":
+            self.told.append(f"commit {subject[0]} {_listed(_rows(subject[1]))}")
+        elif verb == "prepare":
+            self.told.append(f"prepare {subject[0]} {subject[1]}")
+        else:
+            self.told.append(f"{verb} {subject if isinstance(subject, str) else _listed(_rows([subject]))}")
+
+    @property
+    def machines(self) -> Sequence[object]:
+        """The ledger and its writers."""
+        return (self.ledger, *self.writers.values())
+
+    def capture(self) -> Hashable:
+        """What they give of themselves, and the parts that are stored."""
+        writers = tuple(writer.capture() for writer in self.writers.values())
+        return self.ledger.capture(), writers, tuple(self.stored.items())
+
+    def restore(self, value: Any) -> None:
+        """Be as the machine was that gave `value`."""
+        ledger, writers, stored = value
+        self.ledger.restore(ledger)
+        for writer, captured in zip(self.writers.values(), writers, strict=True):
+            writer.restore(captured)
+        self.stored, self.told = dict(stored), []
+
+    def _answer(self) -> tuple[str, ...]:
+        stands = [
+            seen(sink, _rows(self.ledger.visible(sink)), its.prepared, len(its.open), self.ledger.count(sink))
+            for sink, its in self.writers.items()
+        ]
+        return *self.told, *stands
+
+    def write(self, sink: str, sequence: int, payload: int) -> tuple[str, ...]:
+        self.writers[sink].write(Event("a", sequence, value=payload))
+        return self._answer()
+
+    def prepare(self, sink: str, n: int) -> tuple[str, ...]:
+        self.writers[sink].prepare(n)
+        self.stored[sink, n] = self.writers[sink].prepared
+        return self._answer()
+
+    def prepare_last(self, sink: str) -> tuple[str, ...]:
+        self.writers[sink].prepare_last()
+        return self._answer()
+
+    def complete(self, sink: str, n: int) -> tuple[str, ...]:
+        self.writers[sink].on_complete(n)
+        return self._answer()
+
+    def recover(self, sink: str, n: int) -> tuple[str, ...]:
+        self.writers[sink] = self._made(sink)
+        try:
+            self.writers[sink].recover(self.stored[sink, n], n)
+        except TransactionError:
+            return ("TransactionError",)
+        return self._answer()
+
+    def commit(self, name: str) -> tuple[str, ...]:
+        try:
+            events = self.ledger.commit(name)
+        except TransactionError:
+            return ("TransactionError",)
+        return f"became visible: {_listed(_rows(events))}", *self._answer()
+
+    def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
+        return self._prepared(sink, name, dict(self._transactions())[name][2])
+
+    def prepare_other(self, sink: str, name: str, count: int) -> tuple[str, ...]:
+        return self._prepared(sink, name, [Event("a", n) for n in range(count)])
+
+    def _prepared(self, sink: str, name: str, events: Sequence[Event]) -> tuple[str, ...]:
+        try:
+            self.ledger.prepare(sink, name, events)
+        except TransactionError:
+            return ("TransactionError",)
+        return self._answer()
+
+    def _transactions(self) -> Any:
+        transactions, _, _ = self.ledger.capture()  # type: ignore[misc]
+        return transactions  # type: ignore[has-type]
+
+
+def _rows(events: Sequence[Event]) -> list[Row]:
+    return [(event.sequence, event.value) for event in events]  # type: ignore[misc]
+
+
+def _scope(name: str, states: int, outside: Outside) -> ComponentScope:
+    return ComponentScope(f"sink: {name}", states, lambda parts: Machine(outside, parts), lambda: Rules(outside))
+
+
+SCOPES = (
+    _scope("transactions of one sink", 3_408, Outside("exactly_once", ("s",), 3, 2)),
+    _scope("transactions of two sinks in one ledger", 1_874, Outside("exactly_once", ("s", "t"), 2, 1)),
+    _scope("at least once", 300, Outside("at_least_once", ("s", "t"), 3, 1)),
+    _scope("rows that are written again", 1_700, Outside("idempotent", ("s", "t"), 3, 1, sequences=2)),
+)

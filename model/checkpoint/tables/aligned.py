@@ -1,0 +1,78 @@
+"""Aligned checkpoints: an input waits behind its barrier until every other open input has delivered its own.
+
+Invariant: a snapshot holds all that came before the barriers, and nothing that came after one.
+
+Carbone et al. 2015, "Lightweight Asynchronous Snapshots for Distributed Dataflows", algorithm 1; F-DCKP-002, sound by
+protocol rules 6 to 13. Unlike there, everything behind a barrier is held, further barriers too; each keeps its place
+and takes its effect when it is released. An end of input is a barrier.
+"""
+
+from __future__ import annotations
+
+from barrierlab.model.checkpoint.tables.actions import (
+    begin,
+    block,
+    close,
+    complete,
+    decline_too_much_held,
+    deliver,
+    end_input,
+    forward,
+    let_one_go,
+    mark,
+    refuse,
+    resume,
+    snapshot,
+)
+from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_UP
+from barrierlab.model.checkpoint.tables.guards import (
+    barrier,
+    between_checkpoints,
+    clock,
+    during_a_checkpoint,
+    end,
+    event,
+    has_to_wait,
+    image_taken,
+    its_barrier_missing,
+    may_not_overtake,
+    no_contradiction,
+    nothing_due,
+    of_a_newer_checkpoint,
+    of_the_pending_checkpoint,
+    others_to_come,
+    output_passed,
+    release,
+    something_to_release,
+    takes_effect,
+    the_last_to_come,
+    too_much_held,
+)
+from barrierlab.model.explore.table import Row, Table
+
+# fmt: off
+ALIGNED = Table(
+    # What to do with an event whose turn it is, and if nothing more can be held:
+    Row("event",             (event, takes_effect),                                                (deliver,)),
+    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *GIVE_UP)),
+    # How a checkpoint begins, goes on and ends well:
+    Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
+                                                                                    (begin, mark, block)),
+    Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, the_last_to_come),
+                                                                                    (begin, mark, block, snapshot)),
+    Row("one more barrier",  (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
+                              others_to_come),                                      (mark, block)),
+    Row("last barrier",      (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
+                              the_last_to_come),                                    (mark, block, snapshot)),
+    Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
+    Row("end for the last",  (end, takes_effect, during_a_checkpoint, the_last_to_come),  (end_input, snapshot)),
+    Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
+    # What was held goes, one message at a time, and is looked up again:
+    Row("release",           (release, something_to_release),                                      (let_one_go,)),
+    # What does not concern who aligns:
+    Row("not so fast",       (may_not_overtake,),                                                  (refuse,)),
+    Row("nothing due",       (clock, nothing_due),                                                 ()),
+    Row("output passed",     (output_passed,),                                                     ()),
+    *COMMON,
+)
+# fmt: on

@@ -1,0 +1,87 @@
+"""What every protocol does alike: how a checkpoint ends otherwise than well, and what comes too late to matter."""
+
+from __future__ import annotations
+
+from barrierlab.model.checkpoint.tables.actions import (
+    close,
+    close_up_to_it,
+    decline_contradiction,
+    decline_expired,
+    decline_failed,
+    decline_subsumed,
+    deliver,
+    end_input,
+    hold,
+    ignore,
+    look_up_again,
+    note_the_trigger,
+    refuse,
+    resume,
+    resume_for_it,
+    send_cancel,
+    send_cancel_of_it,
+)
+from barrierlab.model.checkpoint.tables.guards import (
+    a_contradiction,
+    abort,
+    barrier,
+    between_checkpoints,
+    cancel,
+    clock,
+    during_a_checkpoint,
+    end,
+    has_to_wait,
+    image_failed,
+    its_barrier_in,
+    no_contradiction,
+    nothing_to_release,
+    of_a_newer_checkpoint,
+    of_an_older_checkpoint,
+    of_no_older_checkpoint,
+    of_none_that_is_done,
+    of_one_that_is_done,
+    of_the_pending_checkpoint,
+    release,
+    takes_effect,
+    too_late,
+    trigger,
+    watermark,
+    with_an_open_input,
+    with_every_input_ended,
+    with_room,
+    without_room,
+)
+from barrierlab.model.explore.table import Row
+
+GIVE_UP = (send_cancel, resume, close)
+GIVE_IT_UP = (send_cancel_of_it, resume_for_it, close_up_to_it)
+
+# fmt: off
+COMMON = (
+    # A message that does not cut, and one that has to wait:
+    Row("watermark",                  (watermark, takes_effect),                            (deliver,)),
+    Row("message behind the barrier", (has_to_wait, with_room),                             (hold,)),
+    Row("message without room",       (has_to_wait, without_room),                          (refuse,)),
+    Row("end between checkpoints",    (end, takes_effect, between_checkpoints),             (end_input,)),
+    # A barrier that does not go on with a checkpoint:
+    Row("repeated barrier",           (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_in,
+                                       no_contradiction),                                   (ignore,)),
+    Row("contradicting barrier",      (a_contradiction, takes_effect),
+                                                              (decline_contradiction, *GIVE_UP, ignore)),
+    Row("newer barrier",              (barrier, takes_effect, of_a_newer_checkpoint, during_a_checkpoint),
+                                                              (decline_subsumed, *GIVE_UP, look_up_again)),
+    Row("older barrier",              (barrier, takes_effect, of_an_older_checkpoint),      (ignore,)),
+    # How a checkpoint is given up:
+    Row("no image",                   (image_failed,),                                      (decline_failed, *GIVE_UP)),
+    Row("cancel",                     (cancel, takes_effect, of_no_older_checkpoint),       GIVE_IT_UP),
+    Row("older cancel",               (cancel, takes_effect, of_an_older_checkpoint),       (ignore,)),
+    Row("abort",                      (abort, of_no_older_checkpoint, with_an_open_input),  GIVE_IT_UP),
+    Row("older abort",                (abort, of_an_older_checkpoint),                      ()),
+    Row("abort when all is over",     (abort, of_no_older_checkpoint, with_every_input_ended), ()),
+    Row("too late",                   (clock, too_late),                            (decline_expired, *GIVE_UP)),
+    # What is told, and asked:
+    Row("trigger",                    (trigger, of_none_that_is_done),                      (note_the_trigger,)),
+    Row("older trigger",              (trigger, of_one_that_is_done),                       ()),
+    Row("nothing to release",         (release, nothing_to_release),                        ()),
+)
+# fmt: on

@@ -1,0 +1,269 @@
+"""A table in the place of `impl.checkpoint.gate.Gate`: the same calls, the same port, the same capture and restore.
+
+So a task runs by a table, and by a changed row of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.impl.checkpoint.gate import GatePort
+from barrierlab.impl.checkpoint.unaligned import InFlightChannelData, UnalignedCheckpointConfig, channel_data
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.happenings import (
+    Abort,
+    Arrival,
+    Clock,
+    Effect,
+    Failed,
+    Forwarded,
+    Happening,
+    OutputPassed,
+    Overtaking,
+    Part,
+    Release,
+    Taken,
+    Triggered,
+)
+from barrierlab.model.explore.table import Table
+
+
+def driven_by(
+    table: Table[Gate, Happening],
+) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
+    """What makes the gate of a task, which is its port, such that `table` says what it does.
+
+    It is no `impl.checkpoint.gate.Gate`, but has all that a task and a driver ask of one.
+    """
+
+    def make(
+        port: GatePort, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    ) -> Implementation:
+        return cast(Implementation, TableGate(table, port, config, unaligned, is_sink))
+
+    return make
+
+
+class TableGate:
+    """A gate that looks everything up in a table.
+
+    Parameters
+    ----------
+    table : Table
+    port : GatePort
+    config : BarrierAlignerConfig
+    unaligned : UnalignedCheckpointConfig, optional
+        None for a gate that only aligns.
+    is_sink : bool
+        A sink always aligns.
+
+    Attributes
+    ----------
+    value : Gate
+        The gate as it is.
+    unaligned : InHand or None
+        What a task asks of an `UnalignedCheckpointer`.
+    aligner : TableGate
+        What is asked of an aligner is asked here.
+    """
+
+    __slots__ = ("_took", "config", "port", "unaligned", "value")
+
+    def __init__(
+        self,
+        table: Table[Gate, Happening],
+        port: GatePort,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None = None,
+        is_sink: bool = False,
+    ) -> None:
+        self.value = Gate.new(table, Rules.of(config, unaligned, is_sink))
+        self.port = port
+        self.config = config
+        self.unaligned = None if unaligned is None else InHand(self)
+        self._took = True
+
+    @property
+    def aligner(self) -> TableGate:
+        """This gate."""
+        return self
+
+    @property
+    def last_done(self) -> int:
+        """The last checkpoint that was completed or given up here."""
+        return self.value.last_done
+
+    # What happens.
+
+    def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.offer`."""
+        return self._tell(Arrival(input_id, message, now_ns))
+
+    def offer_overtaking(
+        self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
+    ) -> bool:
+        """`impl.checkpoint.gate.Gate.offer_overtaking`."""
+        return self._tell(Overtaking(input_id, barrier, tuple(ahead), now_ns))
+
+    def note_output(self, size_bytes: int) -> None:
+        """`impl.checkpoint.gate.Gate.note_output`."""
+        self._tell(OutputPassed(size_bytes))
+
+    def release_next(self, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.release_next`."""
+        some = self.has_released
+        self._tell(Release(now_ns))
+        return some
+
+    def release_all(self, now_ns: int) -> int:
+        """`impl.checkpoint.gate.Gate.release_all`."""
+        count = 0
+        while self.release_next(now_ns):
+            count += 1
+        return count
+
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.abort`."""
+        before = self.value.last_done
+        self._tell(Abort(checkpoint_id))
+        return self.value.last_done != before
+
+    def on_time(self, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.on_time`."""
+        before = self.value
+        self._tell(Clock(now_ns))
+        return self.value != before
+
+    def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
+        """`impl.checkpoint.gate.Gate.note_trigger`."""
+        self._tell(Triggered(checkpoint_id, triggered_ns))
+
+    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+        """Go on, as a new gate, from a cut: barriers up to `last_done` are stale, and these inputs have ended."""
+        self.value = replace(self.value, last_done=last_done, ended=frozenset(ended))
+
+    # What is asked.
+
+    @property
+    def has_released(self) -> bool:
+        """`impl.checkpoint.gate.Gate.has_released`."""
+        return bool(self.value.line)
+
+    @property
+    def may_overtake(self) -> bool:
+        """`impl.checkpoint.gate.Gate.may_overtake`."""
+        return self.value.rules.may_overtake
+
+    @property
+    def barrier(self) -> CheckpointBarrier | None:
+        """The checkpoint under way."""
+        return self.value.pending
+
+    def is_aligning(self) -> bool:
+        """Whether a checkpoint is under way."""
+        return self.value.pending is not None
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.wants_overtaking`."""
+        return self.value.wants_overtaking(input_id, barrier, now_ns)
+
+    def next_deadline_ns(self) -> int | None:
+        """`impl.checkpoint.gate.Gate.next_deadline_ns`."""
+        return self.value.next_deadline_ns()
+
+    def can_take(self, input_id: int) -> bool:
+        """`impl.checkpoint.gate.Gate.can_take`."""
+        return self.value.can_take(input_id)
+
+    def is_blocked(self, input_id: int) -> bool:
+        """`impl.checkpoint.gate.Gate.is_blocked`."""
+        return self.value.is_blocked(input_id)
+
+    def capture(self) -> Hashable:
+        """The value."""
+        return self.value
+
+    def restore(self, value: Hashable) -> None:
+        """Be as the gate was that gave `value`."""
+        assert isinstance(value, Gate)
+        self.value = value
+
+    # How it is carried out.
+
+    def _tell(self, happening: Happening) -> bool:
+        """Step, and carry the effects out; whether an offered message was taken."""
+        self._took = True
+        self._step(happening)
+        return self._took
+
+    def _step(self, happening: Happening) -> None:
+        self.value, effects = self.value.step(happening)
+        for effect in effects:
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        port, (verb, input_id, subject) = self.port, effect
+        match verb, subject:
+            case "snapshot", CheckpointBarrier():
+                self._take_image(subject)
+            case "complete", Part():
+                if self.unaligned is not None:
+                    self.unaligned.part = subject
+                port.complete(subject.barrier)
+                if self.unaligned is not None:
+                    self.unaligned.part = None
+            case "refuse", _:
+                self._took = False
+            case "end", _:
+                port.end_input(input_id)
+            case "record", (int(checkpoint_id), Event() as event):
+                port.record(input_id, event, checkpoint_id)
+            case "decline", (int(checkpoint_id), Reason() as reason):
+                port.decline(checkpoint_id, reason)
+            case (("forward" | "cancel" | "resume"), _):
+                getattr(port, verb)(subject)
+            case _:
+                getattr(port, verb)(input_id, subject)
+
+    def _take_image(self, barrier: CheckpointBarrier) -> None:
+        """What the port answers is the next thing that happens; so is that an unaligned barrier is gone."""
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError as error:
+            self._step(Failed(error.reason))
+            return
+        self._step(Taken())
+        if self.value.taking:
+            self._step(Forwarded())
+
+
+class InHand:
+    """What a task asks about the part that it completes, or that is under way."""
+
+    __slots__ = ("gate", "part")
+
+    def __init__(self, gate: TableGate) -> None:
+        self.gate = gate
+        self.part: Part | None = None
+
+    @property
+    def is_unaligned(self) -> bool:
+        """Whether it is unaligned."""
+        return self.gate.value.unaligned if self.part is None else self.part.is_unaligned
+
+    @property
+    def was_threshold_triggered(self) -> bool:
+        """Whether it began aligned."""
+        return self.gate.value.switched if self.part is None else self.part.was_threshold_triggered
+
+    def inflight_data(self) -> tuple[InFlightChannelData, ...]:
+        """What is recorded for it."""
+        record = self.gate.value.record if self.part is None else self.part.record
+        return channel_data(dict(enumerate(record)), self.gate.value.rules.size_of)

@@ -1,0 +1,277 @@
+"""The inputs of a task as a value: a step gives the next gate, and what its driver is to do, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
+from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
+from barrierlab.impl.messages import (
+    CancelBarrier,
+    CheckpointBarrier,
+    EndOfInput,
+    Event,
+    StreamMessage,
+    Watermark,
+    size_of,
+)
+from barrierlab.model.checkpoint.tables.happenings import (
+    Arrival,
+    Failed,
+    Forwarded,
+    Happening,
+    OutputPassed,
+    Overtaking,
+    Taken,
+)
+from barrierlab.model.explore.table import Table, TableError
+
+if TYPE_CHECKING:
+    from barrierlab.model.checkpoint.tables.happenings import Effect
+
+KINDS = (Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a gate is set to.
+
+    Attributes
+    ----------
+    num_inputs, max_buffer_per_input, max_buffer_memory_bytes, alignment_timeout_ns : int
+        As in `impl.checkpoint.alignment.BarrierAlignerConfig`.
+    may_overtake : bool
+        Whether this task goes unaligned at all: enabled, and no sink.
+    flag_matters : bool
+        Whether barriers of one id contradict each other if only one is flagged: to who cannot go unaligned.
+    force_unaligned, alignment_timeout_threshold_ns, max_inflight_buffer_bytes
+        As in `impl.checkpoint.unaligned.UnalignedCheckpointConfig`.
+    size_of : callable
+        What a message counts in bytes.
+    """
+
+    num_inputs: int = 2
+    max_buffer_per_input: int = 100_000
+    max_buffer_memory_bytes: int = 256 * 1024 * 1024
+    alignment_timeout_ns: int = 60_000_000_000
+    may_overtake: bool = False
+    flag_matters: bool = True
+    force_unaligned: bool = False
+    alignment_timeout_threshold_ns: int = 30_000_000_000
+    max_inflight_buffer_bytes: int = 512 * 1024 * 1024
+    size_of: Callable[[StreamMessage], int] = size_of
+
+    @classmethod
+    def of(
+        cls, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None = None, is_sink: bool = False
+    ) -> Rules:
+        """The rules that the configurations of `impl` mean."""
+        held = (config.max_buffer_per_input, config.max_buffer_memory_bytes, config.alignment_timeout_ns)
+        if unaligned is None:
+            return cls(config.num_inputs, *held)
+        return cls(
+            config.num_inputs,
+            *held,
+            may_overtake=unaligned.enabled and not is_sink,
+            flag_matters=False,
+            force_unaligned=unaligned.force_unaligned,
+            alignment_timeout_threshold_ns=unaligned.alignment_timeout_threshold_ns,
+            max_inflight_buffer_bytes=unaligned.max_inflight_buffer_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """All inputs of a task.
+
+    Attributes
+    ----------
+    table : Table
+        The protocol. It and `rules` never change, and are no part of the value.
+    rules : Rules
+    held : tuple of tuple of StreamMessage
+        What each input holds, oldest first.
+    pending : CheckpointBarrier or None
+        The checkpoint under way, as its barrier will be forwarded; None between checkpoints.
+    arrived : frozenset of int
+        The inputs whose barrier of it is in.
+    ended : frozenset of int
+        The inputs whose end has taken effect.
+    line : tuple of int
+        Whose turn it is to release: inputs that hold something and do not wait.
+    last_done : int
+        The highest id completed or given up here; 0 at first.
+    first_ns : int
+        When the first barrier of the pending checkpoint came.
+    triggers : tuple of (int, int)
+        When checkpoints that are not done with were triggered, as far as that was told, by id.
+    taking : bool
+        Whether the image has been asked for, and the barrier has not left.
+    unaligned, switched : bool
+        Whether the part is unaligned, and whether it began aligned.
+    record : tuple of tuple of Event
+        What is recorded of each input.
+    in_flight_bytes : int
+        How much that is, with what the barrier passed on the way out.
+    """
+
+    table: Table[Gate, Happening] = field(compare=False, repr=False)
+    rules: Rules = field(compare=False, repr=False)
+    held: tuple[tuple[StreamMessage, ...], ...]
+    pending: CheckpointBarrier | None = None
+    arrived: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
+    line: tuple[int, ...] = ()
+    last_done: int = 0
+    first_ns: int = 0
+    triggers: tuple[tuple[int, int], ...] = ()
+    taking: bool = False
+    unaligned: bool = False
+    switched: bool = False
+    record: tuple[tuple[Event, ...], ...] = ()
+    in_flight_bytes: int = 0
+
+    @classmethod
+    def new(cls, table: Table[Gate, Happening], rules: Rules) -> Gate:
+        """A gate at which nothing has happened yet."""
+        return cls(table, rules, ((),) * rules.num_inputs, record=((),) * rules.num_inputs)
+
+    def step(self, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
+        """The gate after `happening`, and what its driver is to do.
+
+        After ``snapshot``, which is always the last effect, nothing may happen but `Taken` or `Failed`; when `Taken`
+        leaves a gate that is still `taking`, nothing but `OutputPassed`, as often as need be, and then `Forwarded`.
+
+        Parameters
+        ----------
+        happening : Happening
+
+        Returns
+        -------
+        tuple of (Gate, tuple of Effect)
+            This gate is unchanged.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError, UnknownMessageError
+            As `impl.checkpoint.gate.Gate.offer`.
+        TableError
+            If not exactly one row applies, or it is not the time for `happening`.
+
+        Examples
+        --------
+        >>> from barrierlab.impl import CheckpointBarrier, Event
+        >>> from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+        >>> from barrierlab.model.checkpoint.tables.happenings import Arrival
+        >>> gate = Gate.new(ALIGNED, Rules())
+        >>> gate, effects = gate.step(Arrival(0, CheckpointBarrier(1, 1)))
+        >>> gate, effects = gate.step(Arrival(0, Event("a", 1)))
+        >>> print(*effects)
+        hold 0 a1
+        """
+        answers = isinstance(happening, Taken | Failed | Forwarded | OutputPassed)
+        if self.taking and not answers:
+            raise TableError(f"{happening} while the image is taken; allowed: the answer to that; answer first")
+        if isinstance(happening, Arrival | Overtaking):
+            self._check(happening)
+        gate: Gate = self
+        effects: tuple[Effect, ...] = ()
+        for action in self.table.row_for(self, happening).then:
+            gate, more = action(gate, happening)
+            effects += more
+        return gate, effects
+
+    def _check(self, happening: Arrival | Overtaking) -> None:
+        input_id, message = happening.input_id, happening.message
+        if not 0 <= input_id < self.rules.num_inputs:
+            raise InputIndexError(input_id, self.rules.num_inputs)
+        if not self.is_open(input_id):
+            raise ClosedInputError(input_id, message)
+        if type(message) not in KINDS[2:3] if isinstance(happening, Overtaking) else type(message) not in KINDS:
+            raise UnknownMessageError(message)
+
+    # What rows ask.
+
+    @property
+    def aligning(self) -> bool:
+        """Whether inputs wait for each other."""
+        return self.pending is not None and not self.unaligned
+
+    @property
+    def recording(self) -> bool:
+        """Whether the snapshot is taken and the barrier gone, but barriers are missing."""
+        return self.unaligned and not self.taking
+
+    def is_open(self, input_id: int) -> bool:
+        """Whether the end of this input has not come, held or not."""
+        held = self.held[input_id]
+        return input_id not in self.ended and not (held and type(held[-1]) is EndOfInput)
+
+    def is_waiting(self, input_id: int) -> bool:
+        """Whether this input waits: for the others, or with a newer barrier for the pending part."""
+        in_and_aligning = self.aligning and input_id in self.arrived and input_id not in self.ended
+        return in_and_aligning or (bool(self.held[input_id]) and input_id not in self.line)
+
+    def is_missing(self, input_id: int) -> bool:
+        """Whether the barrier of the pending checkpoint has still to come on this input."""
+        return self.pending is not None and input_id not in self.arrived and input_id not in self.ended
+
+    def missing(self) -> frozenset[int]:
+        """The inputs on which it has."""
+        return frozenset(filter(self.is_missing, range(self.rules.num_inputs)))
+
+    def held_bytes(self) -> int:
+        """How many bytes all inputs hold."""
+        return sum(self.rules.size_of(message) for messages in self.held for message in messages)
+
+    def triggered_ns(self) -> int | None:
+        """When the pending checkpoint was triggered, or its first barrier came if nobody said so."""
+        if self.pending is None:
+            return None
+        return dict(self.triggers).get(self.pending.checkpoint_id, self.first_ns)
+
+    def expires_ns(self) -> int | None:
+        """When the pending checkpoint is given up."""
+        triggered_ns = self.triggered_ns()
+        return None if triggered_ns is None else triggered_ns + self.rules.alignment_timeout_ns
+
+    def switches_ns(self) -> int | None:
+        """When it goes unaligned."""
+        triggered_ns = self.triggered_ns()
+        if triggered_ns is None or self.unaligned or not self.rules.may_overtake:
+            return None
+        return triggered_ns + self.rules.alignment_timeout_threshold_ns
+
+    # What drivers ask.
+
+    def next_deadline_ns(self) -> int | None:
+        """When the clock will next do something."""
+        deadlines = [ns for ns in (self.expires_ns(), self.switches_ns()) if ns is not None]
+        return min(deadlines, default=None)
+
+    def can_take(self, input_id: int) -> bool:
+        """Whether this input may be read."""
+        return self.is_open(input_id) and len(self.held[input_id]) < self.rules.max_buffer_per_input
+
+    def is_blocked(self, input_id: int) -> bool:
+        """Whether this input waits."""
+        return self.is_waiting(input_id)
+
+    def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
+        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
+        checkpoint_id, pending = barrier.checkpoint_id, self.pending
+        if not self.rules.may_overtake or not self.is_open(input_id) or checkpoint_id <= self.last_done:
+            return False
+        if pending is not None and (checkpoint_id < pending.checkpoint_id or input_id in self.arrived):
+            return False
+        if any(type(held) is CheckpointBarrier for held in self.held[input_id]):
+            return False
+        if barrier.is_unaligned or self.rules.force_unaligned:
+            return True
+        if self.recording and pending is not None and checkpoint_id == pending.checkpoint_id:
+            return True
+        triggered_ns = dict(self.triggers).get(checkpoint_id)
+        return triggered_ns is not None and now_ns >= triggered_ns + self.rules.alignment_timeout_threshold_ns

@@ -1,0 +1,801 @@
+"""A task alone, and the channels that it sends into: outbox, parts, outputs that close, barriers that hurry.
+
+`Rules` is written from protocol rules 4, 5, 8 to 10, 13, 16, 18, 19 and 22. It stands for the driver, too: that lets a
+flagged barrier pass what is at the end of a channel, hurries an aligned one whose time is up, and takes a report out
+once its barrier is on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeGuard
+from zlib import crc32
+
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
+from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, InjectBarrierCommand
+from barrierlab.impl.checkpoint.recovery import TaskRestore
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline, digest
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange, SourceTask
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
+from barrierlab.impl.errors import NotFinishedError
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Tally
+
+Queue = tuple[StreamMessage, ...]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A task, and what happens to it.
+
+    Attributes
+    ----------
+    is_source : bool
+        Else it has two inputs, and an operator that also emits at watermarks and ends.
+    exchanges : tuple of (str, tuple of int)
+        Kind and outputs of each out-edge; a task without any is a sink, here one that writes nothing.
+    events, ids : int
+        How many events, and how many checkpoints.
+    marks : tuple of int
+        The timestamps of watermarks that may come.
+    verbs : frozenset of str
+    is_unaligned : bool
+        Whether its barriers may be flagged.
+    most_bytes : int
+        What may be recorded.
+    """
+
+    is_source: bool
+    exchanges: tuple[tuple[str, tuple[int, ...]], ...]
+    events: int
+    ids: int
+    verbs: frozenset[str]
+    marks: tuple[int, ...] = ()
+    is_unaligned: bool = False
+    most_bytes: int = 1_000
+
+
+class Part(NamedTuple):
+    """What a task reports of a checkpoint; declined, if there is a reason."""
+
+    checkpoint_id: int
+    state: str = ""
+    position: int | None = None
+    watermark_ms: int | None = None
+    ended: tuple[int, ...] = ()
+    finished: bool = False
+    is_unaligned: bool = False
+    is_switched: bool = False
+    inputs: tuple[tuple[int, tuple[Event, ...]], ...] = ()
+    outputs: tuple[tuple[int, tuple[Event, ...]], ...] = ()
+    image: Any = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"declines {self.checkpoint_id}: {self.reason}"
+        flags = "".join(("u" * self.is_unaligned, "s" * self.is_switched, "f" * self.finished))
+        its = f"at {self.position}, watermark {self.watermark_ms}, ended {self.ended}, {flags or 'aligned'}"
+        recorded = f"in {_texts(self.inputs)}, out {_texts(self.outputs)}"
+        return f"part {self.checkpoint_id} {self.state} {self.image}: {its}; {recorded}"
+
+
+def _texts(record: Sequence[tuple[int, Sequence[StreamMessage]]]) -> str:
+    return " ".join(f"{at}:{'+'.join(map(str, each))}" for at, each in record) or "nothing"
+
+
+_MOST_WAITING = 2
+"""So much may be in the outbox of a source when another watermark is sent: a source may repeat one for ever."""
+
+_FIELDS = (
+    *("outbox", "channels", "closed", "turns", "reports", "stored", "position", "mark", "finished", "last_done"),
+    *("next_id", "given_up", "operator", "promised", "open", "has_announced", "recording"),
+)
+
+
+class Rules:
+    """The task as the rules have it."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.outputs = tuple(output for _, outputs in shape.exchanges for output in outputs)
+        self.outbox: tuple[tuple[int, StreamMessage], ...] = ()
+        self.channels: tuple[Queue, ...] = ((),) * len(self.outputs)
+        self.closed: tuple[int, ...] = ()
+        self.turns = (0,) * len(shape.exchanges)
+        self.reports: tuple[Part, ...] = ()
+        self.stored: Part | None = None
+        self.position, self.mark, self.finished = 1, None, False
+        self.last_done = self.given_up = 0
+        self.next_id = 1
+        self.operator: Any = ((0, 0), None, 0)
+        self.promised: tuple[int | None, ...] = (None, None)
+        self.open: tuple[bool, ...] = (True, True)
+        self.has_announced = True
+        self.recording: Part | None = None  # its last barrier has not come
+
+    position: int
+    mark: int | None
+    finished: bool
+
+    def capture(self) -> Hashable:
+        """All of it, as a value."""
+        return tuple(getattr(self, name) for name in _FIELDS)
+
+    def restore(self, value: Any) -> None:
+        """Be as the model was that gave `value`."""
+        for name, each in zip(_FIELDS, value, strict=True):
+            setattr(self, name, each)
+
+    def _answer(self) -> tuple[str, ...]:
+        outbox = " ".join(f"{output}:{message}" for output, message in self.outbox)
+        return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports)
+
+    def stimuli(self) -> Sequence[Stimulus]:
+        """What a gate, a coordinator, a network and a recovery may do."""
+        return [each for each in self._stimuli() if each.verb in self.shape.verbs]
+
+    def _stimuli(self) -> Iterator[Stimulus]:
+        shape = self.shape
+        may_be_flagged = (False, True) if shape.is_unaligned else (False,)
+        begins = self.next_id <= shape.ids
+        if shape.is_source:
+            if not self.finished and self.position <= shape.events:
+                yield stimulus("emit")
+            if not self.finished and len(self.outbox) < _MOST_WAITING:
+                yield from (stimulus("watermark", ms) for ms in shape.marks)
+            if begins:
+                yield from (stimulus("barrier", self.next_id, flagged) for flagged in may_be_flagged)
+            yield stimulus("end")
+        elif not self.finished and not self.outbox:
+            for index in (0, 1):
+                if self.open[index]:
+                    if sum(self.operator[0]) < shape.events:
+                        yield stimulus("event", index)
+                    yield from (stimulus("promise", index, ms) for ms in shape.marks)
+                    if self.recording is None or index == 1:
+                        yield stimulus("end_of", index)
+            if begins and self.recording is None:
+                yield stimulus("barriers", self.next_id)
+        if not shape.is_source and shape.is_unaligned and not self.finished:
+            if begins and self.recording is None and self.open[0]:
+                yield stimulus("first_barrier", self.next_id)
+            if self.recording is not None and self.open[1]:
+                yield stimulus("last_barrier", self.recording.checkpoint_id)
+        if self.recording is None:
+            yield from (stimulus("abort", n) for n in range(1, min(self.next_id, shape.ids) + 1))
+        yield from (stimulus("close_output", output) for output in self.outputs if output not in self.closed)
+        if self.outbox:
+            yield stimulus("send")
+        if shape.is_unaligned:
+            yield from (stimulus("hurry", output, n) for output in self.outputs for n in self._late(output))
+        if self.reports and not any(type(each) is CheckpointBarrier for _, each in self.outbox):
+            yield stimulus("take")
+        if self.recording is None:
+            yield stimulus("last_part")
+        if self.stored is not None and self.recording is None:
+            yield stimulus("recover")
+
+    def _late(self, output: int) -> tuple[int, ...]:
+        """The barriers that may be told to go ahead: their parts are not taken, and no channel has them flagged."""
+        if self.recording is not None or output in self.closed:
+            return ()
+        waiting = [message for to, message in self.outbox if to == output and type(message) is CheckpointBarrier]
+        reported = [part.checkpoint_id for part in self.reports if not part.reason]
+        return tuple(
+            each.checkpoint_id
+            for each in (*filter(_is_aligned, self.channels[output]), *waiting)
+            if each.checkpoint_id in reported
+        )
+
+    # What is sent.
+
+    def _to_all(self, message: StreamMessage) -> None:
+        self.outbox += tuple((output, message) for output in self.outputs if output not in self.closed)
+
+    def _to_edges(self, event: Event) -> None:
+        """Once on each edge; in turn, by the key, or on every channel of it. A closed output gets nothing."""
+        turns = list(self.turns)
+        for at, (kind, outputs) in enumerate(self.shape.exchanges):
+            if kind == "rebalance":
+                chosen = outputs[turns[at] : turns[at] + 1]
+                turns[at] = (turns[at] + 1) % len(outputs)
+            elif kind == "hash":
+                place = crc32(str(event.key).encode()) % len(outputs)
+                chosen = outputs[place : place + 1]
+            else:
+                chosen = outputs
+            self.outbox += tuple((output, event) for output in chosen if output not in self.closed)
+        self.turns = tuple(turns)
+
+    def _ahead(self, barrier: CheckpointBarrier) -> tuple[tuple[int, tuple[Event, ...]], ...]:
+        """The barrier leaves ahead of the outbox, behind others that did (rule 16); what it passes, by output."""
+        front = 0
+        while front < len(self.outbox) and _is_flagged(self.outbox[front][1]):
+            front += 1
+        passed = self.outbox[front:]
+        own = tuple((output, barrier) for output in self.outputs if output not in self.closed)
+        self.outbox = (*self.outbox[:front], *own, *passed)
+        return _by_place((output, each) for output, each in passed if type(each) is Event)
+
+    def send(self) -> tuple[str, ...]:
+        """The first of the outbox enters its channel; a flagged barrier goes ahead of the last events there."""
+        (output, message), self.outbox = self.outbox[0], self.outbox[1:]
+        if self.shape.is_unaligned:  # else nothing passes it there
+            queue = self.channels[output]
+            place = _end_of_line(queue) if _is_flagged(message) else len(queue)
+            self._put(output, (*queue[:place], message, *queue[place:]))
+            if _is_flagged(message):
+                self._passes(output, queue[place:], message.checkpoint_id)  # type: ignore[union-attr]
+        return f"sent {message} on {output}", *self._answer()
+
+    def _put(self, output: int, queue: Queue) -> None:
+        self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
+
+    def hurry(self, output: int, n: int) -> tuple[str, ...]:
+        """An aligned barrier goes ahead, out of the outbox or within its channel (FLIP-182, FLINK-27251).
+
+        In the outbox it passes none that is still wanted: that would cost the older checkpoint (rule 6).
+        """
+        flagged = CheckpointBarrier(n, n, 1)
+        place = next((at for at, (to, each) in enumerate(self.outbox) if to == output and _is(each, n)), None)
+        if place is not None:
+            passed = tuple(each for to, each in self.outbox[:place] if to == output)
+            wanted = any(_is_aligned(each) and each.checkpoint_id > self.given_up for each in passed)
+            if wanted or self.outbox[place] == (output, flagged):
+                return "stays", *self._answer()
+            rest = (*self.outbox[:place], *self.outbox[place + 1 :])
+            front = 0
+            while front < len(rest) and _is_flagged(rest[front][1]):
+                front += 1
+            self.outbox = (*rest[:front], (output, flagged), *rest[front:])
+        else:
+            queue = self.channels[output]
+            at = next(at for at, each in enumerate(queue) if _is(each, n))
+            start = _end_of_line(queue[:at])
+            passed = queue[start:at]
+            self._put(output, (*queue[:start], flagged, *passed, *queue[at + 1 :]))
+        self._turn(n)
+        self._passes(output, passed, n)
+        return "goes ahead", *self._answer()
+
+    def _turn(self, n: int) -> None:
+        self.reports = tuple(
+            part._replace(is_unaligned=True, is_switched=True) if part.checkpoint_id == n and not part.reason else part
+            for part in self.reports
+        )
+
+    def _passes(self, output: int, passed: Queue, n: int) -> None:
+        """What a barrier passed on its way out is in the part, ahead of what it passed before (rule 16)."""
+        events = tuple(each for each in passed if type(each) is Event)
+        if not events or n <= self.given_up:
+            return
+        if self.recording is not None and self.recording.checkpoint_id == n:
+            self.recording = _with(self.recording, output, events)
+            return
+        reports, declines = [], []
+        for part in self.reports:
+            if part.checkpoint_id != n or part.reason:
+                reports.append(part)
+                continue
+            amended = _with(part, output, events)._replace(is_unaligned=True)
+            if _recorded_bytes(amended) <= self.shape.most_bytes:
+                reports.append(amended)
+            else:  # over the limit it is given up after all (rule 18)
+                declines.append(Part(n, reason="in-flight limit"))
+                self._cancel(n)
+        self.reports = (*reports, *declines)
+
+    def _cancel(self, n: int) -> None:
+        self.given_up = max(self.given_up, n)
+        self._to_all(CancelBarrier(n))
+
+    def close_output(self, output: int) -> tuple[str, ...]:
+        """Nobody reads there any more (rule 5)."""
+        self.closed = tuple(sorted((*self.closed, output)))
+        self.outbox = tuple(entry for entry in self.outbox if entry[0] != output)
+        return self._answer()
+
+    # A source.
+
+    def emit(self) -> tuple[str, ...]:
+        """Its next event."""
+        self.position += 1
+        self._to_edges(_event("x", self.position - 1))
+        return self._answer()
+
+    def watermark(self, ms: int) -> tuple[str, ...]:
+        """A promise; the highest is its own."""
+        self.mark = ms if self.mark is None else max(self.mark, ms)
+        self._to_all(Watermark(ms))
+        return self._answer()
+
+    def barrier(self, n: int, is_flagged: bool) -> tuple[str, ...]:
+        """It claims a command (rule 4)."""
+        self.next_id = n + 1
+        if self.finished or n <= self.last_done:
+            return self._answer()
+        self.last_done = n
+        if self.closed:
+            self.reports += (Part(n, reason="output closed"),)
+            self._cancel(n)
+            return self._answer()
+        part = Part(n, digest(self.position), self.position, self.mark, image=self.position)
+        barrier = CheckpointBarrier(n, n, int(is_flagged))
+        if not is_flagged:
+            self._to_all(barrier)
+        else:
+            part = part._replace(is_unaligned=True, outputs=self._ahead(barrier))
+        if _recorded_bytes(part) > self.shape.most_bytes:
+            self.reports += (Part(n, reason="in-flight limit"),)
+            self._cancel(n)
+        else:
+            self.reports += (part,)
+        return self._answer()
+
+    def end(self) -> tuple[str, ...]:
+        """No event follows; that is said once."""
+        if not self.finished:
+            self._to_all(EndOfInput())
+            self.finished = True
+        return self._answer()
+
+    def abort(self, n: int) -> tuple[str, ...]:
+        """The coordinator gives one up, that is under way or to come; what is done with is no news (rule 10)."""
+        if n > self.last_done and not self.finished:
+            self.last_done = n
+            self._cancel(n)
+        return self._answer()
+
+    # A task with two inputs.
+
+    def event(self, index: int) -> tuple[str, ...]:
+        """An event takes effect; behind the cut, on an input whose barrier is to come, it is in flight, too."""
+        counts, mark, made = self.operator
+        event = _event("xy"[index], counts[index] + 1)
+        if self.recording is not None and index == 1:
+            kept = dict(self.recording.inputs).get(1, ())
+            self.recording = self.recording._replace(inputs=((1, (*kept, event)),))
+        self.operator = (tuple(n + (at == index) for at, n in enumerate(counts)), mark, made)
+        self._to_edges(event)
+        return self._answer()
+
+    def promise(self, index: int, ms: int) -> tuple[str, ...]:
+        """A watermark counts if it moves the least of the open inputs on."""
+        before = self.promised[index]
+        if before is None or ms > before:
+            self.promised = tuple(ms if at == index else each for at, each in enumerate(self.promised))
+            self._advance()
+        return self._answer()
+
+    def _advance(self) -> None:
+        promises = [each for each, is_open in zip(self.promised, self.open, strict=True) if is_open]
+        if None in promises or not promises:
+            return
+        least = min(each for each in promises if each is not None)
+        if self.mark is None or least > self.mark:
+            self.mark = least
+            self._emit_own(least)
+        elif self.has_announced or least < self.mark:
+            return
+        self.has_announced = True
+        self._to_all(Watermark(least))
+
+    def _emit_own(self, reached: int | None) -> None:
+        counts, mark, made = self.operator
+        self.operator = (counts, mark if reached is None else reached, made + 1)
+        self._to_edges(Event("m", made + 1, timestamp_ms=self.operator[1] or 0))
+
+    def end_of(self, index: int) -> tuple[str, ...]:
+        """The operator is told; the least of the others counts now; and the last end is passed on (rule 13)."""
+        self.open = tuple(each and at != index for at, each in enumerate(self.open))
+        self._emit_own(None)
+        if any(self.open):
+            self._advance()
+        else:
+            self._to_all(EndOfInput())
+            self.finished = True
+        if self.recording is not None and index == 1:
+            self._complete(self.recording)
+        return self._answer()
+
+    def barriers(self, n: int) -> tuple[str, ...]:
+        """The barrier comes on every open input, and nothing between (rule 8)."""
+        self.next_id = n + 1
+        if n <= self.last_done:
+            return self._answer()
+        self.last_done = n
+        if self._is_cut(n):
+            self._to_all(CheckpointBarrier(n, n))
+            self.reports += (self._cut(n),)
+        return self._answer()
+
+    def first_barrier(self, n: int) -> tuple[str, ...]:
+        """A flagged barrier comes on the first input: the cut is made, and the second is recorded (rule 16)."""
+        self.next_id = n + 1
+        if n <= self.last_done:
+            return self._answer()
+        self.last_done = n
+        if self._is_cut(n):
+            part = self._cut(n)._replace(is_unaligned=True, outputs=self._ahead(CheckpointBarrier(n, n, 1)))
+            self.recording = part
+            if not self.open[1]:
+                self._complete(part)
+        return self._answer()
+
+    def last_barrier(self, n: int) -> tuple[str, ...]:
+        """The barrier has come on the second, too (rule 17)."""
+        assert self.recording is not None
+        self._complete(self.recording)
+        return self._answer()
+
+    def _complete(self, part: Part) -> None:
+        self.reports, self.recording = (*self.reports, part), None
+
+    def _is_cut(self, n: int) -> bool:
+        if self.closed:
+            self.reports += (Part(n, reason="output closed"),)
+            self._cancel(n)
+        return not self.closed
+
+    def _cut(self, n: int) -> Part:
+        ended = tuple(at for at, is_open in enumerate(self.open) if not is_open)
+        return Part(n, digest(self.operator), None, self.mark, ended, image=self.operator)
+
+    # Reports, the end, and a new beginning.
+
+    def take(self) -> tuple[str, ...]:
+        """The driver takes the reports; the last part is stored."""
+        self.stored = next((part for part in reversed(self.reports) if not part.reason), self.stored)
+        self.reports = ()
+        return self._answer()
+
+    def last_part(self) -> tuple[str, ...]:
+        """What stands for all later parts of a task that has ended (FLIP-147)."""
+        if not self.finished:
+            return ("NotFinishedError",)
+        if self.shape.is_source:
+            part = Part(0, digest(self.position), self.position, self.mark, image=self.position)
+        else:
+            part = self._cut(0)
+        self.stored = part._replace(checkpoint_id=self.last_done, finished=True)
+        return (str(self.stored), *self._answer())
+
+    def recover(self) -> tuple[str, ...]:
+        """A new task goes on behind its cut (rule 22); outputs are open again, and nothing is on its way."""
+        part = self.stored
+        assert part is not None
+        self.__init__(self.shape)  # type: ignore[misc]
+        n = max(1, part.checkpoint_id)  # a final part stands for the part of a later checkpoint
+        self.stored, self.last_done, self.next_id = part, n, n + 1
+        self.mark, self.finished, self.has_announced = part.watermark_ms, part.finished, part.watermark_ms is None
+        if part.position is not None:
+            self.position = part.position
+        else:
+            self.operator = part.image
+            self.open = tuple(at not in part.ended for at in (0, 1))
+        return (part.state, *self._answer())
+
+
+def _event(source: str, sequence: int) -> Event:
+    return Event(source, sequence, key=sequence, timestamp_ms=sequence)
+
+
+def _is_flagged(message: StreamMessage) -> bool:
+    return type(message) is CheckpointBarrier and message.is_unaligned
+
+
+def _is_aligned(message: StreamMessage) -> TypeGuard[CheckpointBarrier]:
+    return type(message) is CheckpointBarrier and not message.is_unaligned
+
+
+def _is(message: StreamMessage, n: int) -> bool:
+    return type(message) is CheckpointBarrier and message.checkpoint_id == n
+
+
+def _end_of_line(queue: Queue) -> int:
+    """Where the events and watermarks begin that are last in a channel."""
+    place = len(queue)
+    while place and type(queue[place - 1]) in (Event, Watermark):
+        place -= 1
+    return place
+
+
+def _by_place(events: Iterator[tuple[int, Event]]) -> tuple[tuple[int, tuple[Event, ...]], ...]:
+    record: dict[int, tuple[Event, ...]] = {}
+    for output, event in events:
+        record[output] = (*record.get(output, ()), event)
+    return tuple(sorted(record.items()))
+
+
+def _with(part: Part, output: int, events: tuple[Event, ...]) -> Part:
+    record = dict(part.outputs)
+    record[output] = (*events, *record.get(output, ()))
+    return part._replace(outputs=tuple(sorted(record.items())))
+
+
+def _recorded_bytes(part: Part) -> int:
+    return sum(event.size_bytes for _, events in (*part.inputs, *part.outputs) for event in events)
+
+
+def standing(outbox: str, channels: Sequence[Queue], finished: bool, mark: int | None) -> str:
+    """Where a task stands, as both sides say it."""
+    lines = " | ".join(" ".join(map(str, queue)) for queue in channels)
+    return f"outbox [{outbox}], channels [{lines}], {'finished' if finished else 'goes on'}, watermark {mark}"
+
+
+class Machine:
+    """A task of `impl` and its channels, with the verbs of `Rules`."""
+
+    def __init__(self, shape: Shape, parts: Parts) -> None:
+        self.shape, self._parts = shape, parts
+        self.outputs = tuple(output for _, outputs in shape.exchanges for output in outputs)
+        self.channels: tuple[Queue, ...] = ((),) * len(self.outputs)
+        self.stored: Acknowledge | None = None
+        self.task: Any = self._made()
+
+    def _made(self) -> SourceTask | OperatorTask:
+        shape = self.shape
+        exchanges = [OutputExchange(kind, outputs) for kind, outputs in shape.exchanges]
+        unaligned = UnalignedCheckpointConfig(True, 1_000, shape.most_bytes) if shape.is_unaligned else None
+        if shape.is_source:
+            injector = self._parts.injector(BarrierInjectorConfig(None, "t"))
+            return self._parts.make_source("t", injector, unaligned, exchanges, _silent)
+        config = BarrierAlignerConfig(2, 100, 10_000, 1_000_000)
+        if not shape.exchanges:
+            return self._parts.make_sink("t", Tally(2, "m"), config, unaligned, True, None, _silent)
+        return self._parts.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
+
+    @property
+    def machines(self) -> Sequence[object]:
+        """The task, and what it is made of."""
+        if self.shape.is_source:
+            return (self.task,)
+        return self.task, self.task.gate, self.task.gate.aligner
+
+    def capture(self) -> Hashable:
+        """What the task gives of itself, and the driver's own."""
+        return self.task.capture(), self.channels, self.stored
+
+    def restore(self, value: Any) -> None:
+        """Be as the machine was that gave `value`."""
+        captured, self.channels, self.stored = value
+        self.task.restore(captured)
+
+    def _answer(self) -> tuple[str, ...]:
+        outbox = " ".join(f"{output}:{message}" for output, message in self.task.outbox)
+        stands = standing(outbox, self.channels, self.task.finished, self.task.watermark_ms)
+        return stands, *(str(_part(report)) for report in self.task.reports)
+
+    def emit(self) -> tuple[str, ...]:
+        self.task.emit(_event("x", self.task.position))
+        return self._answer()
+
+    def watermark(self, ms: int) -> tuple[str, ...]:
+        self.task.emit_watermark(ms)
+        return self._answer()
+
+    def barrier(self, n: int, is_flagged: bool) -> tuple[str, ...]:
+        self.task.injector.coordinator_handle().inject(InjectBarrierCommand(n, n, is_flagged))
+        self.task.poll(0)
+        return self._answer()
+
+    def end(self) -> tuple[str, ...]:
+        self.task.end()
+        return self._answer()
+
+    def abort(self, n: int) -> tuple[str, ...]:
+        self.task.abort(n, Reason.EXPIRED, 0)
+        return self._answer()
+
+    def close_output(self, output: int) -> tuple[str, ...]:
+        self.task.close_output(output)
+        return self._answer()
+
+    def event(self, index: int) -> tuple[str, ...]:
+        counts = self.task.operator.counts
+        return self._offered((index, _event("xy"[index], counts[index] + 1)))
+
+    def promise(self, index: int, ms: int) -> tuple[str, ...]:
+        return self._offered((index, Watermark(ms)))
+
+    def end_of(self, index: int) -> tuple[str, ...]:
+        return self._offered((index, EndOfInput()))
+
+    def barriers(self, n: int) -> tuple[str, ...]:
+        ended = self.task.final_part().ended if self.task.finished else self.task._ended()
+        return self._offered(*((index, CheckpointBarrier(n, n)) for index in (0, 1) if index not in ended))
+
+    def first_barrier(self, n: int) -> tuple[str, ...]:
+        self.task.offer_overtaking(0, CheckpointBarrier(n, n, 1), (), 0)
+        return self._answer()
+
+    def last_barrier(self, n: int) -> tuple[str, ...]:
+        self.task.offer_overtaking(1, CheckpointBarrier(n, n, 1), (), 0)
+        return self._answer()
+
+    def _offered(self, *messages: tuple[int, StreamMessage]) -> tuple[str, ...]:
+        for index, message in messages:
+            self.task.offer(index, message, 0)
+            while self.task.release_next(0):
+                pass
+        return self._answer()
+
+    def send(self) -> tuple[str, ...]:
+        output, message = self.task.outbox.popleft()
+        if self.shape.is_unaligned:
+            queue = self.channels[output]
+            place = _end_of_line(queue) if _is_flagged(message) else len(queue)
+            self._put(output, (*queue[:place], message, *queue[place:]))
+            if _is_flagged(message):
+                self.task.capture_overtaken(output, queue[place:], message.checkpoint_id)
+        return f"sent {message} on {output}", *self._answer()
+
+    def _put(self, output: int, queue: Queue) -> None:
+        self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
+
+    def hurry(self, output: int, n: int) -> tuple[str, ...]:
+        queue = self.channels[output]
+        flagged = CheckpointBarrier(n, n, 1)
+        if self.task.expedite(output, flagged):
+            return "goes ahead", *self._answer()
+        at = next((at for at, each in enumerate(queue) if _is(each, n)), None)
+        if at is None:
+            return "stays", *self._answer()
+        start = _end_of_line(queue[:at])
+        self._put(output, (*queue[:start], flagged, *queue[start:at], *queue[at + 1 :]))
+        self.task.turn_ahead(n)
+        self.task.capture_overtaken(output, queue[start:at], n)
+        return "goes ahead", *self._answer()
+
+    def take(self) -> tuple[str, ...]:
+        parts = [report for report in self.task.reports if type(report) is Acknowledge]
+        self.stored = parts[-1] if parts else self.stored
+        self.task.reports.clear()
+        return self._answer()
+
+    def last_part(self) -> tuple[str, ...]:
+        try:
+            self.stored = self.task.final_part()
+        except NotFinishedError:
+            return ("NotFinishedError",)
+        return str(_part(self.stored)), *self._answer()
+
+    def recover(self) -> tuple[str, ...]:
+        part = self.stored
+        assert part is not None
+        self.channels, self.task = ((),) * len(self.outputs), self._made()
+        plan = TaskRestore("t", part.image, part.position, part.watermark_ms, part.ended, part.finished)
+        return self.task.recover(plan, max(1, part.checkpoint_id)), *self._answer()
+
+
+def _silent(verb: str, index: int, subject: object) -> None:
+    """Nobody listens."""
+
+
+def _part(report: Acknowledge | Decline) -> Part:
+    if type(report) is Decline:
+        return Part(report.checkpoint_id, reason=str(report.reason))
+    assert type(report) is Acknowledge
+    inputs, outputs = (
+        tuple((data.input_id, tuple(data.events)) for data in record)
+        for record in (report.inflight, report.inflight_output)
+    )
+    return Part(
+        *(report.checkpoint_id, report.digest, report.position, report.watermark_ms, report.ended, report.finished),
+        *(report.is_unaligned, report.was_threshold_triggered, inputs, outputs, report.image),
+    )
+
+
+def _scope(
+    name: str, states: int, verbs: str, is_source: bool, *exchanges: tuple[str, tuple[int, ...]], **more: Any
+) -> ComponentScope:
+    shape = Shape(is_source, exchanges, verbs=frozenset(verbs.split()), **more)
+    return ComponentScope(f"task: {name}", states, lambda parts: Machine(shape, parts), lambda: Rules(shape))
+
+
+SCOPES = (
+    _scope(
+        "a source that ends and comes back",
+        660,
+        "emit watermark barrier end abort send take last_part recover",
+        *(True, ("forward", (0,))),
+        events=1,
+        ids=1,
+        marks=(2,),
+    ),
+    _scope(
+        "a source whose watermark does not go back",
+        112,
+        "watermark barrier send take recover",
+        *(True, ("forward", (0,))),
+        events=0,
+        ids=1,
+        marks=(1, 2),
+    ),
+    _scope(
+        "a source whose outputs close",
+        752,
+        "emit barrier abort close_output send take",
+        *(True, ("forward", (0,)), ("broadcast", (1,))),
+        events=1,
+        ids=2,
+    ),
+    _scope(
+        "a source whose barriers go ahead, or hurry",
+        2_904,
+        "emit barrier send take hurry abort",
+        *(True, ("forward", (0,))),
+        events=2,
+        ids=2,
+        is_unaligned=True,
+        most_bytes=1,
+    ),
+    _scope(
+        "a source of which several barriers hurry",
+        702,
+        "emit barrier abort hurry",
+        *(True, ("forward", (0,))),
+        events=1,
+        ids=3,
+        is_unaligned=True,
+    ),
+    _scope(
+        "a source of which barriers hurry on one output of two",
+        405,
+        "emit barrier hurry",
+        *(True, ("broadcast", (0, 1))),
+        events=2,
+        ids=2,
+        is_unaligned=True,
+        most_bytes=1,
+    ),
+    _scope(
+        "a source that spreads its events",
+        169,
+        "emit barrier send take",
+        *(True, ("rebalance", (0, 1)), ("hash", (2, 3))),
+        events=2,
+        ids=1,
+        is_unaligned=True,
+    ),
+    _scope(
+        "two inputs: watermarks, ends and recovery",
+        2_346,
+        "promise end_of barriers send take last_part recover",
+        *(False, ("forward", (0,))),
+        events=0,
+        ids=1,
+        marks=(1, 2),
+    ),
+    _scope(
+        "two inputs: outputs that close",
+        781,
+        "event barriers abort close_output send take",
+        *(False, ("forward", (0,)), ("forward", (1,))),
+        events=1,
+        ids=2,
+    ),
+    _scope(
+        "two inputs: a barrier goes ahead",
+        2_765,
+        "event end_of first_barrier last_barrier send take hurry barriers",
+        *(False, ("forward", (0,))),
+        events=2,
+        ids=1,
+        is_unaligned=True,
+    ),
+    _scope(
+        "a sink that writes nothing",
+        624,
+        "event promise end_of barriers take last_part",
+        False,
+        events=1,
+        ids=1,
+        marks=(1,),
+    ),
+)

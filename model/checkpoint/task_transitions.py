@@ -1,0 +1,760 @@
+"""One task of the world as a table: what it is, times what happens to it, gives what it is then.
+
+The machines of `impl` are deterministic and give themselves away as values, so that each distinct local step needs to
+be taken once: the machine is put back, told what happens, and captured. From then on it is a lookup, however many
+states of the world the task is in. A *cell* is the value: the machine, what waits to be sent or told, and its ghost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import networkx as nx
+
+from barrierlab.impl.checkpoint.actions import AbortTask, Inject, Notify
+from barrierlab.impl.checkpoint.recovery import TaskRestore
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline
+from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask, Task
+from barrierlab.impl.checkpoint.transactions import Ledger
+from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from barrierlab.model.checkpoint.components import COUNTERS
+from barrierlab.model.checkpoint.monitor import Broken, Part, Past, TaskGhost, raised
+from barrierlab.model.explore.intern import Interner, exact
+
+NOW_NS = 0
+THRESHOLD_NS = 1_000
+"""The world is untimed: all is triggered at 0, a barrier that comes in time comes at 0, a late one behind this."""
+LATE_NS = THRESHOLD_NS + 1
+TIMEOUT_NS = 1_000_000
+
+
+class Finished(NamedTuple):
+    """What a task reports when it has nothing more to do.
+
+    Attributes
+    ----------
+    part : Acknowledge or None
+        Its part of all that is to come, where that is kept.
+    """
+
+    part: Acknowledge | None
+
+
+Order = Inject | AbortTask | Notify
+
+Note = tuple[str, str, str | None, object]
+"""An entry of a journal, but for its time."""
+
+
+class Cell(NamedTuple):
+    """A task as a value.
+
+    Attributes
+    ----------
+    machine : Hashable
+        What its ``capture`` gave, but for outbox and reports.
+    outbox : tuple of (int, int)
+        Output, and number of the message.
+    reports : tuple
+        What waits until a barrier has left the outbox.
+    ghost : tuple
+    at : int
+        How far a source is in its script.
+    finished, told : bool
+        Whether it has nothing more to do, and whether that is reported.
+    outside : Hashable
+        What a sink has prepared outside, and what became of it. It outlives the task.
+    """
+
+    machine: Hashable
+    outbox: tuple[tuple[int, int], ...]
+    reports: tuple[Acknowledge | Decline, ...]
+    ghost: tuple[object, ...]
+    at: int
+    finished: bool
+    told: bool
+    outside: Hashable
+
+
+class Step(NamedTuple):
+    """What a local step comes to.
+
+    Attributes
+    ----------
+    cell : int
+    took : bool
+        Whether a message that was offered has left its channel.
+    place : int
+        Where it was there.
+    broken : tuple of (str, str)
+        What the ghost has against it.
+    notes : tuple of Note
+    """
+
+    cell: int
+    took: bool
+    place: int
+    broken: tuple[Broken, ...]
+    notes: tuple[Note, ...]
+
+
+class Info(NamedTuple):
+    """What a cell can do.
+
+    Attributes
+    ----------
+    outbox : tuple of (int, int)
+    has_reports : bool
+        Whether there is something to tell the coordinator that no barrier holds back.
+    has_released : bool
+    takes : tuple of int
+        The inputs that may be read, if there is nothing in the outbox; those that are open, if the gate chooses.
+    script : object
+        What a source does next; None if nothing.
+    may_close : bool
+        Whether a source may end: not before it has made again what it had made before a failure.
+    expires : str
+        ``"switch"`` or ``"give up"``: what a deadline would make of it; else ``""``.
+    newest : int
+        The last checkpoint of which a barrier has come.
+    finished : bool
+    """
+
+    outbox: tuple[tuple[int, int], ...]
+    has_reports: bool
+    has_released: bool
+    takes: tuple[int, ...]
+    script: object
+    may_close: bool
+    expires: str
+    newest: int
+    finished: bool
+
+
+class TaskTable:
+    """All cells of one task, and the steps between them.
+
+    Parameters
+    ----------
+    make : callable
+        Given a `tell`, makes the task.
+    ghost : TaskGhost
+    messages : Interner
+        Of messages, shared by the world.
+    told : Interner
+        Of what tasks report, shared by the world.
+    script : sequence
+        What a source makes, one after the other: events, and timestamps of watermarks.
+    keeps_parts : bool
+        Whether what is acknowledged is kept whole, for a restore; else who and which, and no more.
+
+    Attributes
+    ----------
+    cells : Interner of Cell
+    infos : list of Info
+        By cell.
+    start : int
+    pulls : bool
+        Whether the task's gate reads the channels itself (`model.checkpoint.external.PullAligner`).
+    parts_are_late : bool
+        Whether, in any step so far, the task has acknowledged a checkpoint before its part was whole, has changed its
+        part afterwards, or has gone on after it had ended: then it matters when the coordinator hears of it.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[str, int, object], None]], Task],
+        ghost: TaskGhost,
+        messages: Interner[StreamMessage],
+        told: Interner[object],
+        script: Sequence[Event | int] = (),
+        keeps_parts: bool = False,
+    ) -> None:
+        self._make = make
+        self._renew()
+        self.ghost = ghost
+        self.messages = messages
+        self._reports = told
+        self.cells: Interner[Cell] = Interner()
+        self.infos: list[Info] = []
+        self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
+        self._code_of: list[int] = []  # by cell
+        self._script, self._keeps_parts = script, keeps_parts
+        self._at, self._told, self._place = 0, False, 0
+        self._notes: list[Note] = []
+        self._steps: dict[tuple[object, ...], Step | None] = {}
+        self._offers: dict[tuple[int, int, int, bool], Step | None] = {}
+        self._overtakes: dict[tuple[int, int, tuple[int, ...], bool], Step | None] = {}
+        self._sends: dict[tuple[int, int], Step] = {}
+        self._parts: dict[tuple[int, int], Part] = {}
+        self._reported: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._settled: dict[tuple[int, int, bool], int] = {}
+        self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
+        self.parts_are_late = False
+        self.start = self._captured()
+
+    def _renew(self) -> None:
+        """Take a new task in the place of the one before."""
+        self.task = self._make(self._tell)
+        self._machines = _machines(self.task)
+        self._counted = [(each, name) for each in self._machines for name in COUNTERS if hasattr(each, name)]
+        writer = getattr(self.task, "writer", None)
+        self._ledger: Ledger | None = None if writer is None else writer.ledger
+
+    # Steps. Each is looked up first.
+
+    def offer(self, cell: int, index: int, message: int, late: bool = False) -> Step | None:
+        """The head of an input is offered; None if nothing comes of it."""
+        try:
+            return self._offers[cell, index, message, late]
+        except KeyError:
+            step = self._offers[cell, index, message, late] = self._take(self._offer, cell, index, message, late)
+            return step
+
+    def overtake(self, cell: int, index: int, queue: tuple[int, ...], late: bool) -> Step | None:
+        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
+        try:
+            return self._overtakes[cell, index, queue, late]
+        except KeyError:
+            step = self._overtakes[cell, index, queue, late] = self._take(self._overtake, cell, index, queue, late)
+            return step
+
+    def release(self, cell: int, late: bool = False) -> Step | None:
+        """The first held message that may go steps again."""
+        return self._step(self._release, cell, late)
+
+    def poll(self, cell: int, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> Step | None:
+        """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
+        return self._step(self._poll, cell, readable, heads, late)
+
+    def expire(self, cell: int) -> Step | None:
+        """The next deadline passes."""
+        return self._step(self._expire, cell)
+
+    def obey(self, cell: int, order: Order) -> Step | None:
+        """What the coordinator says has come."""
+        return self._step(self._obey, cell, order)
+
+    def emit(self, cell: int) -> Step | None:
+        """A source does what is next in its script."""
+        return self._step(self._emit, cell)
+
+    def close(self, cell: int) -> Step | None:
+        """A source ends."""
+        return self._step(self._close, cell)
+
+    def passes(self, cell: int, output: int, passed: tuple[int, ...], checkpoint_id: int) -> Step | None:
+        """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
+        return self._step(self._passes, cell, output, passed, checkpoint_id)
+
+    def sent(self, cell: int, count: int) -> Step:
+        """The first `count` messages of the outbox have entered their channels."""
+        try:
+            return self._sends[cell, count]
+        except KeyError:
+            step = self._sends[cell, count] = self._send(cell, count)
+            return step
+
+    def reported(self, cell: int) -> tuple[int, tuple[int, ...]]:
+        """What there is to report is taken out: the numbers of it."""
+        reported = self._reported.get(cell)
+        if reported is None:
+            reported = self._reported[cell] = self._report(cell)
+        return reported
+
+    def _report(self, cell: int) -> tuple[int, tuple[int, ...]]:
+        value = self.cells.values[cell]
+        held = self._held_back(value.outbox)
+        reports: list[object] = [each for each in value.reports if each.checkpoint_id not in held]
+        kept = tuple(each for each in value.reports if each.checkpoint_id in held)
+        told = value.finished and not kept
+        value = value._replace(reports=kept, told=told)
+        if not self._keeps_parts:
+            reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
+        if told and not self.cells.values[cell].told:
+            reports.append(Finished(self._final_part(cell)))
+        return self._number(value, cell), tuple(map(self._reports.number, reports))
+
+    def _final_part(self, cell: int) -> Acknowledge | None:
+        if not self._keeps_parts:
+            return None
+        self._put_back(cell)
+        return self.task.final_part()
+
+    def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
+        """The ghost is told that a checkpoint has ended."""
+        key = cell, checkpoint_id, completed
+        settled = self._settled.get(key)
+        if settled is None:
+            settled = self._settled[key] = self._settle(cell, checkpoint_id, completed)
+        return settled
+
+    def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
+        value = self.cells.values[cell]
+        self.ghost.restore(value.ghost)
+        self.ghost.settle(checkpoint_id, completed, not value.outbox)
+        return self._number(value._replace(ghost=self.ghost.capture()), cell)
+
+    def part(self, cell: int, checkpoint_id: int) -> Part:
+        """What the ghost has to say about a checkpoint that completes."""
+        key = cell, checkpoint_id
+        part = self._parts.get(key)
+        if part is None:
+            self._put_back(cell)
+            part = self._parts[key] = self.ghost.part(checkpoint_id, self.task)
+        return part
+
+    def past(self, cell: int, checkpoint_id: int) -> Past:
+        """What a restore of a checkpoint that has just completed must come back to."""
+        self._put_back(cell)
+        return self.ghost.past(checkpoint_id, self.task)
+
+    def died(self, cell: int) -> int:
+        """The task is gone, and all that only it knew."""
+        start = self.cells.values[self.start]
+        self.ghost.restore(self.cells.values[cell].ghost)
+        self.ghost.die(start.ghost)
+        dead = start._replace(ghost=self.ghost.capture(), outside=self.cells.values[cell].outside)
+        number = self._number(dead, self.start)
+        self.infos[number] = self.infos[number]._replace(may_close=not self.ghost.most_made)
+        return number
+
+    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> Step:
+        """A new task is put back to its cut, where a dead one is."""
+        dead = self.cells.values[cell]
+        self._put_back(self.start)
+        self._put_back_outside(dead.outside)
+        self.ghost.restore(dead.ghost)
+        self.ghost.go_back(past)
+        try:
+            state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
+            self.ghost.came_back(state)
+            self._at, self._told = self._place_in_script(part), part.finished
+            notes: tuple[Note, ...] = (("restored", self.ghost.name, None, (checkpoint_id, state)), *self._notes)
+            broken = tuple(self.ghost.broken)
+            return Step(self._captured(), True, 0, broken, notes)
+        except Exception as error:  # as in `_take`
+            return Step(cell, True, 0, (raised(self.ghost.name, error),), tuple(self._notes))
+
+    def finished_part(self, cell: int) -> Acknowledge | None:
+        """The final part of a task that has been restored as finished."""
+        return self._final_part(cell) if self.cells.values[cell].finished else None
+
+    def missing(self, cell: int) -> str | None:
+        """What is wrong with what a sink has shown, now that the job has ended."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return self.ghost.missing()
+
+    def _place_in_script(self, part: TaskRestore) -> int:
+        """Behind the last event that the source had made; a watermark that followed is made again."""
+        made = 0 if part.position is None else part.position - 1
+        events = [at for at, item in enumerate(self._script, 1) if type(item) is Event]
+        return events[made - 1] if made else 0
+
+    def unsent(self, cell: int) -> StreamMessage | None:
+        """The first of what the task had to send and has not."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return self.ghost.unsent()
+
+    def blocked(self, cell: int) -> tuple[int, ...]:
+        """By input, the checkpoint that it waits for; 0 if none."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return tuple(self.ghost.blocked)
+
+    def holds(self, cell: int) -> bool:
+        """Whether something is held that has had no effect."""
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return any(self.ghost.waiting)
+
+    # What the steps have in common.
+
+    def edges(self) -> Iterator[tuple[int, int, bool]]:
+        """From cell to cell, each step that was ever taken, and whether it used something up.
+
+        That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that a setup
+        lets pass. A failure, and what goes back behind it, is no step.
+        """
+        for offers in (self._offers, self._overtakes):
+            for (cell, *_), step in offers.items():
+                if step is not None:
+                    yield cell, step.cell, step.took
+        for (does, cell, *_), step in self._steps.items():  # type: ignore[assignment]
+            if step is not None:
+                used = does in ("_obey", "_passes") or (does == "_poll" and step.took and step.place >= 0)
+                yield cell, step.cell, used or (does == "_expire" and self.infos[cell].expires == "give up")
+        for (cell, _), step in self._sends.items():
+            yield cell, step.cell, False
+        for cell, (after, _) in self._reported.items():
+            yield cell, after, False
+        for (cell, *_), after in self._settled.items():
+            yield cell, after, False
+
+    def steps(self) -> Iterator[tuple[int, StreamMessage | None, Step]]:
+        """Each step that was ever taken, the cell that it was taken in, and the message that it took, if any."""
+        for (cell, _, number, _), step in self._offers.items():
+            if step is not None:
+                yield cell, self.messages.values[number] if step.took else None, step
+        for (cell, _, queue, _), step in self._overtakes.items():
+            if step is not None:
+                yield cell, self.messages.values[queue[step.place]] if step.took else None, step
+        for (_, its_cell, *_), step in self._steps.items():
+            if step is not None:
+                taken: Any = next((note[3] for note in step.notes if note[0] == "take"), None)
+                yield its_cell, taken, step  # type: ignore[misc]
+        for (cell, _), step in self._sends.items():
+            yield cell, None, step
+
+    def judged_parts(self) -> Collection[Part]:
+        """Each part that was ever judged as one of a complete checkpoint."""
+        return self._parts.values()
+
+    def ends_early(self) -> int:
+        """In how many cells a source has ended before it had made all."""
+        ended: list[Any] = [cell for does, cell, *_ in self._steps if does == "_close"]
+        return sum(self.infos[cell].script is not None for cell in ended)
+
+    def deadlines(self) -> int:
+        """In how many cells a deadline may pass that gives something up."""
+        return sum(info.expires == "give up" for info in self.infos)
+
+    def is_acyclic(self) -> bool:
+        """Whether no run of steps that use nothing up comes back to a cell.
+
+        A run of the world that comes back to its state has nothing used up: what the first task takes that moves in it,
+        in the direction of the channels, nobody makes again, and of orders and deadlines there are so many. A reading
+        loop may well be where it was when it has read from each input.
+        """
+        graph = nx.DiGraph()
+        graph.add_edges_from((cell, after) for cell, after, used in self.edges() if not used)
+        return bool(nx.is_directed_acyclic_graph(graph))
+
+    def ignores(self, cell: int, order: Order) -> bool:
+        """Whether an order is nothing to the task as it is."""
+        step = self.obey(cell, order)
+        return step is not None and step.cell == cell and not step.broken
+
+    def ignores_always(self, cells: Iterable[int], order: Order) -> bool:
+        """Whether an order is nothing to the task in `cells`, and in all that it has ever come to from there."""
+        following: dict[int, list[int]] = {}
+        for cell, after, _ in self.edges():
+            following.setdefault(cell, []).append(after)
+        seen, left = set(cells), list(cells)
+        while left:
+            cell = left.pop()
+            if not self.ignores(cell, order):
+                return False
+            for after in following.get(cell, ()):
+                if after not in seen:
+                    seen.add(after)
+                    left.append(after)
+        return True
+
+    def declines_what_is_late(self) -> bool:
+        """Whether each deadline that gives something up does that with the checkpoint that is under way, and says so.
+
+        Only then can the coordinator not tell it from what it gives up itself.
+        """
+        for cell, info in enumerate(tuple(self.infos)):
+            if info.expires != "give up":
+                continue
+            step = self.expire(cell)
+            declined = [] if step is None else [note[3][0] for note in step.notes if note[0] == "decline"]  # type: ignore[index]
+            if len(self.ghost.inputs) < 2 or declined != [info.newest] or not self._is_under_way(cell, info.newest):
+                return False
+        return True
+
+    def _is_under_way(self, cell: int, checkpoint_id: int) -> bool:
+        self.ghost.restore(self.cells.values[cell].ghost)
+        return checkpoint_id not in self.ghost.given_up and not self.ghost.is_whole(checkpoint_id)
+
+    def differences(self) -> Iterator[str | None]:
+        """Make every step a second time, by a new machine and the last first: what differs in a line, or None, a step.
+
+        That each step is looked up after it was made once rests on a machine that goes by what it captures alone. One
+        that goes by more, such as how often it was called, does something else in another order.
+        """
+        self._renew()
+        again: list[tuple[tuple[Any, ...], Step | None]] = [
+            *self._steps.items(),
+            *((("_offer", *key), step) for key, step in self._offers.items()),
+            *((("_overtake", *key), step) for key, step in self._overtakes.items()),
+        ]
+        for (name, cell, *arguments), step in reversed(again):
+            now = self._take(getattr(self, name), cell, *arguments)
+            if now == step:
+                yield None
+                continue
+            first, second = (", ".join(_words(made)) or "nothing" for made in (step, now))
+            yield not_the_same_twice(self.ghost.name, name.lstrip("_"), first, second)
+
+    # What they are made of.
+
+    def _step(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
+        key = does.__name__, cell, *arguments
+        try:
+            return self._steps[key]
+        except KeyError:
+            step = self._steps[key] = self._take(does, cell, *arguments)
+            return step
+
+    def _take(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
+        """Put the machine back, let it do, and capture it; None if it does nothing."""
+        try:
+            self._put_back(cell)
+            reports, had_ended = len(self.task.reports), self.task.finished
+            was_whole = {number for number, _ in self.ghost.cuts if self.ghost.is_whole(number)}
+            took = does(*arguments)
+            self.ghost.moved(self.task)
+            place = self._place
+            self._look_at_parts(does.__name__, reports, had_ended, was_whole)
+            after = self._captured()
+        except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
+            self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
+            self.task.reports.clear()
+            return Step(cell, True, self._place, (raised(self.ghost.name, error),), tuple(self._notes))
+        if took is None or (not took and after == cell and not self._notes):
+            return None
+        return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))
+
+    def _look_at_parts(self, does: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
+        told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
+        early = any(not self.ghost.is_whole(checkpoint_id) for checkpoint_id in told)
+        # What a barrier passes in a channel is recorded before its part is told (`World._send`).
+        captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and does != "_passes"]
+        late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
+        goes_on = had_ended and does not in ("_obey", "_passes") and bool(self._notes)
+        self.parts_are_late = self.parts_are_late or early or late or goes_on
+
+    def _put_back(self, cell: int) -> None:
+        value = self.cells.values[cell]
+        machine, extras = value.machine  # type: ignore[misc]
+        for each, extra in zip(self._machines, extras, strict=True):  # type: ignore[has-type]
+            if extra is not None:
+                vars(each).clear()
+                vars(each).update((name, _thawed(held)) for name, held in extra)
+        self.task.restore(machine)  # type: ignore[attr-defined, has-type]
+        self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
+        self.task.reports.extend(value.reports)
+        self._put_back_outside(value.outside)
+        self.ghost.restore(value.ghost)
+        self._at, self._told, self._notes, self._place = value.at, value.told, [], 0
+
+    def _captured(self) -> int:
+        task, number = self.task, self.messages.number
+        outbox, reports = tuple((output, number(m)) for output, m in task.outbox), tuple(task.reports)
+        task.outbox.clear()
+        task.reports.clear()
+        for counted, name in self._counted:
+            setattr(counted, name, 0)  # two cells that differ in nothing else are one
+        extras = tuple(
+            tuple((name, _frozen(held)) for name, held in sorted(vars(each).items()))
+            if hasattr(each, "__dict__")
+            else None
+            for each in self._machines
+        )
+        machine = task.capture(), extras  # type: ignore[attr-defined]
+        ghost = self.ghost.capture()
+        return self._number(Cell(machine, outbox, reports, ghost, self._at, task.finished, self._told, self._outside()))
+
+    def _outside(self) -> Hashable:
+        """What of the outside makes a difference to the sink. (What is visible is judged as it becomes visible.)"""
+        if self._ledger is None:
+            return None
+        transactions, _, _ = self._ledger.capture()  # type: ignore[misc]
+        return transactions  # type: ignore[has-type, no-any-return]
+
+    def _put_back_outside(self, outside: Hashable) -> None:
+        if self._ledger is not None:
+            self._ledger.restore((outside, (), ()))
+
+    def _number(self, cell: Cell, like: int | None = None) -> int:
+        """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
+        machine, outbox, reports, *rest, outside = cell
+        if like is None or machine is not self.cells.values[like].machine:
+            code = self._codes.setdefault(exact(machine), len(self._codes))
+        else:
+            code = self._code_of[like]
+        number = self.cells.number(cell, (code, outbox, exact(reports), *rest, exact(outside)))
+        if number == len(self.infos):
+            info = self._info(cell) if like is None else self.infos[like]
+            has_reports = cell.finished and not cell.told and not cell.reports
+            if cell.reports:
+                held = self._held_back(outbox)
+                has_reports = any(each.checkpoint_id not in held for each in reports)
+            self.infos.append(info._replace(outbox=outbox, has_reports=has_reports))
+            self._code_of.append(code)
+        return number
+
+    def _info(self, cell: Cell) -> Info:
+        """What the machine can do, now that it is as in `cell`."""
+        task, has_reports = self.task, False
+        script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
+        if not isinstance(task, OperatorTask):
+            may_close = not cell.finished and self.ghost.made >= self.ghost.most_made
+            return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
+        deadline_ns = task.next_deadline_ns()
+        expires = "" if deadline_ns is None else "switch" if deadline_ns < TIMEOUT_NS else "give up"
+        takes = tuple(i for i, is_open in enumerate(self.ghost.open) if (is_open if self.pulls else task.can_take(i)))
+        return Info(
+            cell.outbox,
+            has_reports,
+            task.gate.has_released,
+            takes,
+            None,
+            False,
+            expires,
+            self.ghost.newest,
+            cell.finished,
+        )
+
+    def _held_back(self, outbox: tuple[tuple[int, int], ...]) -> set[int]:
+        """The checkpoints whose flagged barrier is still to leave: what it passes belongs to the part."""
+        waiting = (self.messages.values[message] for _, message in outbox)
+        return {each.checkpoint_id for each in waiting if type(each) is CheckpointBarrier and each.is_unaligned}
+
+    def _tell(self, verb: str, index: int, subject: object) -> None:
+        ghost = self.ghost
+        ghost.note(verb, index, subject, self.task)
+        channel = None if index < 0 else ghost.outputs[index] if verb == "capture_output" else ghost.inputs[index]
+        self._notes.append(("capture" if verb == "capture_output" else verb, ghost.name, channel, subject))
+
+    # What happens to a machine.
+
+    def _offer(self, index: int, message: int, late: bool) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        came = self.messages.values[message]
+        self.ghost.take(index, came)
+        took = self.task.offer(index, came, LATE_NS if late else NOW_NS)
+        if not took:
+            self.ghost.put_back()
+        return took
+
+    def _release(self, late: bool) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        return self.task.release_next(LATE_NS if late else NOW_NS)
+
+    def _poll(self, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> bool | None:
+        gate: Any = self.task.gate  # type: ignore[attr-defined]
+        now_ns, self._place = LATE_NS if late else NOW_NS, -1
+        index = gate.poll(readable, now_ns)
+        if index is None:
+            return False if self._notes else None
+        self._place, message = index, self.messages.values[heads[readable.index(index)]]
+        self.ghost.take(index, message)
+        self._notes.append(("take", self.ghost.name, self.ghost.inputs[index], message))
+        gate.take(index, message, now_ns)
+        return True
+
+    def _overtake(self, index: int, queue: tuple[int, ...], late: bool) -> bool | None:
+        assert isinstance(self.task, OperatorTask)
+        gate, now_ns = self.task.gate, LATE_NS if late else NOW_NS
+        messages = [self.messages.values[each] for each in queue]
+        for at, barrier in enumerate(messages):
+            if type(barrier) is not CheckpointBarrier:
+                continue
+            if late:
+                gate.note_trigger(barrier.checkpoint_id, NOW_NS)
+            if gate.wants_overtaking(index, barrier, now_ns):
+                self.ghost.take(index, barrier, messages[:at])
+                self._place = at
+                took = self.task.offer_overtaking(index, barrier, messages[:at], now_ns)
+                if not took:
+                    self.ghost.put_back()
+                return took
+        return None
+
+    def _expire(self) -> bool:
+        assert isinstance(self.task, OperatorTask)
+        deadline_ns = self.task.next_deadline_ns()
+        assert deadline_ns is not None
+        return self.task.on_time(deadline_ns)
+
+    def _obey(self, order: Order) -> bool:
+        task = self.task
+        if type(order) is Notify:
+            task.notify(order.checkpoint_id, NOW_NS)
+            self.ghost.announced(order.checkpoint_id)
+        elif type(order) is AbortTask:
+            task.abort(order.checkpoint_id, order.reason, NOW_NS)  # type: ignore[attr-defined]
+        else:
+            assert isinstance(task, SourceTask)
+            assert type(order) is Inject
+            task.injector.coordinator_handle().inject(order.command)
+            task.poll(NOW_NS)
+        return True
+
+    def _emit(self) -> bool:
+        assert isinstance(self.task, SourceTask)
+        item = self._script[self._at]
+        self._at += 1
+        if type(item) is Event:
+            self.ghost.emit(item)
+            self.task.emit(item)
+        else:
+            assert isinstance(item, int)
+            self.ghost.emit(Watermark(item))
+            self.task.emit_watermark(item)
+        return True
+
+    def _close(self) -> bool:
+        assert isinstance(self.task, SourceTask)
+        self.task.end()
+        self.ghost.finish()
+        return True
+
+    def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
+        messages = [self.messages.values[each] for each in passed]
+        self.ghost.passed(messages)
+        self.task.capture_overtaken(output, messages, checkpoint_id)
+        return True
+
+    def _send(self, cell: int, count: int) -> Step:
+        value = self.cells.values[cell]
+        self.ghost.restore(value.ghost)
+        self._notes = []
+        for at, (output, number) in enumerate(value.outbox[:count], 1):
+            message = self.messages.values[number]
+            self._notes.append(("send", self.ghost.name, self.ghost.outputs[output], message))
+            self.ghost.send(output, message, last=at == len(value.outbox))
+        broken, notes = tuple(self.ghost.broken), tuple(self._notes)
+        after = self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture()), cell)
+        return Step(after, True, 0, broken, notes)
+
+
+def not_the_same_twice(name: str, asked: str, first: str, second: str) -> str:
+    """Return what is told of a machine whose answers cannot be looked up."""
+    does = f"{name} does not do the same twice in {asked}: {first}; then {second}"
+    return f"{does}; all that it goes by has to be in `capture`"
+
+
+def _words(step: Step | None) -> Iterator[str]:
+    """What a step did, an effect each, and what it was left as."""
+    if step is not None:
+        for verb, _, channel, subject in step.notes:
+            yield " ".join(str(each) for each in (verb, channel, subject) if each is not None)
+        yield f"state {step.cell}"
+
+
+def _machines(task: Task) -> list[object]:
+    """The objects that a task is made of: attributes that a subclass adds to one are captured with it."""
+    parts: list[Any] = [task]
+    if isinstance(task, OperatorTask):
+        parts += [task.gate, task.gate.aligner, task.operator]
+        parts += [task.writer] if isinstance(task, SinkTask) else []
+    elif isinstance(task, SourceTask):
+        parts += [task.injector]
+    return parts
+
+
+def _frozen(held: object) -> object:
+    """A copy that does not change with `held`."""
+    return (
+        ("list", tuple(held)) if type(held) is list else ("dict", tuple(held.items())) if type(held) is dict else held
+    )
+
+
+def _thawed(held: object) -> object:
+    if type(held) is tuple and len(held) == 2 and held[0] in ("list", "dict"):
+        return list(held[1]) if held[0] == "list" else dict(held[1])
+    return held

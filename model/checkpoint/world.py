@@ -1,0 +1,1063 @@
+"""A whole dataflow, untimed: the tasks and the coordinator of `impl` on bounded channels, moved in any order.
+
+The world is a transition system (`model.explore.checker`): `start`, the `moves` of a state, and the state `after` one.
+A state is a tuple of small numbers, one for each task, channel, queue of reports, queue of orders, the coordinator and
+what is left of each fault; tables say what they stand for (`model.checkpoint.task_transitions`,
+`model.checkpoint.coordinator_transitions`), and what a move does to a task is looked up there once it has been done
+once. A move is small and has a line of text, such as ``deliver a->join``.
+
+A move of a task ends with what it sends, as far as there is room; what is left waits in its outbox for ``push``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import permutations
+from typing import NamedTuple
+
+from barrierlab.impl.checkpoint.actions import AbortTask, Inject, Notify
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.recovery import Restore, Wiring, from_the_beginning, snapshot_of
+from barrierlab.impl.checkpoint.report import Acknowledge, Decline, Tell
+from barrierlab.impl.checkpoint.task import Task
+from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.impl.storage.snapshot import Checkpoint, Manifest
+from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.coordinator_transitions import CoordinatorTable, Decision
+from barrierlab.model.checkpoint.monitor import TASK, Broken, Part, Past, TaskGhost, completes, differs, raised
+from barrierlab.model.checkpoint.operators import refolding
+from barrierlab.model.checkpoint.scope import Setup, make_coordinator, make_operator, make_task
+from barrierlab.model.checkpoint.task_transitions import Info, Note, Order, Step, TaskTable
+from barrierlab.model.checkpoint.trace import NS_PER_MOVE, write
+from barrierlab.model.checkpoint.trace_header import head_of_setup
+from barrierlab.model.explore.checker import Limits, UndecidedError, traps
+from barrierlab.model.explore.intern import Interner
+from barrierlab.model.explore.queues import Queues
+from barrierlab.model.spec.history import COORDINATOR, Entry
+from barrierlab.model.spec.invariants import Verdict, judge_run
+from barrierlab.model.spec.topology import Topology
+
+MOST_TO_REST = 10_000
+"""States on the way of a run to rest; the longest of the standard scopes has fewer than a hundred."""
+
+_DOWN = 1
+"""In a state: the job has failed. More by the number of what is being written then."""
+
+LATE = ("", " late")
+"""What the text of a move says of the time."""
+_LATENESS = (None, "late")
+"""The same in a journal."""
+
+State = tuple[int, ...]
+Does = Callable[["World", State, "Move"], State]
+
+
+class Move:
+    """One thing that can happen. There is one object for each, so that they compare by identity.
+
+    Attributes
+    ----------
+    text : str
+        ``"deliver a->join"``: what `World.move` reads back.
+    does : callable
+        Given the world and a state, what comes of it.
+    kind : str
+        ``"trigger"``, ``"cancel"``, ``"report"`` (what a task said reaches the coordinator), ``"order"`` (what the
+        coordinator said reaches a task), or ``"task"``.
+    numbers : tuple of int
+        Where: of a task's moves, the task first.
+    is_fault : bool
+        Whether it costs a checkpoint, and need never happen.
+    """
+
+    __slots__ = ("does", "is_fault", "kind", "numbers", "text")
+
+    def __init__(self, text: str, does: Does, *numbers: int, kind: str = "task", is_fault: bool = False) -> None:
+        self.text = text
+        self.does = does
+        self.kind = kind
+        self.numbers = numbers
+        self.is_fault = is_fault
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<{self.text}>"
+
+
+class Stored(NamedTuple):
+    """What is in the store: the newest complete checkpoint.
+
+    Attributes
+    ----------
+    checkpoint_id : int
+        0 if there is none.
+    parts : tuple of Acknowledge
+    pasts : tuple of Past
+        By task, what the ghosts know of it.
+    wrong : tuple of (str, str)
+        What the ghosts have against it, if it was being written when the job failed: no task is left to say so then.
+    """
+
+    checkpoint_id: int
+    parts: tuple[Acknowledge, ...]
+    pasts: tuple[Past, ...]
+    wrong: tuple[Broken, ...] = ()
+
+
+class World:
+    """Every run of a setup.
+
+    Parameters
+    ----------
+    setup : Setup
+    parts : Parts, optional
+        Whose machines; those of `impl` by default.
+
+    Attributes
+    ----------
+    topology : Topology
+    limits : Limits
+    gave_up : bool
+        Whether, in any move so far, a task's refusal has cost a checkpoint.
+    reads_on : bool
+        Whether a task may take new messages while it has something to release.
+    was_full : bool
+        Whether, in any move so far, a message has had to wait for room in its channel.
+
+    Examples
+    --------
+    >>> world = World(Setup("a->s", events=1))
+    >>> state = world.start()
+    >>> [str(move) for move in world.moves(state)]
+    ['trigger 1', 'emit a']
+    >>> [str(move) for move in world.moves(world.after(state, world.move("emit a")))]
+    ['trigger 1', 'deliver a->s']
+    """
+
+    def __init__(self, setup: Setup, parts: Parts = SOUND) -> None:
+        self.setup, self.parts = setup, parts
+        topology = self.topology = setup.graph()
+        self.limits = setup.limits(topology)
+        self.messages: Interner[StreamMessage] = Interner()
+        self._flagged: dict[int, bool] = {}
+        self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
+        self._report_values: Interner[object] = Interner()
+        self._hearings: dict[tuple[int, int, int], Decision] = {}
+        self._order_values: Interner[Order] = Interner()
+        self._broken: Interner[tuple[Broken, ...]] = Interner(())
+        self.gave_up = self.was_full = False
+        self._log: list[Note] | None = None  # what happens, while anyone asks
+        self._tables = [self._table(name) for name in topology.tasks]
+        self._infos = [table.infos for table in self._tables]
+        pasts = tuple(table.past(table.start, 0) for table in self._tables)
+        self._stored: Interner[Stored] = Interner(Stored(0, (), pasts))
+        self._plans: dict[int, Restore] = {}
+        self._wiring = _wiring(topology)
+        self._coordinator = CoordinatorTable(
+            lambda first_id: make_coordinator(setup, topology, parts, first_id), setup.checkpoints, setup.recovers
+        )
+        # Where each part of a state is.
+        tasks, channels = len(topology.tasks), len(topology.channels)
+        self._task_at = {name: at for at, name in enumerate(topology.tasks)}
+        self._channel_at = {name: tasks + at for at, name in enumerate(topology.channels)}
+        self._reports_at, self._orders_at = tasks + channels, 2 * tasks + channels
+        self._coordinator_at = 3 * tasks + channels
+        self._cancels_at, self._expiries_at = self._coordinator_at + 1, self._coordinator_at + 2
+        self._crashes_at, self._down_at, self._stored_at = range(self._coordinator_at + 3, self._coordinator_at + 6)
+        self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
+        self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
+        self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
+        self.reads_on = parts.capabilities.reads_on or any(table.pulls for table in self._tables)
+        self._make_moves()
+
+    def planned(self, setup: Setup) -> World:
+        """A world that differs in which faults are to happen, and goes on with the tables of this one."""
+        same = {"cancels": 0, "expiries": 0, "gives_up": None, "may_expire": ()}
+        assert replace(setup, **same) == replace(self.setup, **same)  # type: ignore[arg-type]
+        other = copy(self)
+        other.setup, other.gave_up, other.was_full = setup, False, False
+        other._may_expire = [not setup.may_expire or name in setup.may_expire for name in self.topology.tasks]
+        return other
+
+    # The transition system.
+
+    def start(self) -> State:
+        """Nothing has happened."""
+        queues = [0] * (len(self.topology.channels) + 2 * len(self.topology.tasks))
+        cells = [table.start for table in self._tables]
+        setup = self.setup
+        return (*cells, *queues, self._coordinator.start, setup.cancels, setup.expiries, setup.crashes, 0, 0, 0)
+
+    def moves(self, state: State) -> list[Move]:
+        """All that can happen now, in an order that does not change."""
+        moves: list[Move] = []
+        cell = state[self._coordinator_at]
+        if self.setup.gives_up is not None and self._is_due(cell):
+            return [self._numbered("cancel", self.setup.gives_up[0])]
+        if self.setup.recovers:
+            self._add_failures(moves, state, self._coordinator.publishing[cell])
+            if state[self._down_at]:
+                return moves
+        if self.can_trigger(state):
+            moves.append(self._numbered("trigger", self._coordinator.ghosts[cell].triggered + 1))
+        if state[self._cancels_at]:
+            moves += [
+                self._numbered("cancel", n) for n in self._coordinator.outstanding[cell] if self._may_give_up(cell, n)
+            ]
+        for at, (outputs, is_source) in enumerate(self._shapes):
+            info = self._infos[at][state[at]]
+            if info.outbox:
+                output, message = info.outbox[0]
+                if self._has_room(state[outputs[output]], message):
+                    moves.append(self._pushes[at])
+            elif is_source:
+                if info.script is not None:
+                    moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
+                if self.setup.closes and info.may_close:
+                    moves.append(self._closes[at])
+            elif self._tables[at].pulls:
+                self._add_polls(moves, state, at)
+            else:
+                if info.has_released:
+                    self._add_release(moves, state, at)
+                if not info.has_released or self.reads_on:
+                    self._add_deliveries(moves, state, at, info.takes)
+            if not is_source:
+                if self._overtakes:
+                    self._add_overtaking(moves, state, at)
+                if info.expires == "switch" or (info.expires and self._may_cost(state, at, info.newest)):
+                    moves.append(self._expires[at])
+            queue = state[self._orders_at + at]
+            if queue:
+                moves.append(self._order_move(at, self._orders.contents[queue][0]))
+            queue = state[self._reports_at + at]
+            if queue:
+                moves.append(self._report_move(at, self._reports.contents[queue][0]))
+        return moves
+
+    def after(self, state: State, move: Move) -> State:
+        """What comes of `move`, one of the `moves` of `state`."""
+        return move.does(self, state, move)
+
+    # What is wrong with a state.
+
+    def broken(self, state: State) -> str | None:
+        """What any run that comes here has broken, ``"CUT: ..."``; None if nothing."""
+        number = state[-1]
+        return None if not number else "; ".join(f"{name}: {why}" for name, why in self._broken.values[number])
+
+    def unsettled(self, state: State) -> str | None:
+        """What has not ended well in a state without moves, now or when the sources end and all runs on; or None."""
+        for name, at in self._task_at.items():
+            blocked = [n for n in self._tables[at].blocked(state[at]) if n]
+            if blocked:
+                return f"LIVE: {name} still waits for checkpoint {blocked[0]}"
+        for n in self._coordinator.outstanding[state[self._coordinator_at]]:
+            return f"LIVE: checkpoint {n} was triggered and never ends"
+        _, state = self.rest(state)
+        reason = self.broken(state)
+        if reason is not None:
+            return reason
+        left = [f"checkpoint {n} never ends" for n in self._coordinator.outstanding[state[self._coordinator_at]]]
+        for name, at in self._task_at.items():
+            info = self._infos[at][state[at]]
+            if info.outbox:
+                left.append(f"{name} cannot send what is in its outbox")
+            if self._tables[at].holds(state[at]):
+                left.append(f"{name} holds something for ever")
+            unsent = self._tables[at].unsent(state[at])
+            if unsent is not None:
+                return f"{'WM' if type(unsent) is Watermark else TASK}: {name} never sends {unsent}"
+            missing = self._tables[at].missing(state[at])
+            if missing is not None and self.parts.capabilities.ends:
+                return f"REC: {missing}"
+        left += [
+            f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
+        ]
+        return f"LIVE: {left[0]}" if left else None
+
+    def going_on(self, state: State) -> list[Move]:
+        """What can happen without another fault; a checkpoint that is due to be given up (`Setup.gives_up`) is none."""
+        moves = self.moves(state)
+        if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
+            return moves
+        return [move for move in moves if not move.is_fault]
+
+    def rest(self, state: State) -> tuple[list[Move], State]:
+        """What can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
+
+        That is a state without moves, or one of several that the run goes round for ever, where a machine does
+        something again and again that leads nowhere (`model.explore.checker.traps`).
+
+        Raises
+        ------
+        UndecidedError
+            If it takes more than `MOST_TO_REST` states: it might go on for ever, and might come to rest.
+        """
+        taken, state = self.settle(state)
+        while ends := self.endings(state):
+            moves, state = self.settle(self.after(state, ends[0]))
+            taken += [ends[0], *moves]
+        return taken, state
+
+    def settle(self, state: State) -> tuple[list[Move], State]:
+        """The same, while no source ends."""
+        moves, states = next(traps(state, self.going_on, self.after, limits=Limits(states=MOST_TO_REST)))
+        return list(moves), states[0]
+
+    def reads_on_in(self, moves: Sequence[Move]) -> bool:
+        """Return whether in a run a task takes a message that was offered while it had something to release."""
+        state = self.start()
+        for move in moves:
+            if move.text.startswith("deliver ") and self.info(state, move.numbers[0]).has_released:
+                return True
+            state = self.after(state, move)
+        return False
+
+    def differences(self) -> Iterator[str | None]:
+        """Make every step of tasks, and of a coordinator that is not `impl`'s, again: a line of what differs, or None.
+
+        (The one of `impl` is shown to be a function of what it captures by the tests.)
+        """
+        tables: list[TaskTable | CoordinatorTable] = [*self._tables]
+        if self.parts.coordinator is not CheckpointCoordinator:
+            tables.append(self._coordinator)
+        for table in tables:
+            yield from table.differences()
+
+    def endings(self, state: State) -> list[Move]:
+        """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
+
+        No source ever ends before an external aligner that does not take part in that.
+        """
+        if not self.parts.capabilities.ends:
+            return []
+        infos = [self._infos[at][state[at]] if is_source else None for at, (_, is_source) in enumerate(self._shapes)]
+        return [self._closes[at] for at, info in enumerate(infos) if info and not info.finished and not info.outbox]
+
+    # Questions about a state.
+
+    def info(self, state: State, at: int) -> Info:
+        """What the task at a place can do."""
+        return self._infos[at][state[at]]
+
+    def has_messages(self, state: State, at: int, index: int) -> bool:
+        """Whether something is in an input channel of the task at a place."""
+        return bool(state[self._inputs_at[at][index]])
+
+    def has_orders(self, state: State, at: int, but_notices: bool = False) -> bool:
+        """Whether something that the coordinator told the task is on its way, if asked other than notices."""
+        orders = self._orders.contents[state[self._orders_at + at]]
+        return any(not but_notices or type(self._order_values.values[each]) is not Notify for each in orders)
+
+    def can_trigger(self, state: State) -> bool:
+        """Whether another checkpoint can be begun."""
+        cell = state[self._coordinator_at]
+        ghost = self._coordinator.ghosts[cell]
+        if ghost.triggered >= ghost.limit or state[self._down_at]:
+            return False
+        return self._coordinator.trigger(cell) is not None
+
+    def outstanding(self, state: State) -> dict[int, frozenset[str]]:
+        """Of each checkpoint that has not ended, the tasks whose part the coordinator has not."""
+        return self._coordinator.outstanding[state[self._coordinator_at]]
+
+    def changes_nothing(self, state: State, move: Move) -> bool:
+        """Whether an abort, on its way to a task, has come too late to matter there, as the task is now."""
+        at, number = move.numbers
+        order = self._order_values.values[number]
+        return type(order) is AbortTask and self._tables[at].ignores(state[at], order)
+
+    def changes_nothing_later(self, at: int, number: int, cells: Iterable[int]) -> bool:
+        """Whether an order has made no difference to the task at a place since it was in any of `cells`."""
+        return self._tables[at].ignores_always(cells, self._order_values.values[number])
+
+    def has_reports(self, state: State, at: int) -> bool:
+        """Whether something that the task reported is on its way to the coordinator."""
+        return bool(state[self._reports_at + at])
+
+    @property
+    def coordinator(self) -> CoordinatorTable:
+        """All that has ever been done with the coordinator."""
+        return self._coordinator
+
+    @property
+    def restores(self) -> int:
+        """How many different cuts the job has been put back to, the beginning among them."""
+        return len(self._plans)
+
+    @property
+    def tables(self) -> Sequence[TaskTable]:
+        """By the place of the task: all that has ever been done with it."""
+        return self._tables
+
+    def may_fail(self, state: State) -> bool:
+        """Whether the job may still fail, so that it matters what is in the store and outside."""
+        return bool(state[self._crashes_at])
+
+    def decides(self, state: State, move: Move) -> bool:
+        """Whether what a task reports makes the coordinator do anything, now."""
+        at, number = move.numbers
+        decision, cell = self._heard(state, at, number), state[self._coordinator_at]
+        publishing = self._coordinator.publishing
+        return bool(decision.ends or decision.orders or publishing[cell] != publishing[decision.cell])
+
+    def is_notice(self, move: Move) -> bool:
+        """Whether an order only says that a checkpoint is complete."""
+        return move.kind == "order" and type(self._order_values.values[move.numbers[1]]) is Notify
+
+    def reported(self, move: Move) -> object:
+        """What reaches the coordinator by a move of that kind: Acknowledge, Decline or Finished."""
+        return self._report_values.values[move.numbers[1]]
+
+    # A run, written down.
+
+    def move(self, text: str) -> Move:
+        """The move of which `text` is the line; where several have the same (``inject a``), each does what is next.
+
+        Raises
+        ------
+        KeyError
+            If there is none that this world has ever made.
+        """
+        return self._by_text[text]
+
+    def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
+        """What happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources end."""
+        run, state = list(moves), self.start()
+        for move in run:
+            state = self.after(state, move)
+        if rests:
+            run += self.rest(state)[0]
+        state, entries = self.start(), []
+        for at, move in enumerate(run, 1):
+            state, notes = self.noted(state, move)
+            entries += [(at * NS_PER_MOVE, *note) for note in notes]
+        return entries
+
+    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
+        """What comes of `move`, and its entries in a journal but for the time: the move, and then its effects."""
+        notes = self._log = []
+        try:
+            return self.after(state, move), notes
+        finally:
+            self._log = None
+
+    def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
+        """What `model.spec.invariants` says of the journal of a run."""
+        return self._judged(moves, rests)[1]
+
+    def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
+        """With the journal that it is said of: at rest the sources end only if nothing is wrong without that."""
+        run = list(moves)
+        entries = self.journal(run)
+        verdict = self.judge(entries, cut_off=not rests)
+        if rests and verdict.verdict == "holds":
+            try:
+                entries = self.journal(run, rests)
+            except UndecidedError:
+                return entries, verdict
+            verdict = self.judge(entries, cut_off=False)
+        return entries, verdict
+
+    def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
+        """What `model.spec.invariants` says of a journal of this world."""
+        fold = refolding(self.topology, lambda name: make_operator(self.setup, self.topology, name))
+        guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
+        return judge_run(entries, self.topology, self.limits, fold, cut_off, guarantees)
+
+    def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
+        """A run as the text of a trace, with its verdict. (`model.checkpoint.scripted.replay` makes the same of it.)"""
+        head = {"#": title} if title else {}
+        head |= head_of_setup(self.setup)
+        if not rests:
+            head["cut_off"] = "yes"
+        entries, verdict = self._judged(moves, rests)
+        state = self.start()
+        for move in moves:
+            state = self.after(state, move)
+        return write(entries, head, self.verdicts(state, verdict))
+
+    def verdicts(self, state: State, verdict: Verdict) -> list[str]:
+        """What is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
+
+        That is what a machine raised, and what a ghost knows of a task and no journal: its operator, and its parts.
+        """
+        found = [str(violation) for violation in verdict.violations]
+        reason = self.broken(state) or ""
+        return [reason, *found] if reason and (reason.startswith("RAISED") or not found) else found
+
+    # What the moves do.
+
+    def _deliver(self, state: State, move: Move) -> State:
+        at, index, channel, late = move.numbers
+        queue, new = state[channel], list(state)
+        step = self._tables[at].offer(state[at], index, self._queues.contents[queue][0], bool(late))
+        assert step is not None
+        if step.took:
+            new[channel] = self._queues.without(queue)
+        self._note_taking((">deliver", _LATENESS[late]), at, index, queue, 0, step)
+        return self._moved(new, at, step)
+
+    def _poll(self, state: State, move: Move) -> State:
+        at, late, *readable = move.numbers
+        new, step = list(state), self._polled(state, at, late, readable)
+        assert step is not None
+        if step.took and step.place >= 0:
+            channel = self._inputs_at[at][step.place]
+            new[channel] = self._queues.without(state[channel])
+        self._note(">poll", self.topology.tasks[at], self._readable(at, late, readable) or None)
+        return self._moved(new, at, step)
+
+    def _overtake(self, state: State, move: Move) -> State:
+        at, index, channel, late = move.numbers
+        queue, new = state[channel], list(state)
+        step = self._tables[at].overtake(state[at], index, self._queues.contents[queue], bool(late))
+        assert step is not None
+        if step.took:
+            new[channel] = self._queues.without(queue, step.place)
+        self._note_taking((">overtake", None), at, index, queue, step.place, step)
+        return self._moved(new, at, step)
+
+    def _note_taking(
+        self, move: tuple[str, str | None], at: int, index: int, queue: int, place: int, step: Step
+    ) -> None:
+        if self._log is not None:
+            name = self.topology.tasks[at]
+            channel = self.topology.inputs(name)[index]
+            verb, lateness = move
+            self._log.append((verb, name, channel, lateness))
+            if step.took:
+                message = self.messages.values[self._queues.contents[queue][place]]
+                self._log.append(("take", name, channel, message))
+
+    def _release(self, state: State, move: Move) -> State:
+        at, late = move.numbers
+        return self._of_task(state, at, ">release", _LATENESS[late], self._tables[at].release(state[at], bool(late)))
+
+    def _expire(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        new = list(state)
+        if self._infos[at][state[at]].expires != "switch":
+            new[self._expiries_at] -= 1
+        return self._of_task(tuple(new), at, ">expire", None, self._tables[at].expire(state[at]))
+
+    def _emit(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        item = self._infos[at][state[at]].script
+        verb = ">watermark" if type(item) is int else ">emit"
+        return self._of_task(state, at, verb, item, self._tables[at].emit(state[at]))
+
+    def _close(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        return self._of_task(state, at, ">finish", None, self._tables[at].close(state[at]))
+
+    def _push(self, state: State, move: Move) -> State:
+        (at,) = move.numbers
+        self._note(">push", self.topology.tasks[at])
+        return self._settled(list(state), at)
+
+    def _obey(self, state: State, move: Move) -> State:
+        at, queue, new = move.numbers[0], state[self._orders_at + move.numbers[0]], list(state)
+        order = self._order_values.values[self._orders.contents[queue][0]]
+        new[self._orders_at + at] = self._orders.without(queue)
+        checkpoint_id = order.command.checkpoint_id if isinstance(order, Inject) else order.checkpoint_id
+        step = self._tables[at].obey(state[at], order)
+        return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
+
+    def _of_task(self, state: State, at: int, verb: str, subject: object, step: Step | None) -> State:
+        assert step is not None
+        self._note(verb, self.topology.tasks[at], subject)
+        return self._moved(list(state), at, step)
+
+    def _note(self, verb: str, node: str, subject: object = None) -> None:
+        if self._log is not None:
+            self._log.append((verb, node, None, subject))
+
+    def _trigger(self, state: State, move: Move) -> State:
+        return self._decided(list(state), self._coordinator.trigger(state[self._coordinator_at]))
+
+    def _cancel(self, state: State, move: Move) -> State:
+        new = list(state)
+        if self.setup.gives_up is None:
+            new[self._cancels_at] -= 1
+        return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
+
+    def _hear(self, state: State, move: Move) -> State:
+        at, queue, new = move.numbers[0], state[self._reports_at + move.numbers[0]], list(state)
+        new[self._reports_at + at] = self._reports.without(queue)
+        decision = self._heard(state, at, self._reports.contents[queue][0])
+        self.gave_up = self.gave_up or decision.aborts
+        return self._decided(new, decision)
+
+    def _heard(self, state: State, at: int, number: int) -> Decision:
+        """The coordinator hears a report; looked up by its number, as parts are large values."""
+        key = state[self._coordinator_at], at, number
+        decision = self._hearings.get(key)
+        if decision is None:
+            report, name = self._report_values.values[number], self.topology.tasks[at]
+            decision = self._coordinator.hear(key[0], name, report)
+            assert decision is not None
+            self._hearings[key] = decision
+        return decision
+
+    # Failures.
+
+    def _publish(self, state: State, move: Move) -> State:
+        """A manifest is written: that is what a restore comes back to from now on."""
+        decision = self._coordinator.published(state[self._coordinator_at])
+        assert decision is not None
+        new = list(state)
+        if state[self._down_at]:
+            number = new[self._stored_at] = state[self._down_at] - _DOWN
+            new[self._down_at] = _DOWN
+            self._breaks(new, (*decision.broken, *self._stored.values[number].wrong))
+            decision = decision._replace(ends=())
+        elif self.may_fail(state):  # else nobody comes back to it
+            new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
+        new = list(self._decided(new, decision))
+        if not state[self._down_at] and not self.may_fail(state):  # else no task is left to say, or a restore will
+            self._breaks(new, tuple(self._differ_from_the_cut(state, move.numbers[0], decision.parts)))
+        return tuple(new)
+
+    def _differ_from_the_cut(self, state: State, checkpoint_id: int, parts: Iterable[Acknowledge]) -> Iterator[Broken]:
+        for part in parts:
+            at = self._task_at[part.task]
+            yield from differs(part, self._tables[at].past(state[at], checkpoint_id))
+
+    def _store(
+        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Broken, ...] = ()
+    ) -> int:
+        pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
+        return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
+
+    def _crash(self, state: State, move: Move) -> State:
+        """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
+        self._note(">crash", self.topology.tasks[0])
+        new, writing = list(state), 0
+        if self._coordinator.publishing[state[self._coordinator_at]]:
+            writing = self._written(state)
+        decision = self._coordinator.suspend(state[self._coordinator_at])
+        assert decision is not None
+        return self._gone(self._decided(new, decision), writing)
+
+    def _lose(self, state: State, move: Move) -> State:
+        """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
+        self._note(">crash", COORDINATOR, _LATENESS[move.numbers[0]])
+        new = list(state)
+        if move.numbers[0]:
+            new[self._stored_at] = self._written(state)
+        new[self._coordinator_at] = self._coordinator.lost(state[self._coordinator_at])
+        return self._gone(tuple(new))
+
+    def _written(self, state: State) -> int:
+        """The number of what is being published, with what there is to be said against it once it has been written."""
+        cell = state[self._coordinator_at]
+        checkpoint_id = self._coordinator.publishing[cell]
+        acknowledged = self._coordinator.ghosts[cell].acknowledged_by(checkpoint_id)
+        wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology)
+        return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
+
+    def _gone(self, state: State, writing: int = 0) -> State:
+        """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
+        new = list(state)
+        new[self._crashes_at] -= 1
+        new[self._down_at] = _DOWN + writing
+        for at, table in enumerate(self._tables):
+            new[at] = table.died(state[at])
+        queues = len(self.topology.channels) + 2 * len(self._tables)
+        new[len(self._tables) : len(self._tables) + queues] = [0] * queues
+        return tuple(new)
+
+    def _restore(self, state: State, move: Move) -> State:
+        """Every state and channel is put back, and then all goes on (protocol rule 22)."""
+        number, new = state[self._stored_at], list(state)
+        stored = self._stored.values[number]
+        self._note(">restore", COORDINATOR, stored.checkpoint_id)
+        # Written when nobody could call it complete any more: what that would have lacked, the restore lacks.
+        self._breaks(new, tuple(("REC" if name == "ONCE" else name, why) for name, why in stored.wrong))
+        new[self._down_at] = 0
+        if not self.may_fail(state):
+            new[self._stored_at] = 0  # nobody comes back to it again
+        try:
+            plan = self._plan(number)
+        except Exception as error:  # as in `TaskTable`; the job begins anew
+            self._breaks(new, (raised(COORDINATOR, error),))
+            return tuple(new)
+        notes: list[Note] = []
+        finished: dict[str, Acknowledge] = {}
+        for name, at in self._task_at.items():
+            step = self._tables[at].recover(new[at], plan.tasks[name], stored.checkpoint_id, stored.pasts[at])
+            new[at] = step.cell
+            self._breaks(new, step.broken)
+            notes += step.notes
+            part = self._tables[at].finished_part(step.cell)
+            if part is not None:
+                finished[name] = part
+        for channel, messages in plan.channels.items():
+            receiver = self.topology.ends(channel)[1]
+            notes += [("put_back", receiver, channel, message) for message in messages]
+            new[self._channel_at[channel]] = self._queues.number(tuple(map(self.messages.number, messages)))
+            if list(messages) != self._in_flight(stored, channel):
+                self._breaks(new, (("REC", f"what was put back in {channel} is not what was in flight"),))
+        if self._log is not None:  # states, then channels, then what becomes visible
+            order = {"restored": 0, "put_back": 1}
+            self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
+        cell, again = state[self._coordinator_at], self.setup.checkpoints_again
+        try:
+            new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
+        except Exception as error:
+            self._breaks(new, (raised(COORDINATOR, error),))
+        return tuple(new)
+
+    def _plan(self, number: int) -> Restore:
+        """What `impl.checkpoint.recovery` makes of what is stored, by way of its bytes."""
+        plan = self._plans.get(number)
+        if plan is None:
+            stored = self._stored.values[number]
+            if stored.checkpoint_id:
+                snapshots = tuple(snapshot_of(part, *self._wiring.tasks[part.task]) for part in stored.parts)
+                manifest = Manifest(stored.checkpoint_id, stored.checkpoint_id, True, ())
+                plan = self.parts.plan(Checkpoint(manifest, snapshots), self._wiring)
+            else:
+                plan = from_the_beginning(self._wiring)
+            self._plans[number] = plan
+        return plan
+
+    def _in_flight(self, stored: Stored, channel: str) -> list[StreamMessage]:
+        """What was recorded, by the receiver and then by the sender; and the end, if only the sender had come to it."""
+        sender, receiver = self.topology.ends(channel)
+        past_out, past_in = stored.pasts[self._task_at[sender]], stored.pasts[self._task_at[receiver]]
+        index, output = self.topology.inputs(receiver).index(channel), self.topology.outputs(sender).index(channel)
+        due: list[StreamMessage] = [*past_in.recorded[index], *past_out.recorded_out[output]]
+        return [*due, EndOfInput()] if past_out.finished and past_in.open[index] else due
+
+    # How a move goes on.
+
+    def _moved(self, new: list[int], at: int, step: Step) -> State:
+        """A task has done its step."""
+        new[at] = step.cell
+        self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+        return self._settled(new, at)
+
+    def _settled(self, new: list[int], at: int) -> State:
+        """A task sends what there is room for, and reports what there is to report."""
+        info = self._infos[at][new[at]]
+        if info.outbox:
+            self._send(new, at)
+            info = self._infos[at][new[at]]
+        if info.has_reports:
+            new[at], reports = self._tables[at].reported(new[at])
+            for report in reports:
+                queue = self._reports_at + at
+                new[queue] = self._reports.put(new[queue], report)
+        return tuple(new)
+
+    def _send(self, new: list[int], at: int) -> None:
+        outputs, count = self._outputs_at[at], 0
+        outbox = self._infos[at][new[at]].outbox
+        for output, message in outbox:
+            channel = outputs[output]
+            if not self._has_room(new[channel], message):
+                self.was_full = True
+                break
+            count += 1
+            if self.setup.sender_records and self._is_flagged(message):
+                self._sent(new, at, count)
+                self._pass(new, at, output, message)
+                return self._send(new, at)
+            new[channel] = self._queues.put(new[channel], message)
+        if count:
+            self._sent(new, at, count)
+        return None
+
+    def _sent(self, new: list[int], at: int, count: int) -> None:
+        step = self._tables[at].sent(new[at], count)
+        new[at] = step.cell
+        self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+
+    def _pass(self, new: list[int], at: int, output: int, message: int) -> None:
+        """A flagged barrier goes ahead of the last events and watermarks of its channel, which its sender records."""
+        channel = self._outputs_at[at][output]
+        items = self._queues.contents[new[channel]]
+        place = len(items)
+        while place and type(self.messages.values[items[place - 1]]) in (Event, Watermark):
+            place -= 1
+        new[channel] = self._queues.number((*items[:place], message, *items[place:]))
+        barrier = self.messages.values[message]
+        assert type(barrier) is CheckpointBarrier
+        step = self._tables[at].passes(new[at], output, items[place:], barrier.checkpoint_id)
+        assert step is not None
+        new[at] = step.cell
+        self._breaks(new, step.broken)
+        if self._log is not None:
+            self._log += step.notes
+
+    def _decided(self, new: list[int], decision: Decision | None) -> State:
+        """The coordinator has decided: orders go out, and what has ended is judged and forgotten."""
+        assert decision is not None
+        new[self._coordinator_at] = decision.cell
+        if self._log is not None:
+            self._log += decision.notes
+        broken = list(decision.broken)
+        for name, order in decision.orders:
+            if type(order) is Notify and (self.setup.guarantee != "exactly_once" or self.topology.outputs(name)):
+                continue  # it is nothing to a task that has nothing to commit
+            queue = self._orders_at + self._task_at[name]
+            new[queue] = self._orders.put(new[queue], self._order_values.number(order))
+        for checkpoint_id, completed in decision.ends:
+            if completed:
+                parts = self._parts(new, checkpoint_id)
+                broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology)
+            for at, table in enumerate(self._tables):
+                new[at] = table.settled(new[at], checkpoint_id, completed)
+        self._breaks(new, tuple(broken))
+        return tuple(new)
+
+    def _parts(self, new: Sequence[int], checkpoint_id: int) -> dict[str, Part]:
+        return {name: self._tables[at].part(new[at], checkpoint_id) for name, at in self._task_at.items()}
+
+    def _breaks(self, new: list[int], broken: tuple[Broken, ...]) -> None:
+        """What is broken first stays."""
+        if broken:
+            new[-1] = new[-1] or self._broken.number(broken)
+
+    # Which moves there are.
+
+    def _make_moves(self) -> None:
+        """One object a move; those of orders and reports come when the first is under way."""
+        topology, setup = self.topology, self.setup
+        self._by_text: dict[str, Move] = {}
+        numbered = list(enumerate(topology.tasks))
+        self._shapes = [(self._outputs_at[at], not self._inputs_at[at]) for at, _ in numbered]
+        self._of_numbers: dict[tuple[str, int], Move] = {}
+        self._crashes = [
+            self._known(f"crash {topology.tasks[0]}", World._crash, kind="crash", is_fault=True),
+            self._known(f"crash {COORDINATOR}", World._lose, 0, kind="crash", is_fault=True),
+            self._known(f"crash {COORDINATOR} late", World._lose, 1, kind="crash", is_fault=True),
+        ]
+        self._emits = [self._known(f"emit {name}", World._emit, at) for at, name in numbered]
+        self._watermarks = [self._known(f"watermark {name}", World._emit, at) for at, name in numbered]
+        self._closes = [self._known(f"close {name}", World._close, at) for at, name in numbered]
+        self._pushes = [self._known(f"push {name}", World._push, at) for at, name in numbered]
+        self._expires = [self._known(f"expire {name}", World._expire, at, is_fault=True) for at, name in numbered]
+        lateness = (0, 1) if setup.mode == "fallback" else (0,)
+        self._releases = [
+            [self._known(f"release {name}{LATE[late]}", World._release, at, late) for late in lateness]
+            for at, name in numbered
+        ]
+        self._deliveries = [self._of_inputs("deliver", World._deliver, at, lateness) for at, _ in numbered]
+        # An overtaking barrier is late where it was not flagged.
+        self._overtakes = [
+            [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
+            for at, _ in numbered
+            if setup.mode != "aligned"
+        ]
+        self._of_polls: dict[tuple[int, int, tuple[int, ...]], Move] = {}
+        self._of_orders: dict[tuple[int, int], Move] = {}
+        self._of_reports: dict[tuple[int, int], Move] = {}
+
+    def _of_inputs(self, verb: str, does: Does, at: int, lateness: Sequence[int]) -> list[list[Move]]:
+        name = self.topology.tasks[at]
+        return [
+            [
+                self._known(f"{verb} {channel}{LATE[late] if verb == 'deliver' else ''}", does, at, i, where, late)
+                for late in lateness
+            ]
+            for i, (channel, where) in enumerate(zip(self.topology.inputs(name), self._inputs_at[at], strict=True))
+        ]
+
+    def _known(self, text: str, does: Does, *numbers: int, kind: str = "task", is_fault: bool = False) -> Move:
+        move = self._by_text[text] = Move(text, does, *numbers, kind=kind, is_fault=is_fault)
+        return move
+
+    def _add_deliveries(self, moves: list[Move], state: State, at: int, takes: tuple[int, ...]) -> None:
+        table, cell = self._tables[at], state[at]
+        for index in takes:
+            queue = state[self._inputs_at[at][index]]
+            if not queue:
+                continue
+            in_time, *late = self._deliveries[at][index]
+            head = self._queues.contents[queue][0]
+            step = table.offer(cell, index, head)
+            if step is not None:
+                moves.append(in_time)
+            if late and self._is_mark(head) and _differ(step, table.offer(cell, index, head, True)):
+                moves += late
+
+    def _add_polls(self, moves: list[Move], state: State, at: int) -> None:
+        """The rounds of a reading loop: whatever is in the channels may be seen, or not yet, in any order."""
+        heads = {i: self._queues.contents[state[c]][0] for i, c in enumerate(self._inputs_at[at]) if state[c]}
+        found = set()
+        for count in range(len(heads) + 1):
+            for readable in permutations(heads, count):
+                for late in range(2 if self.setup.mode == "fallback" else 1):
+                    step = self._polled(state, at, late, readable)
+                    if step is not None and (step.cell, step.place, step.broken) not in found:
+                        found.add((step.cell, step.place, step.broken))
+                        moves.append(self._poll_move(at, late, readable))
+
+    def _polled(self, state: State, at: int, late: int, readable: Sequence[int]) -> Step | None:
+        heads = [self._queues.contents[state[self._inputs_at[at][index]]][0] for index in readable]
+        return self._tables[at].poll(state[at], tuple(readable), tuple(heads), bool(late))
+
+    def _poll_move(self, at: int, late: int, readable: tuple[int, ...]) -> Move:
+        move = self._of_polls.get((at, late, readable))
+        if move is None:
+            words = " ".join(self._readable(at, late, readable))
+            text = f"poll {self.topology.tasks[at]} {words}".rstrip()
+            move = self._of_polls[at, late, readable] = self._known(text, World._poll, at, late, *readable)
+        return move
+
+    def _readable(self, at: int, late: int, readable: Sequence[int]) -> tuple[str, ...]:
+        inputs = self.topology.inputs(self.topology.tasks[at])
+        return (*(inputs[index] for index in readable), *(("late",) if late else ()))
+
+    def _add_release(self, moves: list[Move], state: State, at: int) -> None:
+        in_time, *late = self._releases[at]
+        moves.append(in_time)
+        table, cell = self._tables[at], state[at]
+        if late and _differ(table.release(cell), table.release(cell, True)):
+            moves += late
+
+    def _add_overtaking(self, moves: list[Move], state: State, at: int) -> None:
+        table, cell = self._tables[at], state[at]
+        for index, move in enumerate(self._overtakes[at]):
+            queue = state[self._inputs_at[at][index]]
+            if self._queues.has_barrier[queue]:
+                step = table.overtake(cell, index, self._queues.contents[queue], bool(move.numbers[3]))
+                if step is not None and (step.place or self._deliveries[at][index][0] not in moves):
+                    moves.append(move)
+
+    def _numbered(self, verb: str, checkpoint_id: int) -> Move:
+        """A move of the coordinator about a checkpoint."""
+        move = self._of_numbers.get((verb, checkpoint_id))
+        if move is None:
+            does, is_fault = _COORDINATOR_MOVES[verb]
+            move = self._known(f"{verb} {checkpoint_id}", does, checkpoint_id, kind=verb, is_fault=is_fault)
+            self._of_numbers[verb, checkpoint_id] = move
+        return move
+
+    def _add_failures(self, moves: list[Move], state: State, publishing: int) -> None:
+        """What a manifest that is being written, and a job that has failed or may fail, can do."""
+        if publishing:
+            moves.append(self._numbered("publish", publishing))
+        elif state[self._down_at]:
+            moves.append(self._numbered("restore", self._stored.values[state[self._stored_at]].checkpoint_id))
+        if state[self._crashes_at] and not state[self._down_at]:
+            moves += self._crashes if publishing else self._crashes[:-1]
+
+    def _order_move(self, at: int, number: int) -> Move:
+        move = self._of_orders.get((at, number))
+        if move is None:
+            order, name = self._order_values.values[number], self.topology.tasks[at]
+            text = f"inject {name}"
+            if not isinstance(order, Inject):
+                text = f"{'abort' if type(order) is AbortTask else 'notify'} {name} {order.checkpoint_id}"
+            move = self._of_orders[at, number] = self._known(text, World._obey, at, number, kind="order")
+        return move
+
+    def _report_move(self, at: int, number: int) -> Move:
+        move = self._of_reports.get((at, number))
+        if move is None:
+            report, name = self._report_values.values[number], self.topology.tasks[at]
+            if type(report) is Acknowledge or type(report) is Decline:
+                text = f"{'ack' if type(report) is Acknowledge else 'decline'} {name} {report.checkpoint_id}"
+            else:
+                text = f"finished {name}"
+            move = self._of_reports[at, number] = self._known(text, World._hear, at, number, kind="report")
+        return move
+
+    def _may_cost(self, state: State, at: int, checkpoint_id: int) -> bool:
+        """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been given up."""
+        if not state[self._expiries_at] or not self._may_expire[at]:
+            return False
+        return self.setup.gives_up is None or checkpoint_id not in self.outstanding(state)
+
+    def _is_due(self, cell: int) -> bool:
+        """Whether the checkpoint that this world gives up is to be given up now."""
+        assert self.setup.gives_up is not None
+        checkpoint_id, behind = self.setup.gives_up
+        if behind and self._coordinator.ghosts[cell].completed != behind:
+            return False
+        return self._may_give_up(cell, checkpoint_id)
+
+    def _may_give_up(self, cell: int, checkpoint_id: int) -> bool:
+        """Whether the coordinator gives up what it is asked to: not what has ended, or what is being published."""
+        if checkpoint_id not in self._coordinator.outstanding[cell]:
+            return False
+        decision = self._coordinator.give_up(cell, checkpoint_id)
+        return decision is not None and (decision.cell != cell or bool(decision.broken))
+
+    def _has_room(self, queue: int, message: int) -> bool:
+        """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
+        return self._queues.depths[queue] < self.setup.capacity or self._is_flagged(message)
+
+    def _is_flagged(self, message: int) -> bool:
+        flagged = self._flagged.get(message)
+        if flagged is None:
+            value = self.messages.values[message]
+            flagged = self._flagged[message] = type(value) is CheckpointBarrier and value.is_unaligned
+        return flagged
+
+    def _takes_room(self, message: int) -> bool:
+        return not self._is_flagged(message)
+
+    def _is_mark(self, message: int) -> bool:
+        """Whether it may matter when the message comes."""
+        return type(self.messages.values[message]) not in (Event, Watermark)
+
+    def _is_barrier(self, message: int) -> bool:
+        return type(self.messages.values[message]) is CheckpointBarrier
+
+    def _first_of(self, queue: int) -> StreamMessage:
+        return self.messages.values[self._queues.contents[queue][0]]
+
+    # How it is made.
+
+    def _table(self, name: str) -> TaskTable:
+        topology, setup = self.topology, self.setup
+        inputs, outputs = topology.inputs(name), topology.outputs(name)
+
+        def make(tell: Tell) -> Task:
+            return make_task(setup, topology, self.parts, name, tell)
+
+        groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
+        fold = make_operator(setup, topology, name) if inputs else None
+        guarantee = setup.guarantee if not outputs else ""
+        repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
+        ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
+        script = () if inputs else setup.script(name)
+        return TaskTable(make, ghost, self.messages, self._report_values, script, setup.recovers)
+
+
+def _wiring(topology: Topology) -> Wiring:
+    stored_as = {
+        task: (operator, subtask)
+        for operator in topology.operators
+        for subtask, task in enumerate(topology.tasks_of(operator))
+    }
+    inputs = {task: topology.inputs(task) for task in topology.tasks}
+    return Wiring(stored_as, inputs, {task: topology.outputs(task) for task in topology.tasks})
+
+
+_ORDER_VERBS: dict[type, str] = {Inject: ">inject", AbortTask: ">abort", Notify: ">notify"}
+_COORDINATOR_MOVES: dict[str, tuple[Does, bool]] = {
+    "trigger": (World._trigger, False),
+    "cancel": (World._cancel, True),
+    "publish": (World._publish, False),
+    "restore": (World._restore, False),
+}
+
+
+def _differ(step: Step | None, late: Step | None) -> bool:
+    """Whether a message that comes late has another effect than one that comes in time."""
+    return late is not None and (step is None or step[:2] != late[:2] or step.broken != late.broken)

@@ -1,0 +1,1 @@
+"""Barrier control signals: wiring, table, world, invariants and scopes."""

@@ -1,0 +1,203 @@
+"""Whether an aligner of control signals does what the table says: effect for effect, and `impl`'s state for state.
+
+As `model.checkpoint.refinement`, of the other table. Machine and table step side by side from the start, so that any
+aligner can be compared, whatever its captures mean; of `IdentityAligner` it is known: `captured` says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+
+from barrierlab.impl.control import (
+    BarrierControlSignal,
+    BarrierControlSignalKind,
+    Carrier,
+    ControlAligner,
+    ControlSignalError,
+    IdentityAligner,
+)
+from barrierlab.impl.messages import EndOfInput
+from barrierlab.model.checkpoint.check import Outcome, outcome_of
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.refinement import Difference, Effects, listed, refines
+from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
+from barrierlab.model.control.table import CONTROL
+from barrierlab.model.control.upstreams import AbortAll, Closed, ControlHappening, Delivered, Upstreams
+from barrierlab.model.explore.checker import Always, Limits, explore
+from barrierlab.model.explore.table import Table
+
+Pair = tuple[Upstreams, Hashable] | Difference
+MakeAligner = Callable[[int, Carrier], ControlAligner]
+
+CARRIER = Carrier.CONTROL  # only errors tell one from the other
+
+
+def made(aligner: ControlAligner, happening: ControlHappening) -> Effects:
+    """What an aligner does when that happens, told as `ControlProcessor` tells it."""
+    match happening:
+        case Delivered(upstream, barrier):
+            try:
+                complete = aligner.align(upstream, barrier)
+            except ControlSignalError as error:
+                return (Effect("fail", upstream, error.came),)
+            arrived = Effect("arrive", upstream, barrier)
+            return (arrived,) if complete is None else (arrived, Effect("complete", NO_INPUT, complete))
+        case Closed(upstream):
+            completed = [Effect("complete", NO_INPUT, barrier) for barrier in aligner.close(upstream)]
+            return Effect("close", upstream, EndOfInput()), *completed
+        case AbortAll():
+            return tuple(Effect("abort", NO_INPUT, barrier) for barrier in aligner.abort())
+
+
+def captured(upstreams: Upstreams) -> Hashable:
+    """What `impl.control.IdentityAligner.capture` gives in this state."""
+    order = tuple(barrier for barrier, _ in upstreams.pending)
+    ahead = tuple(delivered(upstreams, upstream) for upstream in range(upstreams.expected))
+    return upstreams.last_done, order, ahead, tuple(sorted(upstreams.closed))
+
+
+def delivered(upstreams: Upstreams, upstream: int) -> int:
+    """How many of the pending barriers this upstream has delivered."""
+    return sum(upstream in arrived for _, arrived in upstreams.pending)
+
+
+class ControlRefinement:
+    """The table's upstreams and an aligner that keeps step, as a system to explore.
+
+    Parameters
+    ----------
+    happenings : iterable of ControlHappening
+        What can happen, over and over; an upstream that has closed takes no more of it.
+    expected : int
+        How many upstreams there are.
+    table : Table, optional
+    make : callable, optional
+        Makes the aligner, from the number of upstreams and the carrier.
+    """
+
+    def __init__(
+        self,
+        happenings: Iterable[ControlHappening],
+        expected: int,
+        table: Table[Upstreams, ControlHappening] = CONTROL,
+        make: MakeAligner = IdentityAligner,
+    ) -> None:
+        self.happenings = tuple(happenings)
+        self.aligner = make(expected, CARRIER)
+        self._start = Upstreams(table, CARRIER, expected), self.aligner.capture()
+
+    def start(self) -> Pair:
+        """Nothing has happened."""
+        return self._start
+
+    def moves(self, pair: Pair) -> list[ControlHappening]:
+        """All that may happen."""
+        if isinstance(pair, Difference):
+            return []
+        closed = pair[0].closed
+        return [each for each in self.happenings if isinstance(each, AbortAll) or each.upstream not in closed]
+
+    def after(self, pair: Pair, happening: ControlHappening) -> Pair:
+        """The table's next value and the aligner's next state, if they have done the same."""
+        assert isinstance(pair, tuple)
+        upstreams, capture = pair
+        after, expected = upstreams.step(happening)
+        try:
+            self.aligner.restore(capture)
+            effects = made(self.aligner, happening)
+            reached = self.aligner.capture()
+        except Exception as error:  # whatever another's code raises: that is another effect
+            raised = f"{type(error).__name__}: {error}"
+            return Difference(f"{happening}: the table says '{listed(expected)}', the aligner raised {raised}")
+        if effects != expected:
+            return Difference(f"{happening}: the table says '{listed(expected)}', the aligner '{listed(effects)}'")
+        return after, reached
+
+    @property
+    def effects(self) -> Always[Pair]:
+        """That the aligner does what the table says."""
+        return Always("refinement", refines)
+
+    @property
+    def properties(self) -> tuple[Always[Pair], ...]:
+        """That; and that an `IdentityAligner` is in the state that the table means, and answers what it is asked."""
+        return self.effects, Always("state", self._elsewhere), Always("answers", self._misstatement)
+
+    def _elsewhere(self, pair: Pair) -> str | None:
+        if isinstance(pair, Difference):
+            return None
+        meant, found = captured(pair[0]), pair[1]
+        return None if found == meant else f"the table means {meant}, the aligner is in {found}"
+
+    def _misstatement(self, pair: Pair) -> str | None:
+        if isinstance(pair, Difference):
+            return None
+        upstreams, capture = pair
+        self.aligner.restore(capture)
+        asked = [("last_done", upstreams.last_done, self.aligner.last_done)]
+        for upstream in range(upstreams.expected):
+            asked.append((f"ahead({upstream})", delivered(upstreams, upstream), self.aligner.ahead(upstream)))
+        for what, meant, found in asked:
+            if meant != found:
+                return f"{what}: the table says {meant}, the aligner {found}"
+        return None
+
+
+# Small numbers of upstreams, ids and kinds, with all that can happen.
+
+SYNC, END = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END
+
+
+@dataclass(frozen=True)
+class ControlTableScope:
+    """So many upstreams, what they can deliver, and how many states that makes: it moves when meaning does."""
+
+    of: str
+    expected: int
+    barriers: tuple[BarrierControlSignal, ...]
+    states: int
+    transitions: int
+
+    @property
+    def happenings(self) -> tuple[ControlHappening, ...]:
+        """Every barrier from every upstream, at any time and again; that each closes; and that all is given up."""
+        upstreams = range(self.expected)
+        delivered = [Delivered(upstream, barrier) for barrier in self.barriers for upstream in upstreams]
+        return *delivered, *map(Closed, upstreams), AbortAll()
+
+    @property
+    def name(self) -> str:
+        """What it is called in a report."""
+        return f"control table: {self.of}"
+
+    @property
+    def protocol(self) -> str:
+        """``control``."""
+        return "control"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Whether the aligner of `impl` does what the table says; `parts` are of no concern to control signals."""
+        refinement = ControlRefinement(self.happenings, self.expected)
+        result = explore(refinement, refinement.properties, limits=Limits(seconds=seconds))
+        return outcome_of(self.name, self.protocol, result)
+
+    def __str__(self) -> str:
+        return self.of
+
+
+def barriers(
+    ids: int, *kinds: BarrierControlSignalKind, payloads: Iterable[Hashable] = (None,)
+) -> tuple[BarrierControlSignal, ...]:
+    """Each kind with each id from 1 on, and each payload."""
+    return tuple(kind.with_id(n, payload) for n in range(1, ids + 1) for kind in kinds for payload in payloads)
+
+
+SCOPES = (
+    ControlTableScope("one upstream, three ids, two kinds", 1, barriers(3, SYNC, END), 8, 36),
+    ControlTableScope("two upstreams, three ids, two kinds", 2, barriers(3, SYNC, END), 160, 1_784),
+    ControlTableScope("two upstreams, two ids, two payloads", 2, barriers(2, SYNC, payloads=("a", "b")), 52, 412),
+    ControlTableScope("three upstreams, two ids, two kinds", 3, barriers(2, SYNC, END), 420, 4_410),
+    ControlTableScope("three upstreams, three ids", 3, barriers(3, SYNC), 506, 4_358),
+    ControlTableScope("three upstreams, three ids, two kinds", 3, barriers(3, SYNC, END), 1_880, 27_332),
+)

@@ -1,0 +1,56 @@
+"""Barrier control signals: a barrier waits until every open upstream has delivered its copy of it.
+
+Invariant: a barrier is complete when every upstream has delivered it, or has closed before that; and only once.
+
+barrier-control-signals, "Barrier Alignment Mechanism", sound by protocol rules 24 to 26. Unlike there, who delivered
+what is kept, not how many; an upstream may be ahead of the others; and completed ids are remembered. Each carrier of a
+processor goes by this table on its own. A signal without alignment, an instant one, never comes to it.
+"""
+
+from __future__ import annotations
+
+from barrierlab.model.control.table_actions import (
+    arrive,
+    begin,
+    close_it,
+    complete,
+    complete_all_that_is_in,
+    fail_by_duplicate,
+    fail_by_overlap,
+    give_up_all,
+)
+from barrierlab.model.control.table_guards import (
+    abort,
+    ahead_of_the_others,
+    close,
+    in_its_turn,
+    nothing_pending,
+    of_a_newer_barrier,
+    of_no_newer_barrier,
+    others_to_come,
+    out_of_turn,
+    something_pending,
+    the_last_to_come,
+)
+from barrierlab.model.explore.table import Row, Table
+
+# fmt: off
+CONTROL = Table(
+    # How a barrier begins, goes on and is complete; skew is normal (rule 25):
+    Row("first copy",               (of_a_newer_barrier, nothing_pending, others_to_come),  (begin, arrive)),
+    Row("only copy",                (of_a_newer_barrier, nothing_pending, the_last_to_come), (begin, arrive, complete)),
+    Row("copy ahead of the others", (of_a_newer_barrier, ahead_of_the_others),              (begin, arrive)),
+    Row("one more copy",            (in_its_turn, others_to_come),                          (arrive,)),
+    Row("last copy",                (in_its_turn, the_last_to_come),                        (arrive, complete)),
+    # What no order of arrivals allows (rules 24 and 25):
+    Row("overlap",                  (of_a_newer_barrier, out_of_turn),                      (fail_by_overlap,)),
+    Row("duplicate",                (of_no_newer_barrier,),                                 (fail_by_duplicate,)),
+    # A closed upstream has delivered everything (rule 26):
+    Row("close between barriers",   (close, nothing_pending),                               (close_it,)),
+    Row("close for a copy",         (close, something_pending, others_to_come),             (close_it,)),
+    Row("close for the last copy",  (close, something_pending, the_last_to_come),
+                                                                             (close_it, complete_all_that_is_in)),
+    # What is pending when the processor ends (S-07):
+    Row("abort",                    (abort,),                                               (give_up_all,)),
+)
+# fmt: on

@@ -1,0 +1,145 @@
+"""The upstreams of a processor on one carrier as a value: a step gives the next one, and what came of it, in order.
+
+What comes of a step bears the verbs of the processor's journal: ``arrive`` (a copy is taken: pending, unless
+``complete`` follows), ``complete``, ``close``, ``abort``, and ``fail`` with the reason, which leaves all as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barrierlab.impl.control import BarrierControlSignal, Carrier
+from barrierlab.impl.errors import ClosedInputError, InputIndexError
+from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
+from barrierlab.model.explore.table import Table
+
+# What can happen.
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A copy of a barrier comes from an upstream."""
+
+    upstream: int
+    barrier: BarrierControlSignal
+
+    def __str__(self) -> str:
+        return f"deliver {self.upstream} {self.barrier}"
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """No more will come from an upstream."""
+
+    upstream: int
+
+    def __str__(self) -> str:
+        return f"close {self.upstream}"
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAll:
+    """The processor gives up whatever is pending, as it does when it ends."""
+
+    def __str__(self) -> str:
+        return "abort all"
+
+
+ControlHappening = Delivered | Closed | AbortAll
+
+
+def upstream_of(happening: ControlHappening) -> int:
+    """The upstream that it is about, or `NO_INPUT`."""
+    return NO_INPUT if isinstance(happening, AbortAll) else happening.upstream
+
+
+# The value.
+
+
+class Pending(NamedTuple):
+    """A barrier that is not complete: its first copy, and who has delivered one."""
+
+    barrier: BarrierControlSignal
+    arrived: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Upstreams:
+    """All upstreams of a processor on one carrier.
+
+    Attributes
+    ----------
+    table : Table
+        What is done. It, the carrier and the number of upstreams never change, and are no part of the value.
+    carrier : Carrier
+    expected : int
+        How many there are.
+    pending : tuple of Pending
+        What is not complete, in the order of ids.
+    closed : frozenset of int
+        Who has closed.
+    last_done : int
+        The highest id completed or given up here; 0 at first.
+    """
+
+    table: Table[Upstreams, ControlHappening] = field(compare=False, repr=False)
+    carrier: Carrier = field(compare=False, repr=False)
+    expected: int = field(compare=False, repr=False)
+    pending: tuple[Pending, ...] = ()
+    closed: frozenset[int] = frozenset()
+    last_done: int = 0
+
+    def step(self, happening: ControlHappening) -> tuple[Upstreams, tuple[Effect, ...]]:
+        """The upstreams after `happening`, and what came of it.
+
+        Raises
+        ------
+        InputIndexError, ClosedInputError
+            As `impl.control.IdentityAligner.align`.
+        TableError
+            If not exactly one row applies.
+
+        Examples
+        --------
+        >>> from barrierlab.impl.control import BarrierControlSignalKind
+        >>> from barrierlab.model.control.table import CONTROL
+        >>> upstreams = Upstreams(CONTROL, Carrier.DATA, 2)
+        >>> sync = BarrierControlSignalKind.SYNC_TEST.with_id(1)
+        >>> upstreams, effects = upstreams.step(Delivered(0, sync))
+        >>> upstreams, effects = upstreams.step(Delivered(1, sync))
+        >>> print(*effects, sep=", ")
+        arrive 1 SyncTest 1, complete SyncTest 1
+        """
+        if not isinstance(happening, AbortAll):
+            self._check(happening)
+        upstreams: Upstreams = self
+        effects: tuple[Effect, ...] = ()
+        for action in self.table.row_for(self, happening).then:
+            upstreams, more = action(upstreams, happening)
+            effects += more
+        return upstreams, effects
+
+    def _check(self, happening: Delivered | Closed) -> None:
+        upstream = happening.upstream
+        if not 0 <= upstream < self.expected:
+            raise InputIndexError(upstream, self.expected)
+        if upstream in self.closed:
+            raise ClosedInputError(upstream, happening.barrier if isinstance(happening, Delivered) else "close")
+
+    # What rows ask.
+
+    def turn(self, upstream: int) -> BarrierControlSignal | None:
+        """The pending barrier that this upstream is to deliver next; None if it has delivered all of them."""
+        return next((barrier for barrier, arrived in self.pending if upstream not in arrived), None)
+
+    def newest(self, upstream: int) -> int:
+        """The highest id that this upstream has delivered, or that is done with here."""
+        return max(
+            (barrier.barrier_id for barrier, arrived in self.pending if upstream in arrived), default=self.last_done
+        )
+
+    def missing(self) -> frozenset[int]:
+        """Who is open and has not delivered the oldest pending barrier; everybody who is open if none is pending."""
+        arrived = self.pending[0].arrived if self.pending else frozenset()
+        return frozenset(range(self.expected)) - arrived - self.closed

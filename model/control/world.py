@@ -1,0 +1,489 @@
+"""A pipeline under control signals as one untimed transition system: what may happen next, and what comes of it.
+
+The machines are those of `impl.control`; the channels, bounded and first in, first out, are here. A move is a line of
+text: ``signal`` (the head sends the next one of its script), ``emit a`` (a source makes an event), ``deliver a->join``
+(a processor takes the head of a channel); and where a setup allows it ``fail b``, ``lose a->join`` and ``repeat
+a->join``. What a node gives off enters its channels as soon as there is room: that is no move of its own.
+
+A state is a flat tuple of small integers, each the place of a component in a table of this object: one for the head and
+each processor (with what the invariants remember of it), for each channel, for how far script and sources are, and for
+what has been found wrong. Steps of single machines are remembered, so that each happens once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barrierlab.impl.control import (
+    BarrierControlSignal,
+    BarrierControlSignalKind,
+    BarrierIdAllocator,
+    Carrier,
+    ControlProcessor,
+    ControlSourceProcessor,
+    InstantControlSignal,
+    Message,
+)
+from barrierlab.impl.control.sender import Tell
+from barrierlab.impl.messages import EndOfInput, Event
+from barrierlab.model.control.invariants import NAMES, Ends, Entry, HeadWatch, Watch
+from barrierlab.model.control.operators import DISCARDING, KINDS
+from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
+from barrierlab.model.explore.checker import Always, AtRest, Property
+from barrierlab.model.spec.invariants import Violation
+
+NS_PER_S = 1_000_000_000
+
+State = tuple[int, ...]
+Send = tuple[BarrierControlSignalKind | InstantControlSignal, Carrier]
+
+CARRIER = {DATA: Carrier.DATA, CONTROL: Carrier.CONTROL}
+
+
+class MakeProcessor(Protocol):
+    """Makes the processor called `name`; `tell` is its own."""
+
+    def __call__(self, name: str, wiring: ControlWiring, tell: Tell) -> ControlProcessor: ...
+
+
+class MakeHead(Protocol):
+    """Makes the head."""
+
+    def __call__(self, wiring: ControlWiring, tell: Tell) -> ControlSourceProcessor: ...
+
+
+def head_of(wiring: ControlWiring, tell: Tell, allocator: BarrierIdAllocator | None = None) -> ControlSourceProcessor:
+    """The head of a pipeline."""
+    outputs = [len(wiring.outputs(carrier, HEAD)) for carrier in (DATA, CONTROL)]
+    return ControlSourceProcessor(HEAD, outputs[0], outputs[1], allocator, tell)
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """How processors are made: `kind` says what each computes, `options` go to `ControlProcessor`.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        A name in `model.control.operators.KINDS`; ``union`` where not given.
+    parameters : dict of str to dict
+        Of the operator, by processor.
+    options : dict of str to object
+        Keyword arguments of `make`.
+    make : type
+        `ControlProcessor`, or what stands in for it.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, dict[str, int | float]] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
+    make: Callable[..., ControlProcessor] = ControlProcessor
+
+    def __call__(self, name: str, wiring: ControlWiring, tell: Tell) -> ControlProcessor:
+        inputs = [len(wiring.inputs(carrier, name)) for carrier in (DATA, CONTROL)]
+        outputs = [len(wiring.outputs(carrier, name)) for carrier in (DATA, CONTROL)]
+        kind = self.kinds.get(name, "union")
+        parameters: dict[str, object] = dict(self.parameters.get(name, {}))
+        if kind in ("batch", "window"):
+            parameters |= {"name": name, "inputs": inputs[0]}
+        return self.make(name, KINDS[kind](**parameters), *inputs, *outputs, **self.options, tell=tell)
+
+    @property
+    def discarding(self) -> tuple[str, ...]:
+        """The processors that drop events on purpose."""
+        return tuple(name for name, kind in self.kinds.items() if kind in DISCARDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What does not change while a pipeline runs.
+
+    Attributes
+    ----------
+    wiring : ControlWiring
+    script : tuple of (kind or instant signal, Carrier)
+        What the head sends, in this order.
+    events : int
+        How many each source makes at most.
+    capacity : int
+        Of every channel, in messages.
+    hold_data : bool
+        As the processors are made; the invariants are asked accordingly.
+    make_processor, make_head : callable
+    may_fail : tuple of str
+        Processors that may break down at any time.
+    may_lose, may_repeat : tuple of str
+        Channels that may lose a barrier, or deliver one twice, at any time.
+    """
+
+    wiring: ControlWiring
+    script: tuple[Send, ...]
+    events: int = 1
+    capacity: int = 2
+    hold_data: bool = True
+    make_processor: MakeProcessor = field(default_factory=Processors)
+    make_head: MakeHead = head_of
+    may_fail: tuple[str, ...] = ()
+    may_lose: tuple[str, ...] = ()
+    may_repeat: tuple[str, ...] = ()
+
+
+Told = tuple[str, str | None, object]
+"""A verb, a channel or carrier, a subject."""
+
+
+class _Node:
+    """A machine and its watch, put into one of their states for each step; steps are remembered.
+
+    A state of the node is a number; `ended` and `first` (what is first in each outbox) are kept by it.
+    """
+
+    __slots__ = (
+        "_ids",
+        "_machine",
+        "_popped",
+        "_readable",
+        "_steps",
+        "_told",
+        "_values",
+        "_watch",
+        "ended",
+        "first",
+    )
+
+    def __init__(self, name: str, setup: Setup) -> None:
+        wiring = setup.wiring
+        inputs = {carrier: wiring.inputs(kind, name) for kind, carrier in CARRIER.items()}
+        self._told: list[Told] = []
+
+        def tell(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
+            where = None if carrier is None else inputs[carrier][index] if index >= 0 else carrier.value
+            self._told.append((verb, where, subject))
+
+        self._machine = setup.make_head(wiring, tell) if name == HEAD else setup.make_processor(name, wiring, tell)
+        self._watch = HeadWatch() if name == HEAD else Watch(name, wiring, setup.hold_data)
+        self._ids: dict[Hashable, int] = {}
+        self._values: list[tuple[Hashable, Hashable]] = []
+        self._steps: dict[Hashable, tuple[int, tuple[Told, ...], tuple[Violation, ...]]] = {}
+        self._popped: dict[tuple[int, str], int] = {}
+        self._readable: dict[tuple[int, str, int], bool] = {}
+        self.ended: list[bool] = []
+        self.first: list[dict[str, tuple[int, Message] | None]] = []
+        self._intern()
+
+    def _intern(self) -> int:
+        """The number of the state that machine and watch are in."""
+        machine = self._machine
+        value = machine.capture(), self._watch.capture()
+        found = self._ids.get(value)
+        if found is None:
+            found = self._ids[value] = len(self._values)
+            self._values.append(value)
+            self.ended.append(machine.ended)
+            outboxes = {kind: machine.outbox[carrier] for kind, carrier in CARRIER.items()}
+            self.first.append({kind: outbox[0] if outbox else None for kind, outbox in outboxes.items()})
+        return found
+
+    def _restore(self, state: int) -> None:
+        machine, watch = self._values[state]
+        self._machine.restore(machine)
+        self._watch.restore(watch)
+
+    def step(self, state: int, call: str, *arguments: Hashable) -> tuple[int, tuple[Told, ...], tuple[Violation, ...]]:
+        """The state after a call of the machine, what it told, and what is wrong with that."""
+        key = (state, call, arguments)
+        found = self._steps.get(key)
+        if found is None:
+            self._restore(state)
+            self._told = [(">fail", None, None)] if call == "fail" else []
+            getattr(self._machine, call)(*arguments)
+            told = tuple(self._told)
+            wrong = [pair for entry in told for pair in self._watch.see(*entry)]
+            found = (self._intern(), told, tuple(Violation(invariant, reason, 0) for invariant, reason in wrong))
+            self._steps[key] = found
+        return found
+
+    def pop(self, state: int, kind: str) -> int:
+        """The state after the first message has left an outbox."""
+        found = self._popped.get((state, kind))
+        if found is None:
+            self._restore(state)
+            self._machine.outbox[CARRIER[kind]].popleft()
+            found = self._popped[state, kind] = self._intern()
+        return found
+
+    def can_take(self, state: int, kind: str, index: int) -> bool:
+        """`ControlProcessor.can_take`."""
+        found = self._readable.get((state, kind, index))
+        if found is None:
+            self._restore(state)
+            assert isinstance(self._machine, ControlProcessor)
+            found = self._readable[state, kind, index] = self._machine.can_take(CARRIER[kind], index)
+        return found
+
+    def watch(self, state: int) -> Watch | HeadWatch:
+        """The watch in this state, until the next call."""
+        self._watch.restore(self._values[state][1])
+        return self._watch
+
+
+class ControlWorld:
+    """All that a pipeline can do: `start`, `moves` and `after`, as an explorer asks for them.
+
+    Examples
+    --------
+    >>> sync = (BarrierControlSignalKind.SYNC_TEST, Carrier.DATA)
+    >>> world = ControlWorld(Setup(ControlWiring("a->sink"), script=(sync,)))
+    >>> state = world.after(world.start(), "signal")
+    >>> world.moves(state)
+    ('emit a', 'deliver head->a')
+    >>> print(as_text(world.entries(state, "deliver head->a")), end="")
+    > deliver head->a
+        a take head->a SyncTest 1
+        a arrive head->a SyncTest 1
+        a complete data SyncTest 1
+        a forward data SyncTest 1
+        a send a->sink SyncTest 1
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        wiring = setup.wiring
+        self.setup, self.wiring = setup, wiring
+        self.channels = tuple(channel for kind in CARRIER for channel in wiring.channels[kind])
+        self._nodes = {name: _Node(name, setup) for name in (HEAD, *wiring.processors)}
+        self._node_at = {name: place for place, name in enumerate(self._nodes)}
+        self._channel_at = {name: len(self._nodes) + place for place, name in enumerate(self.channels)}
+        self._script_at = len(self._nodes) + len(self.channels)
+        self._source_at = {name: self._script_at + 1 + place for place, name in enumerate(wiring.sources)}
+        self._ends_of = {channel: (*wiring.ends(channel), wiring.carrier_of(channel)) for channel in self.channels}
+        self._contents: list[tuple[Message, ...]] = []
+        self._content_ids: dict[tuple[Message, ...], int] = {}
+        self._found: list[tuple[Violation, ...]] = []
+        self._found_ids: dict[tuple[Violation, ...], int] = {}
+        discarding = setup.make_processor.discarding if isinstance(setup.make_processor, Processors) else ()
+        self._ends = Ends(wiring, discarding)
+
+    # What an explorer asks.
+
+    def start(self) -> State:
+        """Nothing has happened."""
+        empty = self._intern_content(())
+        return (
+            *(0 for _ in self._nodes),
+            *(empty for _ in self.channels),
+            0,
+            *(0 for _ in self.wiring.sources),
+            self._intern_found(()),
+        )
+
+    def moves(self, state: State) -> tuple[str, ...]:
+        """What may happen now, always in the same order."""
+        setup = self.setup
+        moves = []
+        if state[self._script_at] < len(setup.script) and not any(self._first(state, HEAD, kind) for kind in CARRIER):
+            moves.append("signal")
+        for name, place in self._source_at.items():
+            if state[place] < setup.events and not self._ended(state, name) and not self._first(state, name, DATA):
+                moves.append(f"emit {name}")
+        moves += [f"deliver {channel}" for channel in self.channels if self._takes_from(state, channel)]
+        moves += [f"fail {name}" for name in setup.may_fail if not self._ended(state, name)]
+        moves += [f"lose {channel}" for channel in setup.may_lose if self._barriers_first(state, channel)]
+        moves += [f"repeat {channel}" for channel in setup.may_repeat if self._barriers_first(state, channel) == 1]
+        return tuple(moves)
+
+    def after(self, state: State, move: str) -> State:
+        """The state that `move` leads to."""
+        parts = list(state)
+        self._run(parts, move, [])
+        return tuple(parts)
+
+    # What properties ask.
+
+    def violations(self, state: State) -> tuple[Violation, ...]:
+        """What has been wrong on the way to `state`."""
+        return self._found[state[-1]]
+
+    def at_rest(self, state: State) -> tuple[Violation, ...]:
+        """What is wrong with `state` if nothing more can happen."""
+        head, watches = HeadWatch(), {}
+        for name, node in self._nodes.items():
+            watch = node.watch(state[self._node_at[name]])
+            if isinstance(watch, HeadWatch):
+                head = watch
+            else:
+                watches[name] = watch
+        left = {channel: self._content(state, channel) for channel in self.channels}
+        emitted = [(name, n + 1) for name, place in self._source_at.items() for n in range(state[place])]
+        return (
+            *(Violation("LIVE", reason, 0) for reason in self._ends.stuck(head, left, watches)),
+            *(Violation("NOLOSS", reason, 0) for reason in self._ends.missing(head, emitted, watches)),
+        )
+
+    def entries(self, state: State, move: str) -> list[Entry]:
+        """The journal of one move."""
+        entries: list[Entry] = []
+        self._run(list(state), move, entries)
+        return entries
+
+    def journal(self, moves: Iterable[str]) -> list[Entry]:
+        """The journal of a run from the start."""
+        entries: list[Entry] = []
+        parts = list(self.start())
+        for move in moves:
+            self._run(parts, move, entries)
+        return entries
+
+    # Moves.
+
+    def _run(self, parts: list[int], move: str, entries: list[Entry]) -> None:
+        verb, _, where = move.partition(" ")
+        if verb == "signal":
+            signal, carrier = self.setup.script[parts[self._script_at]]
+            parts[self._script_at] += 1
+            entries.append((0, ">signal", HEAD, None, f"{signal} on {carrier}"))
+            call = "send_instant" if isinstance(signal, InstantControlSignal) else "send"
+            self._step(parts, entries, HEAD, call, signal, carrier)
+        elif verb == "emit":
+            parts[self._source_at[where]] += 1
+            event = Event(where, parts[self._source_at[where]])
+            entries.append((0, ">emit", where, None, event))
+            self._step(parts, entries, where, "emit", event)
+        elif verb == "fail":
+            self._step(parts, entries, where, "fail", "it broke down")
+        else:
+            self._take(parts, entries, verb, where)
+
+    def _take(self, parts: list[int], entries: list[Entry], verb: str, channel: str) -> None:
+        sender, _, receiver, index, kind = self._ends_of[channel]
+        first, *rest = self._content(parts, channel)
+        entries.append((0, f">{verb}", receiver, channel, None))
+        if verb == "repeat":
+            parts[self._channel_at[channel]] = self._intern_content((first, first, *rest))
+            entries.append((0, "repeated", receiver, channel, first))
+            return
+        parts[self._channel_at[channel]] = self._intern_content(tuple(rest))
+        if verb == "lose":
+            entries.append((0, "lost", receiver, channel, first))
+        else:
+            entries.append((0, "take", receiver, channel, first))
+            self._step(parts, entries, receiver, "offer", CARRIER[kind], index, first)
+        self._push(parts, entries, sender)
+
+    def _step(self, parts: list[int], entries: list[Entry], name: str, call: str, *arguments: Hashable) -> None:
+        """One call of a machine, and what it gives off."""
+        place = self._node_at[name]
+        was_ended = self._ended(parts, name)
+        parts[place], told, wrong = self._nodes[name].step(parts[place], call, *arguments)
+        entries.extend((0, verb, name, where, subject) for verb, where, subject in told)
+        if wrong:
+            parts[-1] = self._intern_found((*self._found[parts[-1]], *wrong))
+        self._push(parts, entries, name)
+        if name != HEAD and self._ended(parts, name) and not was_ended:
+            for kind in CARRIER:
+                for channel in self.wiring.inputs(kind, name):
+                    self._take_end(parts, entries, channel)
+
+    def _push(self, parts: list[int], entries: list[Entry], name: str) -> None:
+        """What is in the outboxes enters the channels, as far as there is room."""
+        place, node = self._node_at[name], self._nodes[name]
+        for kind in CARRIER:
+            outputs = self.wiring.outputs(kind, name)
+            while (first := node.first[parts[place]][kind]) is not None:
+                output, message = first
+                channel = outputs[output]
+                content = self._content(parts, channel)
+                if len(content) == self.setup.capacity:
+                    break
+                parts[self._channel_at[channel]] = self._intern_content((*content, message))
+                parts[place] = node.pop(parts[place], kind)
+                entries.append((0, "send", name, channel, message))
+                if type(message) is EndOfInput:
+                    self._take_end(parts, entries, channel)
+
+    def _take_end(self, parts: list[int], entries: list[Entry], channel: str) -> None:
+        """A processor that has ended takes the end of a channel at once: nothing comes of it, and nothing after it."""
+        _, _, receiver, index, kind = self._ends_of[channel]
+        content = self._content(parts, channel)
+        if content and type(content[0]) is EndOfInput and self._ended(parts, receiver):
+            parts[self._channel_at[channel]] = self._intern_content(())
+            entries.append((0, "take", receiver, channel, content[0]))
+            place = self._node_at[receiver]
+            parts[place], _, _ = self._nodes[receiver].step(parts[place], "offer", CARRIER[kind], index, content[0])
+
+    # What a state holds.
+
+    def _intern_content(self, content: tuple[Message, ...]) -> int:
+        found = self._content_ids.get(content)
+        if found is None:
+            found = self._content_ids[content] = len(self._contents)
+            self._contents.append(content)
+        return found
+
+    def _intern_found(self, violations: tuple[Violation, ...]) -> int:
+        found = self._found_ids.get(violations)
+        if found is None:
+            found = self._found_ids[violations] = len(self._found)
+            self._found.append(violations)
+        return found
+
+    def _content(self, state: Sequence[int], channel: str) -> tuple[Message, ...]:
+        return self._contents[state[self._channel_at[channel]]]
+
+    def _barriers_first(self, state: Sequence[int], channel: str) -> int:
+        """How many copies of a barrier are first in a channel."""
+        content = self._content(state, channel)
+        return content.count(content[0]) if content and type(content[0]) is BarrierControlSignal else 0
+
+    def _first(self, state: Sequence[int], name: str, kind: str) -> tuple[int, Message] | None:
+        return self._nodes[name].first[state[self._node_at[name]]][kind]
+
+    def _ended(self, state: Sequence[int], name: str) -> bool:
+        return self._nodes[name].ended[state[self._node_at[name]]]
+
+    def _takes_from(self, state: Sequence[int], channel: str) -> bool:
+        """Whether the head of a channel would be taken."""
+        content = self._content(state, channel)
+        if not content:
+            return False
+        if isinstance(content[0], InstantControlSignal):
+            return True
+        _, _, receiver, index, kind = self._ends_of[channel]
+        return self._nodes[receiver].can_take(state[self._node_at[receiver]], kind, index)
+
+
+def properties(world: ControlWorld) -> list[Property[State, str]]:
+    """What `model.explore.checker.explore` is to ask: each invariant of control signals."""
+
+    def always(name: str) -> Always[State]:
+        return Always(name, lambda state: _first(name, world.violations(state)))
+
+    def at_rest(name: str) -> AtRest[State]:
+        return AtRest(name, lambda state: _first(name, world.at_rest(state)))
+
+    return [*map(always, NAMES), at_rest("LIVE"), at_rest("NOLOSS")]
+
+
+def _first(name: str, violations: Iterable[Violation]) -> str | None:
+    """Why the first of `violations` that breaks an invariant does."""
+    return next((violation.reason for violation in violations if violation.invariant == name), None)
+
+
+def as_text(entries: Iterable[Entry], timed: bool = False) -> str:
+    """A journal as lines: a move after ``>``, with its time in seconds if `timed`, and below it what it did.
+
+    >>> print(as_text([(0, ">deliver", "a", "head->a", None), (0, "end", "a", None, "StreamQuickEnd")]), end="")
+    > deliver head->a
+        a end StreamQuickEnd
+    """
+    lines = []
+    for at_ns, verb, node, where, subject in entries:
+        about = "" if subject is None else f" {subject}"
+        if verb[0] == ">":
+            at = f" @ {at_ns // NS_PER_S}.{at_ns % NS_PER_S:09d}" if timed else ""
+            lines.append(f"> {verb[1:]} {where or node}{about}{at}")
+        else:
+            place = "" if where is None else f" {where}"
+            lines.append(f"    {node} {verb}{place}{about}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Joins of streams in shared memory: reference, world, invariants and scopes."""

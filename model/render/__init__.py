@@ -1,0 +1,1 @@
+"""A trace for the eye and for other tools."""

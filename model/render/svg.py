@@ -1,0 +1,225 @@
+"""A trace as a space-time diagram in SVG: one file, nothing else needed to look at it.
+
+Time runs to the right, a line is a process, an arrow is a message. The cut of one checkpoint is the dashed line through
+the snapshots of all tasks. A message that crosses it from left to right is in flight and has to be recorded (orange);
+one that crosses it from right to left is an orphan, and one in flight that nobody recorded is lost: both are red.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from textwrap import shorten
+from xml.sax.saxutils import escape
+
+from barrierlab.model.render.spacetime import FAULTY, Arrow, Fate, Mark, SpaceTime
+from barrierlab.model.spec.history import COORDINATOR
+
+MOST_STEPS = 600
+STEP, ROW, LEFT, TOP = 26, 76, 110, 74  # pixels
+WIDE = 10  # of a letter of the title, at most, more or less
+
+_COLOURS = {
+    Fate.AHEAD: "#2b6cb0",
+    Fate.BEHIND: "#8a94a0",
+    Fate.IN_FLIGHT: "#dd7a00",
+    Fate.ORPHAN: "#c81e1e",
+    Fate.LOST: "#c81e1e",
+    None: "#2b6cb0",
+}
+_BARRIER, _CONTROL, _HELD, _INK, _BAD = "#1a202c", "#718096", "#f3c76b", "#1a202c", "#c81e1e"
+_STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#1a202c;paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    ".s{font-size:10px}.t{font-size:15px;font-weight:600}"
+    ".bad{fill:#c81e1e;font-weight:600}.g{fill:#5a6572}"
+)
+_SIGNS = {"snapshot", "completed", "aborted", "decline", "cancel", ">crash", "commit", "rollback", "prepare"}
+
+
+class TooLongError(ValueError):
+    """A picture of so many steps would show nothing: it says how many, how many there may be, and what to do."""
+
+
+def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
+    """The space-time diagram as the text of an SVG file.
+
+    Parameters
+    ----------
+    drawn : SpaceTime
+    title : str
+        What stands on top: a file's name, or the first comment of a trace.
+    verdicts : iterable of str
+        Violations, called out below the picture; none is "holds".
+
+    Raises
+    ------
+    TooLongError
+        If the trace has more than `MOST_STEPS` steps.
+    """
+    steps = len(drawn.times_ns)
+    if steps > MOST_STEPS:
+        raise TooLongError(
+            f"the trace has {steps} steps and a picture holds {MOST_STEPS}; use --format perfetto, or a shorter run"
+        )
+    rows = {process: TOP + 40 + ROW * index for index, process in enumerate(drawn.processes)}
+    called_out = list(verdicts)
+    width = max(LEFT + STEP * (steps + 5), 760)
+    bottom = TOP + 40 + ROW * len(drawn.processes)
+    legend = _legend(drawn, bottom)
+    height = bottom + 62 + 20 * max(1, len(called_out))
+    faulty = [arrow for arrow in drawn.arrows if arrow.fate in FAULTY]
+    body = [
+        *_lines(drawn, rows, width),
+        *_held(drawn, rows),
+        *_restores(drawn, rows),
+        *_cut(drawn, rows),
+        *(line for arrow in drawn.arrows if arrow.fate not in FAULTY for line in _arrow(arrow, rows, steps)),
+        *(line for arrow in faulty for line in _arrow(arrow, rows, steps)),
+        *(line for mark in drawn.marks for line in _mark(mark, rows)),
+        *legend,
+        *_verdicts(called_out, bottom + 62),
+    ]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style>{_MARKERS}"
+        f'<rect width="100%" height="100%" fill="#fff"/>'
+    )
+    words = [f'<text class="t" x="16" y="26">{escape(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
+    if drawn.checkpoint_id is not None:
+        words.append(f'<text class="g" x="16" y="46">the cut of checkpoint {drawn.checkpoint_id}</text>')
+    return "\n".join([head, *words, *body, "</svg>"]) + "\n"
+
+
+def _tip(colour: str) -> str:
+    return f"tip{colour[1:]}"
+
+
+_MARKERS = (
+    "<defs>"
+    + "".join(
+        f'<marker id="{_tip(colour)}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
+        f'orient="auto-start-reverse"><path d="M0 0 10 5 0 10z" fill="{colour}"/></marker>'
+        for colour in sorted({*_COLOURS.values(), _BARRIER, _CONTROL})
+    )
+    + "</defs>"
+)
+
+
+def _x(step: float) -> float:
+    return LEFT + STEP * (step + 1)
+
+
+def _lines(drawn: SpaceTime, rows: dict[str, int], width: int) -> Iterable[str]:
+    ends = {mark.process: mark.step for mark in drawn.marks if mark.kind == ">crash"}
+    for process, y in rows.items():
+        last = width - 8 if process not in ends or drawn.restores else _x(ends[process])
+        dash = ' stroke-dasharray="2 4"' if process == COORDINATOR else ""
+        yield f'<line x1="{LEFT}" y1="{y}" x2="{last}" y2="{y}" stroke="#cbd2d9" stroke-width="2"{dash}/>'
+        yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(process)}</text>'
+
+
+def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
+    """A bar on the receiver's line for as long as it held a message behind its barrier."""
+    for arrow in drawn.arrows:
+        if arrow.taken is None or arrow.applied == arrow.taken or arrow.kind == "CheckpointBarrier":
+            continue
+        last = next((step for step in (arrow.applied, arrow.gone) if step is not None), len(drawn.times_ns) - 1)
+        if last - arrow.taken > 1:
+            y = rows[arrow.receiver]
+            yield (
+                f'<line x1="{_x(arrow.taken)}" y1="{y}" x2="{_x(last)}" y2="{y}" stroke="{_HELD}" stroke-width="7" '
+                f'stroke-opacity=".7"><title>{escape(str(arrow.message))} is held</title></line>'
+            )
+
+
+def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
+    top, bottom = min(rows.values()) - 26, max(rows.values()) + 20
+    for step in drawn.restores:
+        x = _x(step)
+        yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="#2f855a" stroke-width="3"/>'
+        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="#2f855a">the job is put back</text>'
+
+
+def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
+    places = [(_x(drawn.cut[process]), y) for process, y in rows.items() if process in drawn.cut]
+    if not places:
+        return
+    (first, top), (last, bottom) = places[0], places[-1]
+    points = " ".join(f"{x},{y}" for x, y in [(first, top - 30), *places, (last, bottom + 26)])
+    yield f'<polyline points="{points}" fill="none" stroke="#2d3748" stroke-width="1.6" stroke-dasharray="6 4"/>'
+
+
+def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
+    if arrow.kind == "CheckpointBarrier":
+        colour, wide = _BARRIER, 2.4
+    elif arrow.kind == "Event":
+        colour, wide = _COLOURS[arrow.fate], 3.0 if arrow.fate in FAULTY else 1.5
+    else:
+        colour, wide = _CONTROL, 1.2
+    end = next((step for step in (arrow.taken, arrow.gone) if step is not None), steps)
+    start = arrow.sent if arrow.sent is not None else max(end - 1, 0)
+    x1, x2 = _x(start), _x(end)
+    y1, y2 = float(rows[arrow.sender]), float(rows[arrow.receiver])
+    if arrow.put_back:
+        y1 = y2 - 34  # it comes out of the checkpoint
+    elif arrow.taken is None:
+        y2 = y1 + (y2 - y1) * 0.8  # it never arrives
+    dash = ' stroke-dasharray="5 3"' if arrow.taken is None or arrow.put_back or arrow.fate is Fate.LOST else ""
+    name = escape(str(arrow.message))
+    said = escape(arrow.fate.value) if arrow.fate is not None else "ignored" if arrow.ignored else "message"
+    yield (
+        f'<line x1="{x1}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{wide}"{dash} '
+        f'marker-end="url(#{_tip(colour)})"><title>{name} on {escape(arrow.channel)}: {said}</title></line>'
+    )
+    kind = "bad" if arrow.fate in FAULTY else "s"
+    short = f"B{name.split()[1]}" if arrow.kind == "CheckpointBarrier" else name.replace("watermark", "W")
+    note = f" {arrow.fate.value.split(':')[0].removeprefix('an ')}" if arrow.fate in FAULTY and arrow.fate else ""
+    along = 0.62 if arrow.kind == "CheckpointBarrier" else 0.3  # two messages that leave together stay readable
+    yield (
+        f'<text class="{kind}" x="{x1 + (x2 - x1) * along + 4:.1f}" y="{y1 + (y2 - y1) * along - 3:.1f}">'
+        f"{short}{escape(note)}</text>"
+    )
+    if arrow.recorded:
+        yield f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="7" fill="none" stroke="#dd7a00" stroke-width="2"/>'
+
+
+def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
+    x, y = _x(mark.step), rows.get(mark.process)
+    if y is None:
+        return
+    text = escape(mark.text)
+    if mark.kind == "snapshot":
+        yield f'<rect x="{x - 5}" y="{y - 9}" width="10" height="18" rx="2" fill="{_INK}"><title>{text}</title></rect>'
+    elif mark.kind == ">crash":
+        cross = f"M{x - 8} {y - 8}l16 16m0-16l-16 16"
+        yield f'<path d="{cross}" stroke="{_BAD}" stroke-width="3"><title>crash</title></path>'
+    elif mark.kind == ">emit":
+        yield f'<circle cx="{x}" cy="{y}" r="4" fill="#2b6cb0"><title>{text} is made</title></circle>'
+    else:
+        yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="#fff" stroke="{_INK}"><title>{text}</title></circle>'
+    if mark.process == COORDINATOR:
+        yield f'<text class="s g" x="{x - 4}" y="{y + 20 + 12 * (mark.step % 3)}">{text}</text>'
+    elif mark.kind in _SIGNS:
+        yield f'<text class="s g" x="{x - 8}" y="{y - 14}">{text}</text>'
+
+
+def _legend(drawn: SpaceTime, y: int) -> list[str]:
+    fates = [fate for fate in Fate if any(arrow.fate is fate for arrow in drawn.arrows)]
+    entries = [(_COLOURS[fate], fate.value) for fate in fates]
+    entries.append((_BARRIER, "barrier"))
+    lines, x = [], 16
+    for colour, words in entries:
+        lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')
+        lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{escape(words)}</text>')
+        x += 44 + 6 * len(words)
+    others = (("black bar", "snapshot"), ("dashed", "cut"), ("yellow", "held behind its barrier"), ("ring", "recorded"))
+    signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in others)
+    lines.append(f'<text class="s g" x="16" y="{y + 38}">{signs}</text>')
+    return lines
+
+
+def _verdicts(called_out: Sequence[str], y: int) -> Iterable[str]:
+    if not called_out:
+        yield f'<text x="16" y="{y}" fill="#2f855a">the invariants hold</text>'
+    for index, verdict in enumerate(called_out):
+        yield f'<text class="bad" x="16" y="{y + 20 * index}">! {escape(verdict)}</text>'

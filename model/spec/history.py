@@ -1,0 +1,808 @@
+"""What happened in a run: a journal of entries, grouped by channel, by task and by checkpoint.
+
+A journal is a flat list of entries ``(time_ns, verb, node, channel, subject)`` in the order in which they happened.
+A verb that begins with ``>`` is a *move*, one thing that a whole dataflow can do; the entries up to the next move are
+its *effects*. `MOVES` and `EFFECTS` say what each verb means and what its subject is.
+
+This module and `invariants` are the specification. They import nothing of the code under test: messages are told
+apart by the name of their class, and all that is asked of one is a barrier's ``checkpoint_id``, ``epoch`` and
+``flags``, a watermark's ``timestamp_ms``, and an event's ``source``, ``sequence`` and ``size_bytes``.
+
+Sent, for a cut, means *caused*: what a task had given off when it took its snapshot belongs before the cut even if it
+entered its channel a little later, from the outbox, and before the task took anything new (protocol rules 4 and 8).
+An unaligned barrier may be sent ahead of that, and taken ahead of what was sent before it (rule 16).
+
+A ``>restore`` begins a new *attempt* of the job. A `History` is of one attempt; `model.spec.attempts` takes a whole run
+apart. What is put back in a channel counts as sent there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, cast
+
+from barrierlab.model.spec.topology import Topology
+
+Entry = tuple[int, str, str, str | None, object]
+
+COORDINATOR = "coordinator"
+
+# verb: who, what it is about, what it means
+MOVES = {
+    ">emit": "source, -, event: the source makes an event",
+    ">watermark": "source, -, timestamp in ms: the source makes a watermark",
+    ">inject": "source, -, id: the source takes the command of a checkpoint",
+    ">deliver": "task, channel, late or -: the task takes the head of a channel; late, when it is to go unaligned",
+    ">overtake": "task, channel, -: the task takes the first barrier of a channel ahead of its place",
+    ">release": "task, -, late or -: the first message that is held and may go steps again",
+    ">poll": "task, -, channels or -: the reading loop of the task goes round while these channels are readable",
+    ">push": "task, -, -: the outbox goes on, now that there is room",
+    ">trigger": "coordinator, -, id: a checkpoint begins",
+    ">ack": "task, -, id: the task's acknowledgement is with the coordinator",
+    ">decline": "task, -, id: the task's refusal is with the coordinator",
+    ">expire": "task or coordinator, -, id or -: its deadline for a checkpoint passes",
+    ">abort": "task, -, id: the coordinator's abort reaches the task",
+    ">finish": "task, -, -: the task has nothing more to do; the coordinator knows, or will hear of it",
+    ">finished": "task, -, -: that the task has nothing more to do is with the coordinator",
+    ">stall": "task, -, -: the task stands still",
+    ">resume": "task, -, -: the task goes on",
+    ">stuck": "source, -, -: it has had events to give off for long, and nothing in the job can move",
+    ">publish": "coordinator, -, id: the writing of a checkpoint's manifest has ended",
+    ">notify": "task, -, id: the announcement that a checkpoint is complete reaches the task",
+    ">crash": "task or coordinator, -, late or -: gone with all that is not stored; late, if a manifest still is",
+    ">restore": "coordinator, -, id: every task begins again from a checkpoint; from the beginning if the id is 0",
+}
+EFFECTS = {
+    "take": "task, channel, message: it leaves the channel",
+    "deliver": "task, channel, message: an event or a watermark takes effect",
+    "end": "task, channel, message: the end of an input takes effect",
+    "hold": "task, channel, message: it waits behind the barrier",
+    "ignore": "task, channel, message: a stale or duplicate one has no effect",
+    "block": "task, channel, id: the barrier of a checkpoint takes effect; the channel waits",
+    "resume": "task, -, id: no channel waits for the checkpoint any more",
+    "snapshot": "task, -, (id, digest of the state): the task takes its part of a checkpoint",
+    "capture": "task, channel, (id, message): it is recorded as in flight, by the receiver or by the sender",
+    "forward": "task, -, barrier: it goes to every output",
+    "send": "task, channel, message: it enters the channel",
+    "complete": "task, -, id: the task's part is whole",
+    "decline": "task, -, (id, reason): the task gives a checkpoint up",
+    "cancel": "task, -, id: every output is told that a checkpoint is given up",
+    "completed": "coordinator, -, id: the checkpoint is complete",
+    "aborted": "coordinator, -, (id, reason): the checkpoint is given up",
+    "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
+    "put_back": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
+    "write": "sink, -, event: it becomes visible outside, at once",
+    "upsert": "sink, -, event: it becomes visible outside under its name, in the place of an earlier one",
+    "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",
+    "commit": "sink, -, (transaction, events): they become visible; none if they have been already",
+    "rollback": "sink, -, transaction: its events never become visible",
+}
+
+# What a held message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
+CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "EndOfInput": 1}
+
+
+UNALIGNED_FLAG = 1
+
+
+class HistoryError(ValueError):
+    """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
+
+
+class Marked(Protocol):
+    """What is asked of a message of any kind; each has what its kind has."""
+
+    checkpoint_id: int
+    epoch: int
+    flags: int
+    timestamp_ms: int
+    source: str
+    sequence: int
+    size_bytes: int
+
+
+def kind_of(message: object) -> str:
+    """The name of the kind of `message`: ``"Event"``, ``"Watermark"``, ``"CheckpointBarrier"``..."""
+    return type(message).__name__
+
+
+def size_of(message: object) -> int:
+    """How many bytes `message` counts for where it is held."""
+    size = CONTROL_SIZES.get(type(message).__name__)
+    return cast(Marked, message).size_bytes if size is None else size
+
+
+class ChannelHistory:
+    """What one channel carried.
+
+    Attributes
+    ----------
+    sent, taken : list of message
+        What entered the channel, and what left it, in order.
+    applied : list of message
+        What took effect at the receiver, in order: events, watermarks, barriers, the end. (For the barrier of an id
+        that was never sent here: the id.)
+    put_back : list of message
+        Those of `sent` that a restore put there.
+    ignored : list of message
+        What was taken and had no effect, in order.
+    waiting : deque of message
+        What is held at the receiver when the journal ends.
+    deepest, most_held : int
+        The most messages that were in the channel, and held at the receiver, at a time; `deepest_ns` and
+        `most_held_ns` are the first times of that.
+    """
+
+    __slots__ = (
+        "ahead",
+        "applied",
+        "applied_controls",
+        "barriers",
+        "deepest",
+        "deepest_ns",
+        "end",
+        "ignored",
+        "most_held",
+        "most_held_ns",
+        "put_back",
+        "sent",
+        "sent_controls",
+        "taken",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.sent: list[object] = []
+        self.taken: list[object] = []
+        self.applied: list[object] = []
+        self.ignored: list[object] = []
+        self.put_back: list[object] = []
+        self.waiting: deque[object] = deque()
+        self.barriers: dict[int, object] = {}  # the first sent of each id
+        self.ahead: set[int] = set()  # barriers on their way that go ahead of all, and need no room (rule 16)
+        self.end: int | None = None  # how many messages had been sent with the first end of input
+        self.sent_controls = 0  # how many of `sent` are no events
+        self.applied_controls = 0
+        self.deepest = self.deepest_ns = 0
+        self.most_held = self.most_held_ns = 0
+
+
+class Cut:
+    """One task's snapshot for one checkpoint.
+
+    Attributes
+    ----------
+    sent, applied : dict of str to int
+        Per output channel how many events were sent, per input channel how many were applied, before the cut.
+    step : int
+        Where the snapshot stands in the task's `TaskHistory.steps`.
+    digest : str
+        Of the state that was kept.
+    ended : frozenset of str
+        The channels whose end had taken effect.
+    at_ns : int
+        When.
+    """
+
+    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "ended", "sent", "step", "task")
+
+    def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, at_ns: int) -> None:
+        self.task = task
+        self.checkpoint_id = checkpoint_id
+        self.digest = digest
+        self.step = step
+        self.at_ns = at_ns
+        self.ended: frozenset[str] = frozenset()
+        self.sent: dict[str, int] = {}
+        self.applied: dict[str, int] = {}
+
+
+class Outside(NamedTuple):
+    """A sink's effect on the outside: a ``write``, ``upsert``, ``prepare``, ``commit`` or ``rollback``.
+
+    `newest_complete` is the newest checkpoint that was complete by then; the restored one, if none was since.
+    """
+
+    at_ns: int
+    verb: str
+    subject: object
+    newest_complete: int
+
+
+class TaskHistory:
+    """What one task did.
+
+    Attributes
+    ----------
+    steps : list of Entry
+        Its ``>emit``, ``deliver``, ``end``, ``block``, ``snapshot`` and ``send`` entries, in order.
+    controls : list of Entry
+        Of `steps`, those about other messages than events.
+    cuts : list of Cut
+        Every snapshot, in order; a second one of the same id too.
+    blocked : dict of str to int
+        The channels that still wait when the journal ends, and for which checkpoint.
+    given_up : set of int
+        The checkpoints that it declined, or cancelled at its outputs.
+    held_bytes, most_held_bytes, most_held_bytes_ns : int
+        Bytes held when the journal ends, the most at a time, and when first.
+    recorded_bytes : dict of int to int
+        By checkpoint, the bytes that it recorded as in flight, on the way in and on the way out.
+    ended : set of str
+        The channels whose end took effect.
+    finished_ns : int or None
+        When it had nothing more to do: a source when it says so, another task with the end of its last input.
+    unaligned : set of int
+        The checkpoints whose barrier it forwarded flagged: those may have gone ahead of their place.
+    restored : list of (id, digest)
+        What it was restored to; once, where the history begins with a restore.
+    outside : list of Outside
+        A sink's effects on the outside, in order.
+    notified : list of (id, time, newest complete id by then)
+        The announcements that reached it.
+    """
+
+    __slots__ = (
+        "blocked",
+        "controls",
+        "cuts",
+        "ended",
+        "finished_ns",
+        "given_up",
+        "held_bytes",
+        "most_held_bytes",
+        "most_held_bytes_ns",
+        "notified",
+        "outside",
+        "recorded_bytes",
+        "restored",
+        "steps",
+        "unaligned",
+    )
+
+    def __init__(self) -> None:
+        self.steps: list[Entry] = []
+        self.controls: list[Entry] = []
+        self.cuts: list[Cut] = []
+        self.blocked: dict[str, int] = {}
+        self.given_up: set[int] = set()
+        self.unaligned: set[int] = set()
+        self.ended: set[str] = set()
+        self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
+        self.recorded_bytes: dict[int, int] = {}
+        self.finished_ns: int | None = None
+        self.restored: list[tuple[int, str]] = []
+        self.outside: list[Outside] = []
+        self.notified: list[tuple[int, int, int]] = []
+
+
+class Start(NamedTuple):
+    """What a restore begins with.
+
+    Attributes
+    ----------
+    at_ns : int
+        When.
+    checkpoint_id : int
+        What is restored; 0 is the beginning.
+    newest_id : int
+        The highest id that any attempt before has triggered.
+    ended : mapping of str to frozenset of str
+        By task, the channels whose end took effect before its cut.
+    finished : frozenset of str
+        The tasks that had nothing more to do.
+    """
+
+    at_ns: int
+    checkpoint_id: int
+    newest_id: int
+    ended: Mapping[str, frozenset[str]]
+    finished: frozenset[str]
+
+
+class Completion(NamedTuple):
+    """When a checkpoint was completed, and which tasks had no snapshot or no acknowledgement of it by then.
+
+    A task that had finished owes nothing, unless the checkpoint had begun there before.
+    """
+
+    at_ns: int
+    without_snapshot: tuple[str, ...]
+    without_ack: tuple[str, ...]
+
+
+class History:
+    """The journal of one attempt, grouped. Made by `of`, or by `begin`.
+
+    Attributes
+    ----------
+    start : Start or None
+        The restore that it begins with; None for the first attempt.
+    channels : dict of str to ChannelHistory
+    tasks : dict of str to TaskHistory
+    cuts : dict of (task, id) to Cut
+        The first snapshot of each.
+    recorded : dict of (channel, id) to list of message
+        What was recorded as in flight; nothing in aligned checkpoints. What the receiver recorded, and behind it what
+        the sender did, in the order in which it was sent (what it never sent is not in flight, but in its outbox).
+    unsent : dict of (channel, id) to list of message
+        What the sender recorded and never sent: it was in its outbox when the attempt ended.
+    triggers : list of (id, time)
+        As the coordinator began them.
+    ends : list of (id, verb, time)
+        Every ``"completed"`` and ``"aborted"`` of the coordinator, in order.
+    overtaking : bool
+        Whether any barrier may have gone ahead of its place.
+    completed : dict of id to Completion
+        When each was completed first, and whose part was missing.
+    aborted : dict of id to (time, reason)
+    acks : dict of (task, id) to time
+    begun : set of (task, id)
+        Which tasks saw a barrier of the checkpoint take effect, or forwarded one.
+    crashes : list of (who, time, how much of it was noted by then)
+        See `noted`.
+    stuck : list of (source, time)
+        When nothing could move any more though the source had events to give off.
+    out_of_place : list of Entry
+        Every ``restored`` and ``put_back`` outside of a restore, or after something had run.
+    end_ns : int
+        The time of the last entry.
+    """
+
+    __slots__ = (
+        "_events",
+        "aborted",
+        "acks",
+        "begun",
+        "channels",
+        "completed",
+        "crashes",
+        "cuts",
+        "end_ns",
+        "ends",
+        "newest_complete",
+        "out_of_place",
+        "overtaking",
+        "recorded",
+        "recorded_by_sender",
+        "start",
+        "stuck",
+        "tasks",
+        "topology",
+        "triggers",
+        "unsent",
+    )
+
+    def __init__(self, topology: Topology, start: Start | None = None) -> None:
+        self.topology = topology
+        self.start = start
+        self.channels = {channel: ChannelHistory() for channel in topology.channels}
+        self.tasks = {task: TaskHistory() for task in topology.tasks}
+        self.cuts: dict[tuple[str, int], Cut] = {}
+        self.recorded: dict[tuple[str, int], list[object]] = {}
+        self.recorded_by_sender: dict[tuple[str, int], list[object]] = {}
+        self.unsent: dict[tuple[str, int], list[object]] = {}
+        self.triggers: list[tuple[int, int]] = []
+        self.ends: list[tuple[int, str, int]] = []
+        self.completed: dict[int, Completion] = {}
+        self.aborted: dict[int, tuple[int, str]] = {}
+        self.acks: dict[tuple[str, int], int] = {}
+        self.overtaking = False
+        self.begun: set[tuple[str, int]] = set()
+        self.crashes: list[tuple[str, int, int]] = []
+        self.stuck: list[tuple[str, int]] = []
+        self.out_of_place: list[Entry] = []
+        self.newest_complete = 0
+        self.end_ns = 0
+        self._events: dict[tuple[str, str], list[object]] = {}
+        if start is not None:
+            self.newest_complete, self.end_ns = start.checkpoint_id, start.at_ns
+            for name, ended in start.ended.items():
+                self.tasks[name].ended.update(ended)
+            for name in start.finished:
+                self.tasks[name].finished_ns = start.at_ns
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], topology: Topology) -> History:
+        """The history that the journal `entries` of a run on `topology` tells, if nothing was restored in it.
+
+        Raises
+        ------
+        HistoryError
+            If an entry names a verb, a task or a channel that there is not, or begins another attempt.
+        """
+        history, restore = cls.begin(iter(entries), topology)
+        if restore is not None:
+            raise HistoryError(
+                f"the journal has a second attempt, from restore {restore[4]} on; read it by `barrierlab.model.spec.attempts.Run.of`"
+            )
+        return history
+
+    @classmethod
+    def begin(
+        cls, entries: Iterator[Entry], topology: Topology, start: Start | None = None
+    ) -> tuple[History, Entry | None]:
+        """The history of one attempt; and the ``>restore`` that begins the next, behind which `entries` stand then.
+
+        Raises
+        ------
+        HistoryError
+            As `of`.
+        """
+        history = cls(topology, start)
+        try:
+            restore = history._read(entries)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
+        for name, task in history.tasks.items():
+            if name in topology.sources:
+                history._close_source(name, task)
+            else:
+                history._close(task)
+        history._place_what_senders_recorded()
+        return history, restore
+
+    def _place_what_senders_recorded(self) -> None:
+        places: dict[str, dict[object, int]] = {}
+        for (channel, checkpoint_id), messages in self.recorded_by_sender.items():
+            if channel not in places:
+                places[channel] = {message: index for index, message in enumerate(self.channels[channel].sent)}
+            place = places[channel]
+            sent = sorted((message for message in messages if message in place), key=place.__getitem__)
+            self.recorded.setdefault((channel, checkpoint_id), []).extend(sent)
+            if len(sent) < len(messages):
+                self.unsent[channel, checkpoint_id] = [message for message in messages if message not in place]
+
+    def events(self, channel: str, which: str) -> list[object]:
+        """The events among the messages `which` of a channel: ``"sent"``, ``"taken"``, ``"applied"``..."""
+        events = self._events.get((channel, which))
+        if events is None:
+            messages = getattr(self.channels[channel], which)
+            events = self._events[channel, which] = [m for m in messages if kind_of(m) == "Event"]
+        return events
+
+    def noted(self, who: str) -> int:
+        """How much a task, or the coordinator, has done so far."""
+        if who == COORDINATOR:
+            return len(self.triggers) + len(self.ends)
+        task = self.tasks[who]
+        return len(task.steps) + len(task.outside)
+
+    def _read(self, entries: Iterator[Entry]) -> Entry | None:
+        """One pass, up to the restore that ends this attempt.
+
+        The frequent verbs are here, in the order of their frequency; `_RARE` has the others.
+        """
+        channels, tasks = self.channels, self.tasks
+        event: type | None = None  # the class of events, once one has been seen
+        previous: Entry | None = None
+        for entry in entries:
+            at_ns, verb, node, name, subject = entry
+            if verb == "send":
+                channel = channels[name]  # type: ignore[index]
+                sent = channel.sent
+                sent.append(subject)
+                if type(subject) is not event and _goes_ahead(subject):
+                    channel.ahead.add(cast(Marked, subject).checkpoint_id)
+                depth = len(sent) - len(channel.taken) - len(channel.ahead)
+                if depth > channel.deepest:
+                    depth -= max(0, len(channel.put_back) - len(channel.taken))  # those need no room
+                    if depth > channel.deepest:
+                        channel.deepest, channel.deepest_ns = depth, at_ns
+                task = tasks[node]
+                task.steps.append(entry)
+                if type(subject) is not event:
+                    if kind_of(subject) == "Event":
+                        event = type(subject)
+                    else:
+                        task.controls.append(entry)
+                        channel.sent_controls += 1
+                        if kind_of(subject) == "CheckpointBarrier":
+                            channel.barriers.setdefault(cast(Marked, subject).checkpoint_id, subject)
+                        elif kind_of(subject) == "EndOfInput" and channel.end is None:
+                            channel.end = len(sent)
+            elif verb == "take":
+                channel = channels[name]  # type: ignore[index]
+                channel.taken.append(subject)
+                if type(subject) is not event and kind_of(subject) == "CheckpointBarrier":
+                    # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
+                    channel.barriers[cast(Marked, subject).checkpoint_id] = subject
+                    channel.ahead.discard(cast(Marked, subject).checkpoint_id)
+            elif verb == "deliver":
+                channel = channels[name]  # type: ignore[index]
+                channel.applied.append(subject)
+                task = tasks[node]
+                if channel.waiting:
+                    _let_go(channel, task, subject)
+                task.steps.append(entry)
+                if type(subject) is not event:
+                    if kind_of(subject) == "Event":
+                        event = type(subject)
+                    else:
+                        task.controls.append(entry)
+                        channel.applied_controls += 1
+            elif verb == ">deliver" or verb == ">release" or verb == ">push":
+                pass
+            elif verb == "hold":
+                _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
+            elif verb == ">emit":
+                tasks[node].steps.append(entry)
+            elif verb == ">restore":
+                self._ends_with(previous)
+                return entry
+            else:
+                _RARE[verb](self, entry, previous)
+            previous = entry
+        self._ends_with(previous)
+        return None
+
+    def _ends_with(self, last: Entry | None) -> None:
+        if last is not None:
+            self.end_ns = last[0]
+
+    def _close(self, task: TaskHistory) -> None:
+        """Count for each cut also what the task had given off by then and sent before it took anything new."""
+        for cut in task.cuts:
+            for step in range(cut.step + 1, len(task.steps)):
+                _, verb, _, channel, subject = task.steps[step]
+                if verb == "send":
+                    if kind_of(subject) == "Event":
+                        cut.sent[channel] += 1  # type: ignore[index]
+                elif verb in ("deliver", "end"):
+                    break
+
+    def _close_source(self, name: str, task: TaskHistory) -> None:
+        """Count for each cut what the source had made by then, whenever it was sent."""
+        emitted = [
+            (step, cast(Marked, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
+        ]
+        for channel in self.topology.outputs(name):
+            put_back = len(self.events(channel, "put_back"))
+            events = self.events(channel, "sent")
+            for cut in task.cuts:
+                made = bisect_left(emitted, (cut.step, 0))
+                last = emitted[made - 1][1] if made else 0
+                cut.sent[channel] = bisect_right(events, last, put_back, key=_sequence) if made else put_back
+
+
+def _sequence(event: object) -> int:
+    return cast(Marked, event).sequence
+
+
+def _goes_ahead(message: object) -> bool:
+    return kind_of(message) == "CheckpointBarrier" and bool(cast(Marked, message).flags & UNALIGNED_FLAG)
+
+
+def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
+    channel.waiting.append(message)
+    if len(channel.waiting) > channel.most_held:
+        channel.most_held, channel.most_held_ns = len(channel.waiting), at_ns
+    task.held_bytes += size_of(message)
+    if task.held_bytes > task.most_held_bytes:
+        task.most_held_bytes, task.most_held_bytes_ns = task.held_bytes, at_ns
+
+
+def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
+    """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect."""
+    waiting = channel.waiting
+    while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
+        task.held_bytes -= size_of(waiting.popleft())
+    if message in waiting:  # the first, unless something overtook it
+        waiting.remove(message)
+        task.held_bytes -= size_of(message)
+
+
+# The rare verbs, each told the entry and the one before it.
+
+
+def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:
+    """A move or an effect that groups nothing."""
+
+
+def _end(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    channel.applied.append(subject)
+    channel.applied_controls += 1
+    _let_go(channel, task, subject)
+    task.steps.append(entry)
+    task.controls.append(entry)
+    task.ended.add(cast(str, name))
+    if len(task.ended) == len(history.topology.inputs(node)):
+        task.finished_ns = entry[0]
+
+
+def _ignore(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    channel = history.channels[cast(str, name)]
+    channel.ignored.append(subject)
+    if previous is None or previous[1:4] != ("take", node, name):
+        _let_go(channel, history.tasks[node], subject)
+
+
+def _block(history: History, entry: Entry, previous: Entry | None) -> None:
+    _, _, node, name, subject = entry
+    checkpoint_id = cast(int, subject)
+    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    barrier = channel.barriers.get(checkpoint_id, checkpoint_id)
+    channel.applied.append(barrier)
+    channel.applied_controls += 1
+    _let_go(channel, task, barrier)
+    task.blocked[cast(str, name)] = checkpoint_id
+    history.begun.add((node, checkpoint_id))
+    task.steps.append(entry)
+    task.controls.append(entry)
+
+
+def _resume(history: History, entry: Entry, previous: Entry | None) -> None:
+    blocked = history.tasks[entry[2]].blocked
+    for name in [name for name, checkpoint_id in blocked.items() if checkpoint_id == entry[4]]:
+        del blocked[name]
+
+
+def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, digest = cast(tuple[int, str], entry[4])
+    name, task = entry[2], history.tasks[entry[2]]
+    cut = Cut(name, checkpoint_id, digest, len(task.steps), entry[0])
+    for channels, counts in ((history.topology.inputs(name), cut.applied), (history.topology.outputs(name), cut.sent)):
+        for channel in channels:
+            kept = history.channels[channel]
+            counts[channel] = (
+                len(kept.applied) - kept.applied_controls
+                if counts is cut.applied
+                else len(kept.sent) - kept.sent_controls
+            )
+    if task.ended:
+        cut.ended = frozenset(task.ended)
+    task.cuts.append(cut)
+    task.steps.append(entry)
+    history.cuts.setdefault((name, checkpoint_id), cut)
+
+
+def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, message = cast(tuple[int, object], entry[4])
+    channel = cast(str, entry[3])
+    by_sender = history.topology.ends(channel)[0] == entry[2]
+    recorded = history.recorded_by_sender if by_sender else history.recorded
+    recorded.setdefault((channel, checkpoint_id), []).append(message)
+    recorded_bytes = history.tasks[entry[2]].recorded_bytes
+    recorded_bytes[checkpoint_id] = recorded_bytes.get(checkpoint_id, 0) + size_of(message)
+
+
+def _decline(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].given_up.add(cast(tuple[int, str], entry[4])[0])
+
+
+def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].given_up.add(cast(int, entry[4]))
+
+
+def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
+    barrier = cast(Marked, entry[4])
+    history.begun.add((entry[2], barrier.checkpoint_id))
+    if barrier.flags & UNALIGNED_FLAG:
+        history.tasks[entry[2]].unaligned.add(barrier.checkpoint_id)
+        history.overtaking = True
+
+
+def _overtake(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.overtaking = True
+
+
+def _trigger(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.triggers.append((cast(int, entry[4]), entry[0]))
+
+
+def _ack(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.acks.setdefault((entry[2], cast(int, entry[4])), entry[0])
+
+
+def _finish(history: History, entry: Entry, previous: Entry | None) -> None:
+    task = history.tasks[entry[2]]
+    if task.finished_ns is None:
+        task.finished_ns = entry[0]
+
+
+def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id = cast(int, entry[4])
+    history.ends.append((checkpoint_id, "completed", entry[0]))
+    history.newest_complete = max(history.newest_complete, checkpoint_id)
+    if checkpoint_id not in history.completed:
+        finished = {name for name, task in history.tasks.items() if task.finished_ns is not None}
+        parts = [(name, checkpoint_id) for name in history.tasks]
+        history.completed[checkpoint_id] = Completion(
+            entry[0],
+            tuple(p[0] for p in parts if p not in history.cuts and (p in history.begun or p[0] not in finished)),
+            tuple(p[0] for p in parts if p not in history.acks and p[0] not in finished),
+        )
+
+
+def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, reason = cast(tuple[int, str], entry[4])
+    history.ends.append((checkpoint_id, "aborted", entry[0]))
+    history.aborted.setdefault(checkpoint_id, (entry[0], reason))
+
+
+def _crash(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.crashes.append((entry[2], entry[0], history.noted(entry[2])))
+
+
+def _stuck(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.stuck.append((entry[2], entry[0]))
+
+
+def _notify(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].notified.append((cast(int, entry[4]), entry[0], history.newest_complete))
+
+
+def _restored(history: History, entry: Entry, previous: Entry | None) -> None:
+    checkpoint_id, digest = cast(tuple[int, str], entry[4])
+    history.tasks[entry[2]].restored.append((checkpoint_id, digest))
+    _in_its_place(history, entry)
+
+
+def _put_back(history: History, entry: Entry, previous: Entry | None) -> None:
+    channel, message = history.channels[cast(str, entry[3])], entry[4]
+    _in_its_place(history, entry)
+    channel.sent.append(message)
+    channel.put_back.append(message)
+    kind = kind_of(message)
+    if kind != "Event":
+        channel.sent_controls += 1
+        if kind == "CheckpointBarrier":
+            channel.barriers.setdefault(cast(Marked, message).checkpoint_id, message)
+        elif kind == "EndOfInput" and channel.end is None:
+            channel.end = len(channel.sent)
+
+
+def _in_its_place(history: History, entry: Entry) -> None:
+    """Everything is put back before anything runs (protocol rule 22)."""
+    if history.start is None or any(task.steps for task in history.tasks.values()):
+        history.out_of_place.append(entry)
+
+
+def _outside(history: History, entry: Entry, previous: Entry | None) -> None:
+    history.tasks[entry[2]].outside.append(Outside(entry[0], entry[1], entry[4], history.newest_complete))
+
+
+_RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
+    **dict.fromkeys(
+        (
+            ">poll",
+            ">watermark",
+            ">decline",
+            ">finished",
+            ">expire",
+            ">abort",
+            ">stall",
+            ">resume",
+            ">inject",
+            ">publish",
+        ),
+        _nothing,
+    ),
+    "complete": _nothing,
+    **dict.fromkeys(("write", "upsert", "prepare", "commit", "rollback"), _outside),
+    ">crash": _crash,
+    ">stuck": _stuck,
+    ">notify": _notify,
+    "restored": _restored,
+    "put_back": _put_back,
+    ">overtake": _overtake,
+    "end": _end,
+    "ignore": _ignore,
+    "block": _block,
+    "resume": _resume,
+    "snapshot": _snapshot,
+    "capture": _capture,
+    "decline": _decline,
+    "cancel": _cancel,
+    "forward": _forward,
+    ">trigger": _trigger,
+    ">ack": _ack,
+    ">finish": _finish,
+    "completed": _completed,
+    "aborted": _aborted,
+}

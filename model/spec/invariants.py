@@ -1,0 +1,884 @@
+"""What correct means, over histories alone.
+
+All of consistency is one equation, for each channel from u to v and each completed checkpoint (Chandy and Lamport 1985,
+section 2)::
+
+    sent by u before its cut  ==  received by v before its cut  +  recorded as in flight
+
+Too little on the left is an orphan message: taken before the cut, sent after. Too much is a lost one: sent before the
+cut, taken after, and not recorded. Aligned checkpoints record nothing, so both sides must be the same events. An
+unaligned barrier may go ahead of its place, at its sender and at its receiver; the equation is the same.
+
+Each invariant is a generator of violations. `INVARIANTS` names those that are asked of every attempt of a run, and
+`RUN_INVARIANTS` what is asked of the run as a whole; `judge_run` asks them all. Nothing here knows the code that made
+the history: see `model.spec.history` for what is asked of a message. Fast where the history is in order, which is one
+comparison of lists; the words are found only when something is wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import cast
+
+from barrierlab.model.spec import exactly_once
+from barrierlab.model.spec.attempts import Attempt, Run
+from barrierlab.model.spec.history import (
+    UNALIGNED_FLAG,
+    ChannelHistory,
+    Cut,
+    Entry,
+    History,
+    Marked,
+    TaskHistory,
+    kind_of,
+)
+from barrierlab.model.spec.topology import Topology
+
+MOST_TOLD = 20
+"""How many violations of one invariant a verdict spells out; of the others it gives the number."""
+
+OF_A_STATE = "the state of "
+"""How a reason of CUT begins that is about what a task kept; the others are about messages."""
+
+Applied = tuple[str | None, object]
+"""A channel, and a message of it that took effect; for a source no channel, and an event that it made.
+
+`RESTORED` where an attempt ends and the next goes on.
+"""
+
+RESTORED: Applied = (None, None)
+"""From here on no open input has promised anything yet: watermarks are no state of a channel."""
+
+Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
+"""Of a task, the function that is told what took effect since it was last asked, and answers the state's digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One way in which a run broke one invariant.
+
+    Attributes
+    ----------
+    invariant : str
+        A name in `INVARIANTS` or `RUN_INVARIANTS`.
+    reason : str
+        What the history shows, in one line.
+    at_ns : int
+        When, in nanoseconds of the run, as near as the history tells.
+    """
+
+    invariant: str
+    reason: str
+    at_ns: int
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What was configured, inclusive (protocol rules 7 and 18).
+
+    None, and a channel that is not named, is without limit.
+    """
+
+    channel_capacity: Mapping[str, int] = field(default_factory=dict)
+    max_buffer_per_input: int | None = None
+    max_buffer_memory_bytes: int | None = None
+    max_inflight_buffer_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all the invariants say about a run.
+
+    Attributes
+    ----------
+    verdict : str
+        ``"holds"``, ``"broken"``, or ``"undecided"`` if the run was cut off before something could be seen to end.
+    violations : tuple of Violation
+        By invariant, at most `MOST_TOLD` each.
+    more : dict of str to int
+        How many violations beyond those there are, by invariant.
+    undecided : tuple of str
+        What a longer run would have to show.
+    premises : dict of str to int
+        How often there was something to judge, by the names in `PREMISES` and `SITUATIONS`; empty if not counted.
+    """
+
+    verdict: str
+    violations: tuple[Violation, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+    undecided: tuple[str, ...] = ()
+    premises: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """The invariants whose premise was never met, and that are not broken: of these the verdict says nothing."""
+        broken = {violation.invariant for violation in self.violations}
+        return tuple(name for name in PREMISES if self.premises.get(name) == 0 and name not in broken)
+
+
+class Case:
+    """One attempt before its judge, with what is asked more than once."""
+
+    __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
+
+    def __init__(self, attempt: Attempt, limits: Limits, states: States | None, cut_off: bool) -> None:
+        self.attempt = attempt
+        self.history = attempt.history
+        self.topology = attempt.history.topology
+        self.limits = limits
+        self.states = states
+        self.cut_off = cut_off or attempt.crashed
+        self._order: dict[str, tuple[object, object] | None] = {}
+        self._first: dict[str, dict[tuple[str | None, object], int]] = {}
+
+    def events(self, channel: str, which: str) -> list[object]:
+        """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
+        return self.history.events(channel, which)
+
+    def out_of_order(self, channel: str) -> tuple[object, object] | None:
+        """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
+        if channel not in self._order:
+            given_up = self.history.tasks[self.topology.ends(channel)[1]].given_up
+            kept = self.history.channels[channel]
+            sent, applied = self.in_place(channel, kept.sent), self.in_place(channel, kept.applied)
+            self._order[channel] = _out_of_order(sent, applied, kept.ignored, given_up)
+        return self._order[channel]
+
+    def in_place(self, channel: str, messages: list[object]) -> list[object]:
+        """`messages` of `channel` without barriers that may go ahead of their place: CUT asks what they passed."""
+        if not self.history.overtaking:
+            return messages
+        task = self.history.tasks[self.topology.ends(channel)[1]]
+        return [
+            message
+            for message in messages
+            if kind_of(message) != "CheckpointBarrier"
+            or not (
+                cast(Marked, message).flags & UNALIGNED_FLAG
+                or cast(Marked, message).checkpoint_id in task.unaligned
+                or cast(Marked, message).checkpoint_id in task.given_up
+            )
+        ]
+
+    def when(self, channel: str, message: object) -> int:
+        """When `message` first took effect on `channel`."""
+        receiver = self.topology.ends(channel)[1]
+        first = self._first.get(receiver)
+        if first is None:
+            first = self._first[receiver] = {}
+            for at_ns, verb, _, name, subject in self.history.tasks[receiver].steps:
+                if verb != "send" and name is not None:
+                    first.setdefault((name, subject), at_ns)
+        return first.get((channel, message), self.history.end_ns)
+
+
+Invariant = Callable[[Case], Iterator[Violation]]
+
+
+def cut(case: Case) -> Iterator[Violation]:
+    """The equation, for every channel of every completed checkpoint; and each state is the fold of what was applied."""
+    history = case.history
+    for channel in case.topology.channels:
+        sender, receiver = case.topology.ends(channel)
+        sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
+        in_step = applied == sent[: len(applied)]
+        open_ = _Open(sent, applied)
+        for checkpoint_id, at_ns in case.attempt.complete.items():
+            sent_count = _before(history, sender, checkpoint_id, channel, len(sent))
+            applied_count = _before(history, receiver, checkpoint_id, channel, len(applied))
+            if sent_count is None or applied_count is None:
+                continue  # ONCE says so
+            recorded = history.recorded.get((channel, checkpoint_id), [])
+            if in_step and sent_count == applied_count and not recorded:
+                continue
+            left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
+            if left != right:
+                for reason in _unbalanced(left, right, open_.less(sent_count, applied_count, recorded)):
+                    yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
+    if case.states is not None:
+        for task in case.topology.tasks:
+            yield from _folded(case, task, case.states)
+
+
+def fifo(case: Case) -> Iterator[Violation]:
+    """Messages leave a channel and take effect in the order in which they were sent, of which the end is the last.
+
+    What a source sends is in the order of its sequence.
+    """
+    for channel, kept in case.history.channels.items():
+        sent, taken = case.in_place(channel, kept.sent), case.in_place(channel, kept.taken)
+        if taken != sent[: len(taken)]:
+            index = next(i for i, m in enumerate(taken) if i >= len(sent) or m != sent[i])
+            turn = f"{sent[index]} was next" if index < len(sent) else "nothing more was sent"
+            yield Violation("FIFO", f"{taken[index]} was taken from {channel} where {turn}", case.history.end_ns)
+        for message in kept.sent[kept.end :][:1] if kept.end is not None else ():
+            yield Violation("FIFO", f"{message} was sent on {channel} after the end", case.history.end_ns)
+        wrong = case.out_of_order(channel)
+        if wrong is not None:
+            message, turn = wrong[0], f"{wrong[1]} was next" if wrong[1] is not None else "nothing more was sent"
+            yield Violation("FIFO", f"{message} took effect on {channel} where {turn}", case.when(channel, message))
+    for source in case.topology.sources:
+        for channel in case.topology.outputs(source):
+            last: Marked | None = None
+            for event in cast(list[Marked], _made_here(case, channel)):
+                if last is not None and event.sequence <= last.sequence:
+                    yield Violation("FIFO", f"{source} sent {event} on {channel} after {last}", case.history.end_ns)
+                last = event
+
+
+def once(case: Case) -> Iterator[Violation]:
+    """At most one snapshot per task and checkpoint; of a completed one exactly one, unless the task had finished.
+
+    Each is acknowledged before the checkpoint counts as complete (protocol rule 20).
+    """
+    for name, task in case.history.tasks.items():
+        for checkpoint_id, count in Counter(each.checkpoint_id for each in task.cuts).items():
+            if count > 1:
+                at_ns = [each.at_ns for each in task.cuts if each.checkpoint_id == checkpoint_id][1]
+                yield Violation("ONCE", f"{name} took {count} snapshots of checkpoint {checkpoint_id}", at_ns)
+    for checkpoint_id, completion in case.history.completed.items():
+        for what, names in (
+            ("a snapshot", completion.without_snapshot),
+            ("the acknowledgement", completion.without_ack),
+        ):
+            for name in names:
+                reason = f"checkpoint {checkpoint_id} was completed without {what} of {name}"
+                yield Violation("ONCE", reason, completion.at_ns)
+
+
+def fwd(case: Case) -> Iterator[Violation]:
+    """On each output the barrier separates what input before it caused from what input behind it caused.
+
+    Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest.
+    The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
+    """
+    completed = sorted(case.history.completed)
+    every = range(len(completed))
+    for name in case.topology.tasks:
+        if name in case.topology.sources:
+            continue  # a source is its own cause; CUT asks whether its barrier overtook an event
+        inside = dict.fromkeys(case.topology.inputs(name), 0)  # the last barrier that took effect, by input
+        outside = dict.fromkeys(case.topology.outputs(name), 0)  # the last barrier sent, by output
+        cause, cause_side, cause_channel = cast(object, None), 0, ""
+        unaligned = case.history.tasks[name].unaligned
+        for at_ns, verb, _, channel, subject in case.history.tasks[name].steps:
+            if verb == "send":
+                kind = kind_of(subject)
+                if kind == "Event" or kind == "Watermark":
+                    side = outside[channel]  # type: ignore[index]
+                    if side != cause_side and cause is not None:
+                        low, high = sorted((side, cause_side))
+                        passes = unaligned if cause_side < side else ()
+                        among = every[bisect_right(completed, low) : bisect_right(completed, high)]
+                        between = next((completed[n] for n in among if completed[n] not in passes), None)
+                        if between is not None:
+                            out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
+                            reason = (
+                                f"{name} sent {subject} on {channel} {out} barrier {between}, "
+                                f"but its cause {cause} came {into} barrier {between} on {cause_channel}"
+                            )
+                            yield Violation("FWD", reason, at_ns)
+                elif kind == "CheckpointBarrier":
+                    # An older one may come later: a newer one, unaligned, overtook it.
+                    outside[channel] = max(outside[channel], cast(Marked, subject).checkpoint_id)  # type: ignore[index]
+            elif verb == "deliver" or verb == "end":
+                cause, cause_side, cause_channel = subject, inside[channel], channel  # type: ignore[index, assignment]
+            elif verb == "block":
+                inside[channel] = cast(int, subject)  # type: ignore[index]
+
+
+def noloss(case: Case) -> Iterator[Violation]:
+    """All that is taken from a channel has its effect, exactly once, or is still held; every event made is sent.
+
+    A barrier or cancel may have none of its own if it is ignored, or its checkpoint given up.
+    """
+    for channel, kept in case.history.channels.items():
+        if kept.taken == [*kept.applied, *kept.waiting]:
+            continue
+        taken = case.events(channel, "taken")
+        settled = case.events(channel, "applied") + case.events(channel, "waiting")
+        in_hand = taken[len(settled) :]  # a run that was cut off may end before a full gate took its last message
+        if settled != taken and not (case.cut_off and len(in_hand) == 1 and settled == taken[:-1]):
+            want, have = Counter(taken), Counter(settled)
+            for event in want - have:
+                effect = f"took effect {_times(have[event])}" if have[event] else "never took effect"
+                reason = f"{event} was taken {_times(want[event])} from {channel} and {effect}"
+                yield Violation("NOLOSS", reason, case.history.end_ns)
+            for event in have - want:
+                reason = f"{event} took effect on {channel} {_times(have[event])}, and was taken {_times(want[event])}"
+                yield Violation("NOLOSS", reason, case.when(channel, event))
+        yield from _swallowed(case, channel)
+    for source in case.topology.sources:
+        made = [step[4] for step in case.history.tasks[source].steps if step[1] == ">emit"]
+        outputs_of = case.topology.outputs(source)
+        for edge, exchange, outputs in case.topology.output_groups(source):
+            by_channel = [_made_here(case, outputs_of[index]) for index in outputs]
+            for sent in by_channel if exchange == "broadcast" else [_merged(by_channel)]:
+                ended = all(case.history.channels[outputs_of[index]].end is not None for index in outputs)
+                due = made if ended else made[: len(sent)]  # the last ones may wait in the outbox
+                if sent != due:
+                    yield from _not_sent(case, source, edge, due, sent)
+
+
+def wm(case: Case) -> Iterator[Violation]:
+    """A watermark overtakes no event; on a channel it never goes back; a task promises what all its open inputs have.
+
+    No more than that, and once every source has finished no less: what came again after a restore goes on again.
+    """
+    for channel, kept in case.history.channels.items():
+        last: Marked | None = None
+        for mark in cast(list[Marked], [m for m in kept.sent if kind_of(m) == "Watermark"]):
+            if last is not None and mark.timestamp_ms < last.timestamp_ms:
+                yield Violation("WM", f"{mark} was sent on {channel} after {last}", case.history.end_ns)
+            last = mark
+        if case.out_of_order(channel) is not None:
+            yield from _overtaken(case, channel, kept)
+    ends = not case.cut_off and all(case.history.tasks[each].finished_ns is not None for each in case.topology.sources)
+    for name in case.topology.tasks:
+        yield from _promised_too_much(case, name)
+        if ends:
+            yield from _withheld(case, name)
+
+
+def ids(case: Case) -> Iterator[Violation]:
+    """Ids and epochs that take effect at a task strictly increase; so do those triggered, and those completed."""
+    start = case.history.start
+    last = start.newest_id if start is not None else 0
+    for checkpoint_id, at_ns in case.history.triggers:
+        if checkpoint_id <= last:
+            reason = f"checkpoint {checkpoint_id} was triggered after {last}; ids begin with 1 and strictly increase"
+            yield Violation("ID", reason, at_ns)
+        last = max(last, checkpoint_id)
+    triggered, last = {checkpoint_id for checkpoint_id, _ in case.history.triggers}, 0
+    for checkpoint_id, completion in case.history.completed.items():
+        if checkpoint_id < last:
+            reason = f"checkpoint {checkpoint_id} was completed after {last}, which drops every older one"
+            yield Violation("ID", reason, completion.at_ns)
+        if checkpoint_id not in triggered:
+            yield Violation("ID", f"checkpoint {checkpoint_id} was completed and never triggered", completion.at_ns)
+        last = max(last, checkpoint_id)
+    for name, task in case.history.tasks.items():
+        yield from _barriers_go_back(case, name, task)
+        for older, newer in zip(task.cuts, task.cuts[1:], strict=False):
+            if newer.checkpoint_id < older.checkpoint_id:
+                reason = f"{name} took its snapshot of checkpoint {newer.checkpoint_id} after {older.checkpoint_id}"
+                yield Violation("ID", reason, newer.at_ns)
+
+
+def live(case: Case) -> Iterator[Violation]:
+    """Every checkpoint that was triggered ends, once; nothing waits for one that has ended; nothing is stuck."""
+    history = case.history
+    for name, at_ns in history.stuck:
+        yield Violation("LIVE", f"nothing can move any more, though {name} has events to give off", at_ns)
+    ended: dict[int, str] = {}
+    for checkpoint_id, verb, at_ns in history.ends:
+        if checkpoint_id in ended:
+            reason = f"checkpoint {checkpoint_id} was {verb} after it was {ended[checkpoint_id]}"
+            yield Violation("LIVE", reason, at_ns)
+        ended.setdefault(checkpoint_id, verb)
+    for reason in _unsettled(case, surely=True):
+        yield Violation("LIVE", reason, history.end_ns)
+    if not case.cut_off:
+        for reason in _unsettled(case, surely=False):
+            yield Violation("LIVE", reason, history.end_ns)
+        if all(history.tasks[source].finished_ns is not None for source in case.topology.sources):
+            for channel, kept in history.channels.items():
+                for message in kept.sent[len(kept.taken) :][:1]:
+                    yield Violation("LIVE", f"{message} is left behind in {channel}", history.end_ns)
+                for message in list(kept.waiting)[:1]:
+                    yield Violation("LIVE", f"{message} of {channel} is held for ever", history.end_ns)
+            for name, task in history.tasks.items():
+                if task.finished_ns is None:
+                    yield Violation("LIVE", f"{name} never ends, though every source has", history.end_ns)
+
+
+def bound(case: Case) -> Iterator[Violation]:
+    """No configured limit is passed."""
+    limits = case.limits
+    for channel, kept in case.history.channels.items():
+        capacity = limits.channel_capacity.get(channel)
+        if capacity is not None and kept.deepest > capacity:
+            reason = f"{kept.deepest} messages were in {channel} at a time; its capacity is {capacity}"
+            yield Violation("BOUND", reason, kept.deepest_ns)
+        most = limits.max_buffer_per_input
+        if most is not None and kept.most_held > most:
+            reason = f"{kept.most_held} messages of {channel} were held at a time; at most {most} may be"
+            yield Violation("BOUND", reason, kept.most_held_ns)
+    for name, task in case.history.tasks.items():
+        most = limits.max_buffer_memory_bytes
+        if most is not None and task.most_held_bytes > most:
+            reason = f"{task.most_held_bytes} bytes were held at {name} at a time; at most {most} may be"
+            yield Violation("BOUND", reason, task.most_held_bytes_ns)
+        most = limits.max_inflight_buffer_bytes
+        for cut in task.cuts:
+            recorded = task.recorded_bytes.get(cut.checkpoint_id, 0)
+            if most is not None and recorded > most and cut.checkpoint_id not in task.given_up:
+                what = f"{recorded} bytes were recorded at {name} for checkpoint {cut.checkpoint_id}"
+                yield Violation("BOUND", f"{what}; at most {most} may be", cut.at_ns)
+
+
+INVARIANTS: dict[str, Invariant] = {
+    "CUT": cut,
+    "FIFO": fifo,
+    "ONCE": once,
+    "FWD": fwd,
+    "NOLOSS": noloss,
+    "WM": wm,
+    "ID": ids,
+    "LIVE": live,
+    "BOUND": bound,
+}
+
+
+def rec(run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool) -> Iterator[Violation]:
+    """After a restore every source event has its effect exactly once, on states and on what is visible outside.
+
+    See `model.spec.exactly_once`.
+    """
+    at_start = states.at_start if states is not None else _state_of_the_cut
+    for reason, at_ns in exactly_once.reasons(run, guarantees, at_start, cut_off):
+        yield Violation("REC", reason, at_ns)
+
+
+RUN_INVARIANTS = {"REC": rec}
+
+PREMISES = {
+    "CUT": "channels of completed checkpoints with something sent before the cut",
+    "FIFO": "channels that carried two messages or more",
+    "ONCE": "completed checkpoints, times the tasks",
+    "FWD": "events and watermarks sent by operators at which a barrier took effect",
+    "NOLOSS": "events that were taken from a channel",
+    "WM": "watermarks that took effect at a task",
+    "ID": "checkpoints that were triggered, and barriers that took effect",
+    "LIVE": "checkpoints that were triggered, and attempts in which every source ended",
+    "BOUND": "limits that something was counted against",
+    "REC": "restores of the job",
+}
+"""By invariant, what must occur in a run for it to be asked at all; `Verdict.premises` counts it.
+
+An invariant whose premise was never met holds of nothing: the verdict is vacuous there, and says so.
+"""
+
+SITUATIONS = {
+    "in flight": "channels of completed checkpoints with something sent, and not taken, before the cut",
+    "held": "channels of which messages waited behind a barrier",
+}
+"""What makes a run a harder test of CUT and FIFO, though they are asked without it; counted beside `PREMISES`."""
+
+
+def judge(
+    history: History,
+    topology: Topology,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
+) -> Verdict:
+    """What all the invariants say about the `history`, made with `topology`, of a run of one attempt.
+
+    The rest is as for `judge_run`.
+    """
+    assert history.topology is topology
+    return judge_attempts(Run.single(history), limits, fold, cut_off, guarantees)
+
+
+def judge_run(
+    entries: Iterable[Entry],
+    topology: Topology,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
+) -> Verdict:
+    """What all the invariants say about the journal `entries` of a run on `topology`.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+    topology : Topology
+    limits : Limits, optional
+        For BOUND.
+    fold : Fold, optional
+        For CUT and REC: recomputes each task's state from exactly what took effect before its cut. Asked once per
+        snapshot of a complete checkpoint, with what took effect since the one before. None for an answer: not to be
+        compared.
+    cut_off : bool, optional
+        The run was stopped, and did not end by itself: what is pending then may yet end well. It makes the verdict
+        undecided instead of broken.
+    guarantees : mapping of str to str, optional
+        For REC: by sink task, one of `recovery.SHOWS`. A sink that is not named has shown nothing.
+
+    Raises
+    ------
+    HistoryError
+        If the journal is none of this topology.
+    ValueError
+        If there is no such guarantee, or no such sink.
+    """
+    return judge_attempts(Run.of(entries, topology), limits, fold, cut_off, guarantees)
+
+
+def judge_attempts(
+    run: Run,
+    limits: Limits | None = None,
+    fold: Fold | None = None,
+    cut_off: bool = False,
+    guarantees: Mapping[str, str] | None = None,
+) -> Verdict:
+    """As `judge_run`, of a journal that has been read.
+
+    An attempt that was ended by a crash owes nothing that only a longer one would show.
+    """
+    guarantees = guarantees or {}
+    for sink, guarantee in guarantees.items():
+        if sink not in run.topology.sinks or guarantee not in exactly_once.SHOWS:
+            names, kinds = ", ".join(run.topology.sinks), ", ".join(exactly_once.SHOWS)
+            raise ValueError(f"no sink guarantees {sink}={guarantee}; the sinks are {names}, and they may be {kinds}")
+    states = States(fold) if fold is not None else None
+    cases = [Case(attempt, limits or Limits(), states, cut_off) for attempt in run.attempts]
+    told: dict[str, Iterator[Violation]] = {
+        name: chain.from_iterable(map(invariant, cases)) for name, invariant in INVARIANTS.items()
+    }
+    told.update((name, whole(run, guarantees, states, cut_off)) for name, whole in RUN_INVARIANTS.items())
+    violations: list[Violation] = []
+    more: dict[str, int] = {}
+    for name, found in told.items():
+        for count, violation in enumerate(found):
+            if count < MOST_TOLD:
+                violations.append(violation)
+            else:
+                more[name] = more.get(name, 0) + 1
+    undecided = tuple(_unsettled(cases[-1], surely=False)) if cut_off and not run.attempts[-1].crashed else ()
+    verdict = "broken" if violations else "undecided" if undecided else "holds"
+    return Verdict(verdict, tuple(violations), more, undecided, _premises(cases))
+
+
+def _premises(cases: Sequence[Case]) -> dict[str, int]:
+    """The counts of `PREMISES` and `SITUATIONS` over all attempts of a run."""
+    counts = dict.fromkeys((*PREMISES, *SITUATIONS), 0)
+    counts["REC"] = len(cases) - 1
+    for case in cases:
+        history, limits = case.history, case.limits
+        triggered = len(history.triggers)
+        ended = all(history.tasks[source].finished_ns is not None for source in case.topology.sources)
+        counts["LIVE"] += triggered + (ended and not case.cut_off)
+        counts["ID"] += triggered
+        counts["ONCE"] += len(history.completed) * len(history.tasks)
+        for channel, kept in history.channels.items():
+            sender, receiver = case.topology.ends(channel)
+            sent, applied = case.events(channel, "sent"), case.events(channel, "applied")
+            for checkpoint_id in case.attempt.complete:
+                left = _before(history, sender, checkpoint_id, channel, len(sent))
+                right = _before(history, receiver, checkpoint_id, channel, len(applied))
+                counts["CUT"] += bool(left)
+                counts["in flight"] += left is not None and right is not None and left > right
+            counts["FIFO"] += len(kept.sent) > 1
+            counts["NOLOSS"] += len(case.events(channel, "taken"))
+            counts["held"] += kept.most_held > 0
+            counts["BOUND"] += channel in limits.channel_capacity and kept.deepest > 0
+            counts["BOUND"] += limits.max_buffer_per_input is not None and kept.most_held > 0
+        for name, task in history.tasks.items():
+            marks = Counter(step[1] for step in task.controls if kind_of(step[4]) == "Watermark")
+            blocks = sum(step[1] == "block" for step in task.controls)
+            counts["WM"] += marks["deliver"]
+            counts["ID"] += blocks
+            if blocks:
+                counts["FWD"] += marks["send"] + sum(len(case.events(c, "sent")) for c in case.topology.outputs(name))
+            counts["BOUND"] += limits.max_buffer_memory_bytes is not None and task.most_held_bytes > 0
+            counts["BOUND"] += limits.max_inflight_buffer_bytes is not None and any(task.recorded_bytes.values())
+    return counts
+
+
+class States:
+    """The states of all tasks at their cuts, computed again from what took effect before.
+
+    A fold goes on from one attempt to the next as long as the next begins where it stands; else it is begun anew.
+    """
+
+    __slots__ = ("_fold", "_stands")
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        # By task: the fold, the attempt and the step that it has come to, and the digest there.
+        self._stands: dict[str, tuple[Callable[[Sequence[Applied]], str | None], Attempt, int, str | None]] = {}
+
+    def at(self, attempt: Attempt, task: str, step: int) -> str | None:
+        """The digest of the state of `task` when it had done so many steps of `attempt`."""
+        stands = self._stands.get(task)
+        if stands is not None and stands[1] is attempt and stands[2] == step:
+            return stands[3]
+        stretch: list[Applied] = []
+        if stands is not None and stands[1] is attempt and stands[2] < step:
+            digest_after, done = stands[0], stands[2]
+        elif attempt.parent is None:
+            digest_after, done = self._fold(task), 0
+        else:
+            self.at(attempt.parent, task, attempt.parent.steps(task, attempt.restored_id))
+            digest_after, done = self._stands[task][0], 0
+            stretch = [RESTORED]
+        steps = attempt.history.tasks[task].steps[done:step]
+        stretch += [(e[3], e[4]) for e in steps if e[1] in ("deliver", "end", ">emit")]
+        digest = digest_after(stretch)
+        self._stands[task] = digest_after, attempt, step, digest
+        return digest
+
+    def at_start(self, attempt: Attempt, task: str) -> str | None:
+        """The digest of the state that `task` is to be restored to."""
+        if attempt.parent is None:
+            return self._fold(task)(())
+        cut = attempt.parent.cut(task, attempt.restored_id)
+        return cut.digest if cut is not None else self.at(attempt.parent, task, attempt.parent.steps(task))
+
+
+def _state_of_the_cut(attempt: Attempt, task: str) -> str | None:
+    """As `States.at_start`, as far as the journal has it."""
+    cut = attempt.parent.cut(task, attempt.restored_id) if attempt.parent is not None else None
+    return cut.digest if cut is not None else None
+
+
+# How each looks closer.
+
+
+def _before(history: History, task: str, checkpoint_id: int, channel: str, everything: int) -> int | None:
+    """How many events of `channel` are before the cut of `task`: all if it had finished, None if it has no cut."""
+    kept = history.cuts.get((task, checkpoint_id))
+    if kept is not None:
+        return kept.sent[channel] if channel in kept.sent else kept.applied[channel]
+    return everything if history.tasks[task].finished_ns is not None else None
+
+
+class _Open:
+    """The events of a channel that were sent, less those that took effect: kept from one cut to the next."""
+
+    __slots__ = ("_applied", "_counts", "_done", "_sent")
+
+    def __init__(self, sent: list[object], applied: list[object]) -> None:
+        self._sent, self._applied = sent, applied
+        self._done = (0, 0)
+        self._counts: dict[object, int] = {}  # no zeros
+
+    def less(self, sent_count: int, applied_count: int, recorded: list[object]) -> dict[object, int]:
+        """Those before the cuts that so many events are before, less those that are `recorded`."""
+        sent_done, applied_done = self._done
+        self._done = sent_count, applied_count
+        counts = self._counts
+        _add(counts, self._sent[sent_done:sent_count], 1)
+        _add(counts, self._sent[sent_count:sent_done], -1)
+        _add(counts, self._applied[applied_done:applied_count], -1)
+        _add(counts, self._applied[applied_count:applied_done], 1)
+        if recorded:
+            counts = counts.copy()
+            _add(counts, recorded, -1)
+        return counts
+
+
+def _add(counts: dict[object, int], events: list[object], number: int) -> None:
+    for event in events:
+        count = counts.get(event, 0) + number
+        if count:
+            counts[event] = count
+        else:
+            del counts[event]
+
+
+def _unbalanced(left: list[object], right: list[object], less: Mapping[object, int]) -> Iterator[str]:
+    """Reasons why the sides of the equation differ, with room for the checkpoint and the receiver."""
+    for event, count in less.items():
+        if count < 0:
+            yield f"{event} is an orphan in checkpoint {{}} of {{}}: taken before the cut, sent after"
+        else:
+            yield f"{event} is lost to checkpoint {{}} of {{}}: sent before the cut, taken after"
+    if not less:
+        event = next(one for one, other in zip(left, right, strict=True) if one != other)
+        yield f"{event} is out of order in checkpoint {{}} of {{}}: it was sent in another place than taken"
+
+
+def _folded(case: Case, task: str, states: States) -> Iterator[Violation]:
+    """The state at each cut of `task` for a checkpoint that was completed, or restored, is the fold."""
+    for kept in case.history.tasks[task].cuts:
+        if kept.checkpoint_id in case.attempt.complete:
+            digest = states.at(case.attempt, task, kept.step)
+            if digest is not None and digest != kept.digest:
+                yield Violation("CUT", _other_state(task, kept, digest), kept.at_ns)
+
+
+def _other_state(task: str, kept: Cut, digest: str) -> str:
+    return (
+        f"{OF_A_STATE}{task} in checkpoint {kept.checkpoint_id} is {kept.digest}; "
+        f"what took effect before the cut makes {digest}"
+    )
+
+
+def _out_of_order(
+    sent: list[object], applied: list[object], without_effect: list[object], given_up: set[int]
+) -> tuple[object, object] | None:
+    """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint given up."""
+    if applied == sent[: len(applied)]:
+        return None
+    ignored = Counter(without_effect)
+    turn = iter(sent)
+    for message in applied:
+        for other in turn:
+            if other is message or other == message:
+                break
+            if kind_of(other) not in ("CheckpointBarrier", "CancelBarrier"):
+                return message, other
+            if ignored[other]:
+                ignored[other] -= 1
+            elif cast(Marked, other).checkpoint_id not in given_up:
+                return message, other
+        else:
+            return message, None
+    return None
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _merged(by_channel: list[list[object]]) -> list[object]:
+    """The events of all channels of a source, in the order in which it made them."""
+    if len(by_channel) == 1:
+        return by_channel[0]
+    return sorted((event for events in by_channel for event in events), key=lambda event: cast(Marked, event).sequence)
+
+
+def _made_here(case: Case, channel: str) -> list[object]:
+    """The events of a source's channel that it made in this attempt."""
+    return case.events(channel, "sent")[len(case.events(channel, "put_back")) :]
+
+
+def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:
+    """What a source `sent` on an edge is not what was `due`."""
+    want, have = Counter(due), Counter(sent)
+    for event in (want - have) + (have - want):
+        reason = f"{source} made {event} {_times(want[event])} and sent it {_times(have[event])} on {edge}"
+        yield Violation("NOLOSS", reason, case.history.end_ns)
+    if want == have:
+        event = next(one for one, other in zip(due, sent, strict=True) if one != other)
+        reason = f"{source} made {event} in another place than it sent it on {edge}"
+        yield Violation("NOLOSS", reason, case.history.end_ns)
+
+
+def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
+    """Watermarks, barriers, cancels and ends that were taken and came to nothing."""
+    kept = case.history.channels[channel]
+    settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
+    given_up = case.history.tasks[case.topology.ends(channel)[1]].given_up
+    for message, count in (Counter(m for m in kept.taken if kind_of(m) != "Event") - settled).items():
+        if kind_of(message) in ("Watermark", "EndOfInput") or cast(Marked, message).checkpoint_id not in given_up:
+            if not (case.cut_off and count == 1 and message == kept.taken[-1]):
+                yield Violation("NOLOSS", f"{message} was taken from {channel} and had no effect", case.history.end_ns)
+
+
+def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Violation]:
+    """Events of a channel out of order that had not taken effect when a watermark did that was sent behind them."""
+    ahead: dict[object, int] = {}  # events sent so far, less those that took effect
+    turn = iter(kept.sent)
+    for mark in kept.applied:
+        if kind_of(mark) == "Event":
+            _add(ahead, [mark], -1)
+        if kind_of(mark) != "Watermark":
+            continue
+        for message in turn:
+            if message == mark:
+                break
+            if kind_of(message) == "Event":
+                _add(ahead, [message], 1)
+        overtaken = [event for event, count in ahead.items() if count > 0]
+        for event in overtaken:
+            del ahead[event]  # it is enough to say so once
+            reason = f"{mark} took effect on {channel} before {event}, which was sent ahead of it"
+            yield Violation("WM", reason, case.when(channel, mark))
+
+
+def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
+    """Watermarks that the task sent while an open input had promised less."""
+    inputs, start = case.topology.inputs(name), case.history.start
+    ended = start.ended.get(name, ()) if start is not None else ()
+    promised: dict[str, int | None] = {channel: None for channel in inputs if channel not in ended}
+    if not promised:
+        return
+    for at_ns, verb, _, channel, subject in case.history.tasks[name].controls:
+        if verb == "end":
+            promised.pop(cast(str, channel), None)
+        elif kind_of(subject) == "Watermark":
+            mark = cast(Marked, subject).timestamp_ms
+            if verb == "deliver" and channel in promised:
+                before = promised[channel]
+                promised[channel] = mark if before is None else max(before, mark)
+            elif verb == "send":
+                for source, promise in promised.items():
+                    if promise is None or promise < mark:
+                        has = "has promised nothing" if promise is None else f"has promised {promise} only"
+                        yield Violation("WM", f"{name} sent {subject} on {channel}, but {source} {has}", at_ns)
+
+
+def _withheld(case: Case, name: str) -> Iterator[Violation]:
+    """Watermarks that all open inputs of the task had promised, and that it did not pass on."""
+    start = case.history.start
+    ended = start.ended.get(name, ()) if start is not None else ()
+    promised: dict[str, int | None] = {channel: None for channel in case.topology.inputs(name) if channel not in ended}
+    sent: dict[str, int] = {}
+    due_ms: int | None = None
+    for _, verb, _, channel, subject in case.history.tasks[name].controls:
+        is_mark = kind_of(subject) == "Watermark"
+        if verb == "send" and is_mark:
+            sent[cast(str, channel)] = cast(Marked, subject).timestamp_ms
+            continue
+        if verb == "end":
+            promised.pop(cast(str, channel), None)
+        elif verb == "deliver" and is_mark and channel in promised:
+            promised[channel] = _later(promised[channel], cast(Marked, subject).timestamp_ms)
+        promises = [promise for promise in promised.values() if promise is not None]
+        if promises and len(promises) == len(promised):
+            due_ms = _later(due_ms, min(promises))
+    for channel in case.topology.outputs(name):
+        if due_ms is not None and (channel not in sent or sent[channel] < due_ms):
+            yield Violation("WM", f"{name} never sent watermark {due_ms} on {channel}", case.history.end_ns)
+
+
+def _later(before_ms: int | None, now_ms: int) -> int:
+    return now_ms if before_ms is None else max(before_ms, now_ms)
+
+
+def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Violation]:
+    """Barriers of a task that took effect after one of a higher id or epoch, or twice on a channel."""
+    newest = case.attempt.restored_id
+    epoch, of_channel = -1, dict.fromkeys(case.topology.inputs(name), newest)
+    for at_ns, verb, _, channel, subject in task.controls:
+        if verb != "block" or channel is None:
+            continue
+        checkpoint_id = cast(int, subject)
+        barrier = case.history.channels[channel].barriers.get(checkpoint_id)
+        its_epoch = cast(Marked, barrier).epoch if barrier is not None else epoch
+        if checkpoint_id < newest or checkpoint_id <= of_channel[channel]:
+            reason = f"barrier {checkpoint_id} took effect at {name} on {channel} after barrier {newest}"
+            yield Violation("ID", reason, at_ns)
+        elif (its_epoch <= epoch) if checkpoint_id > newest else (its_epoch != epoch):
+            reason = f"barrier {checkpoint_id} took effect at {name} with epoch {its_epoch}, after epoch {epoch}"
+            yield Violation("ID", reason, at_ns)
+        newest, epoch = max(newest, checkpoint_id), max(epoch, its_epoch)
+        of_channel[channel] = max(of_channel[channel], checkpoint_id)
+
+
+def _unsettled(case: Case, surely: bool) -> Iterator[str]:
+    """What had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
+    history = case.history
+    if not surely:
+        for checkpoint_id, _ in history.triggers:
+            if checkpoint_id not in history.completed and checkpoint_id not in history.aborted:
+                yield f"checkpoint {checkpoint_id} was triggered and never ends"
+    for name, task in history.tasks.items():
+        for channel, checkpoint_id in task.blocked.items():
+            if surely and checkpoint_id in history.completed:
+                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was completed"
+            elif not surely and checkpoint_id in history.aborted:
+                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was given up"

@@ -1,0 +1,399 @@
+"""A file system as a value, with what POSIX promises and no more: names and bytes that were not flushed may be lost.
+
+What is done to the names in a folder - made, renamed, removed - is kept from the folder's flush on, what is written to
+a file from the file's flush on. Before that a crash keeps any part of it: each change to a folder or not, and of a file
+the old bytes, the new ones, or half of them. A rename is one change. (POSIX.1-2017, `fsync`, `rename`.)
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import NamedTuple
+
+from barrierlab.impl.storage.files import NotAFileError
+
+MOST_SUBSETS = 5
+"""Of so many unflushed changes every subset is taken; of more, none, all, each alone, and all but each."""
+
+
+class File(NamedTuple):
+    """The bytes of a file as they are, and as they are kept."""
+
+    content: bytes = b""
+    durable: bytes = b""
+
+
+class Change(NamedTuple):
+    """A change to the names of a folder: one that goes, and one that comes, with the number of its node."""
+
+    gone: str = ""
+    come: str = ""
+    node: int = 0
+
+
+class Folder(NamedTuple):
+    """The names of a folder as they are, as they are kept, and the changes between."""
+
+    names: tuple[tuple[str, int], ...] = ()
+    durable: tuple[tuple[str, int], ...] = ()
+    changes: tuple[Change, ...] = ()
+
+
+Tree = tuple[File | Folder, ...]
+"""Nodes; the first is the root, and every node is reachable from it, now or after a crash."""
+
+EMPTY: Tree = (Folder(),)
+
+
+class Call(NamedTuple):
+    """What is asked of the file system."""
+
+    verb: str
+    path: str
+    argument: object = None
+
+    def __str__(self) -> str:
+        return f"{self.verb.replace('_', ' ')} {self.path or '.'}"
+
+
+class Answer(NamedTuple):
+    """What comes of it: a value, or the number of an error."""
+
+    value: object = None
+    error: int = 0
+
+    def given(self, call: Call) -> object:
+        """The value, or the error raised."""
+        if self.error == errno.EISDIR and call.verb in ("read", "reopen"):
+            raise NotAFileError(self.error, "something else than a file", call.path)
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error), call.path)
+        return self.value
+
+
+class _Fails(Exception):
+    """The call fails with this error number."""
+
+
+def carried_out(tree: Tree, call: Call) -> tuple[Tree, Answer]:
+    """The file system after a call, and the answer."""
+    nodes = list(tree)
+    try:
+        value = _CALLS[call.verb](nodes, call)
+    except _Fails as failure:
+        return tree, Answer(error=failure.args[0])
+    return _packed(nodes), Answer(value)
+
+
+def half_written(tree: Tree, call: Call) -> Tree:
+    """The file system after a write that failed: half of it is there."""
+    data = call.argument
+    assert isinstance(data, bytes)
+    return carried_out(tree, call._replace(argument=data[: len(data) // 2]))[0]
+
+
+def _find(nodes: list[File | Folder], path: str) -> int:
+    at = 0
+    for name in path.split("/") if path not in ("", ".") else ():
+        folder = nodes[at]
+        if isinstance(folder, File):
+            raise _Fails(errno.ENOTDIR)
+        found = dict(folder.names).get(name)
+        if found is None:
+            raise _Fails(errno.ENOENT)
+        at = found
+    return at
+
+
+def _folder(nodes: list[File | Folder], path: str) -> tuple[int, Folder]:
+    at = _find(nodes, path)
+    folder = nodes[at]
+    if isinstance(folder, File):
+        raise _Fails(errno.ENOTDIR)
+    return at, folder
+
+
+def _file(nodes: list[File | Folder], path: str) -> tuple[int, File]:
+    at = _find(nodes, path)
+    file = nodes[at]
+    if isinstance(file, Folder):
+        raise _Fails(errno.EISDIR)
+    return at, file
+
+
+def _change(nodes: list[File | Folder], path: str, new: File | Folder | None, gone: str = "", node: int = -1) -> None:
+    """Change the names of the folder that `path` is in: `new` or `node` has its last name now, or nothing has."""
+    parent, _, name = path.rpartition("/")
+    at, folder = _folder(nodes, parent)
+    if new is not None:
+        nodes.append(new)
+        node = len(nodes) - 1
+    names = dict(folder.names)
+    names.pop(gone, None)
+    if node >= 0:
+        names[name] = node
+    change = Change(gone, name if node >= 0 else "", max(node, 0))
+    nodes[at] = Folder(tuple(sorted(names.items())), folder.durable, (*folder.changes, change))
+
+
+def _has(nodes: list[File | Folder], path: str) -> bool:
+    try:
+        _find(nodes, path)
+    except _Fails:
+        return False
+    return True
+
+
+def _names(nodes: list[File | Folder], call: Call) -> object:
+    return tuple(name for name, _ in _folder(nodes, call.path)[1].names)
+
+
+def _exists(nodes: list[File | Folder], call: Call) -> object:
+    return _has(nodes, call.path)
+
+
+def _is_folder(nodes: list[File | Folder], call: Call) -> object:
+    return isinstance(nodes[_find(nodes, call.path)], Folder)
+
+
+def _make_folder(nodes: list[File | Folder], call: Call) -> object:
+    if _has(nodes, call.path):
+        raise _Fails(errno.EEXIST)
+    _change(nodes, call.path, Folder())
+    return None
+
+
+def _flush_folder(nodes: list[File | Folder], call: Call) -> object:
+    at, folder = _folder(nodes, call.path)
+    nodes[at] = Folder(folder.names, folder.names)
+    return None
+
+
+def _create(nodes: list[File | Folder], call: Call) -> object:
+    if _has(nodes, call.path):
+        _remove(nodes, call)
+    _change(nodes, call.path, File())
+    return None
+
+
+def _reopen(nodes: list[File | Folder], call: Call) -> object:
+    at, file = _file(nodes, call.path)
+    nodes[at] = File(b"", file.durable)
+    return None
+
+
+def _write(nodes: list[File | Folder], call: Call) -> object:
+    if _has(nodes, call.path):  # else it is open, and has no name any more
+        at, file = _file(nodes, call.path)
+        assert isinstance(call.argument, bytes)
+        nodes[at] = File(file.content + call.argument, file.durable)
+    return None
+
+
+def _flush(nodes: list[File | Folder], call: Call) -> object:
+    if _has(nodes, call.path):
+        at, file = _file(nodes, call.path)
+        nodes[at] = File(file.content, file.content)
+    return None
+
+
+def _rename(nodes: list[File | Folder], call: Call) -> object:
+    assert isinstance(call.argument, str)
+    _change(nodes, call.argument, None, call.path.rpartition("/")[2], _find(nodes, call.path))
+    return None
+
+
+def _read(nodes: list[File | Folder], call: Call) -> object:
+    assert isinstance(call.argument, int)
+    return _file(nodes, call.path)[1].content[: call.argument]
+
+
+def _remove(nodes: list[File | Folder], call: Call) -> object:
+    node = nodes[_find(nodes, call.path)]
+    if isinstance(node, Folder) and node.names:
+        raise _Fails(errno.ENOTEMPTY)
+    _change(nodes, call.path, None, call.path.rpartition("/")[2])
+    return None
+
+
+_CALLS: dict[str, Callable[[list[File | Folder], Call], object]] = {
+    "names": _names,
+    "exists": _exists,
+    "is_folder": _is_folder,
+    "make_folder": _make_folder,
+    "flush_folder": _flush_folder,
+    "create": _create,
+    "reopen": _reopen,
+    "write": _write,
+    "flush": _flush,
+    "rename": _rename,
+    "read": _read,
+    "remove": _remove,
+}
+READS = ("names", "exists", "is_folder", "read")
+
+
+def _packed(nodes: list[File | Folder]) -> Tree:
+    """The nodes that can be reached, in one order for each file system."""
+    order: dict[int, int] = {0: 0}
+    waiting = [0]
+    for at in waiting:
+        node = nodes[at]
+        if isinstance(node, Folder):
+            inner = [number for _, number in (*node.names, *node.durable)]
+            for number in (*inner, *(change.node for change in node.changes if change.come)):
+                if number not in order:
+                    order[number] = len(order)
+                    waiting.append(number)
+    return tuple(_renumbered(nodes[at], order) for at in waiting)
+
+
+def _renumbered(node: File | Folder, order: dict[int, int]) -> File | Folder:
+    if isinstance(node, File):
+        return node
+    return Folder(
+        tuple((name, order[number]) for name, number in node.names),
+        tuple((name, order[number]) for name, number in node.durable),
+        tuple(change._replace(node=order[change.node]) if change.come else change for change in node.changes),
+    )
+
+
+def after_crash(tree: Tree) -> tuple[Tree, ...]:
+    """Every file system that a crash may leave, each once: all that is in it is kept."""
+    places = [
+        (at, turn) for at, node in enumerate(tree) if isinstance(node, Folder) for turn in range(len(node.changes))
+    ]
+    unflushed = any(isinstance(node, File) and node.content != node.durable for node in tree)
+    found: dict[Tree, None] = {}
+    for kept, fate in product(_subsets(places), _FATES if unflushed else _FATES[:1]):
+        found[_packed([_kept(node, at, kept, fate) for at, node in enumerate(tree)])] = None
+    return tuple(found)
+
+
+def _subsets(places: list[tuple[int, int]]) -> Iterator[frozenset[tuple[int, int]]]:
+    every = frozenset(places)
+    if len(places) <= MOST_SUBSETS:
+        for bits in product((False, True), repeat=len(places)):
+            yield frozenset(place for place, bit in zip(places, bits, strict=True) if bit)
+        return
+    yield from (frozenset(), every)
+    for place in places:
+        yield from (frozenset((place,)), every - {place})
+
+
+def _old(file: File) -> bytes:
+    return file.durable
+
+
+def _new(file: File) -> bytes:
+    return file.content
+
+
+def _torn(file: File) -> bytes:
+    return file.content[: len(file.content) // 2]
+
+
+_FATES = (_old, _new, _torn)
+
+
+def _kept(
+    node: File | Folder, at: int, kept: frozenset[tuple[int, int]], fate: Callable[[File], bytes]
+) -> File | Folder:
+    if isinstance(node, File):
+        content = node.content if node.content == node.durable else fate(node)
+        return File(content, content)
+    names = dict(node.durable)
+    for turn, change in enumerate(node.changes):
+        if (at, turn) in kept:
+            names.pop(change.gone, None)
+            if change.come:
+                names[change.come] = change.node
+    entries = tuple(sorted(names.items()))
+    return Folder(entries, entries)
+
+
+class Port:
+    """`impl.storage.files.Files` whose calls another carries out: `ask` gives what comes of each, or raises."""
+
+    def __init__(self, ask: Callable[[Call], object]) -> None:
+        self.ask = ask
+
+    def names(self, folder: str) -> list[str]:
+        """`Files.names`."""
+        found = self.ask(Call("names", folder))
+        assert isinstance(found, tuple)
+        return list(found)
+
+    def exists(self, path: str) -> bool:
+        """`Files.exists`."""
+        return self.ask(Call("exists", path)) is True
+
+    def is_folder(self, path: str) -> bool:
+        """`Files.is_folder`."""
+        return self.ask(Call("is_folder", path)) is True
+
+    def make_folder(self, path: str) -> None:
+        """`Files.make_folder`."""
+        self.ask(Call("make_folder", path))
+
+    def flush_folder(self, path: str) -> None:
+        """`Files.flush_folder`."""
+        self.ask(Call("flush_folder", path))
+
+    def create(self, path: str) -> OpenFile:
+        """`Files.create`."""
+        self.ask(Call("create", path))
+        return OpenFile(self.ask, path)
+
+    def reopen(self, path: str) -> OpenFile:
+        """`Files.reopen`."""
+        self.ask(Call("reopen", path))
+        return OpenFile(self.ask, path)
+
+    def rename(self, path: str, to: str) -> None:
+        """`Files.rename`."""
+        self.ask(Call("rename", path, to))
+
+    def read(self, path: str, most: int) -> bytes:
+        """`Files.read`."""
+        found = self.ask(Call("read", path, most))
+        assert isinstance(found, bytes)
+        return found
+
+    def remove(self, path: str) -> None:
+        """`Files.remove`."""
+        self.ask(Call("remove", path))
+
+
+class OpenFile:
+    """A file that is being written. It has no name of its own: one that was removed meanwhile takes nothing."""
+
+    def __init__(self, ask: Callable[[Call], object], path: str) -> None:
+        self.ask, self.path = ask, path
+
+    def write(self, data: bytes, /) -> None:
+        """`Writing.write`."""
+        self.ask(Call("write", self.path, bytes(data)))
+
+    def flush(self) -> None:
+        """`Writing.flush`."""
+        self.ask(Call("flush", self.path))
+
+    def close(self) -> None:
+        """No call: nothing depends on it."""
+
+
+class Direct:
+    """A file system on which calls are carried out at once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.port = Port(self.ask)
+
+    def ask(self, call: Call) -> object:
+        """Carry it out."""
+        self.tree, answer = carried_out(self.tree, call)
+        return answer.given(call)

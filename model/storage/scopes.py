@@ -1,0 +1,160 @@
+"""The standard scopes of the store: small works of one or two processes, with whatever may happen between two calls.
+
+Beside them are any order of calls, and the bytes of what is stored, case by case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, Violation
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.explore.checker import Limits, Result, explore
+from barrierlab.model.storage import calls, codec
+from barrierlab.model.storage.world import StoreSetup, StoreWorld, properties
+
+S = TypeVar("S", bound=Hashable)
+M = TypeVar("M")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreScope:
+    """Processes with a store to explore.
+
+    Attributes
+    ----------
+    of : str
+        The processes, and what goes wrong.
+    setup : StoreSetup
+    states : int
+        How many there are: the number moves when the meaning does.
+    """
+
+    of: str
+    setup: StoreSetup
+    states: int
+
+    @property
+    def name(self) -> str:
+        """The name in a report."""
+        return f"store: {self.of}"
+
+    @property
+    def protocol(self) -> str:
+        """``store``."""
+        return "store"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it; `parts` are of no concern to the store."""
+        world = StoreWorld(self.setup)
+        return _outcome(self.name, explore(world, properties(world), limits=_limits(seconds)))
+
+
+@dataclass(frozen=True, slots=True)
+class CallsScope:
+    """Any order of calls, of both stores."""
+
+    states: int
+    name: str = "store: any order of calls"
+    protocol: str = "store"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Explore it; `parts` are of no concern to the store."""
+        system = calls.StoreCalls()
+        return _outcome(self.name, explore(system, calls.properties(system), limits=_limits(seconds)))
+
+
+@dataclass(frozen=True, slots=True)
+class BytesScope:
+    """What is stored, case by case.
+
+    Attributes
+    ----------
+    of : str
+        A name in `model.storage.codec.GROUPS`.
+    states : int
+    """
+
+    of: str
+    states: int
+
+    @property
+    def name(self) -> str:
+        """The name in a report."""
+        return f"store bytes: {self.of}"
+
+    @property
+    def protocol(self) -> str:
+        """``store``."""
+        return "store"
+
+    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+        """Ask every case; `parts` are of no concern to the store."""
+        system = codec.Cases(self.of)
+        return _outcome(self.name, explore(system, codec.properties(system), limits=_limits(seconds)))
+
+
+def _limits(seconds: float | None) -> Limits:
+    return Limits(states=MOST_STATES, seconds=seconds)
+
+
+def _outcome(name: str, result: Result[S, M]) -> Outcome:
+    """What it came to, each violation with its run."""
+    violations = []
+    for broken in result.violations:
+        invariant, _, reason = broken.reason.partition(": ")
+        run = "".join(f"{move}\n" for move in broken.moves)
+        trace = f"# {name}.\n{run}! {broken.reason}\n"
+        violations.append(Violation(invariant, name, len(broken.moves), reason, trace))
+    counts = result.counts
+    totals = counts.states, counts.transitions, counts.seconds
+    return Outcome(name, "store", result.verdict, result.why, *totals, tuple(violations))
+
+
+def one(*work: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """One process that does this."""
+    return (("writer", ("open", *work)),)
+
+
+def beside(work: tuple[str, ...], *other: str, name: str = "other") -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """A writer that does this, and another process."""
+    return (*one(*work), (name, ("open", *other)))
+
+
+AGAIN = ("open", "recover", "retain 1")
+EVERYTHING = ("recover", "clean", "take", "retain 1", "drop", "take", "take", "retain 2", "clean")
+TAKE = ("take", "retain 1")
+THREE = ("clean", *TAKE, "drop", *TAKE)
+WORLDS = (
+    StoreScope("all that can be asked", StoreSetup(one(*EVERYTHING), 2, left=True, parts=2), 609),
+    StoreScope("the first checkpoint, and a crash", StoreSetup(one("take"), 0, crashes=1), 56),
+    StoreScope("three checkpoints, and a crash", StoreSetup(one(*THREE), 1, left=True, crashes=1), 327),
+    StoreScope("a part with what is in flight, and a crash", StoreSetup(one("take"), 1, parts=2, crashes=1), 106),
+    StoreScope("a crash, and one in the work after it", StoreSetup(one("take"), crashes=2, restarts=AGAIN), 1372),
+    StoreScope("a killed process, then a crash", StoreSetup(one(*TAKE), crashes=1, kills=1, restarts=AGAIN), 2969),
+    StoreScope(
+        "a call that fails, then a crash",
+        StoreSetup(one("retain 1", *TAKE, "clean"), left=True, crashes=1, fails=1),
+        1891,
+    ),
+    StoreScope("two calls that fail", StoreSetup(one(*TAKE), fails=2), 3472),
+    StoreScope("a reader, and retention", StoreSetup(beside(TAKE, "recover", name="reader"), until="rename"), 15689),
+    StoreScope("two writers begin", StoreSetup(beside(("take",), "take")), 4287),
+    StoreScope("an attempt that another removes", StoreSetup(beside(("take",), "clean"), until="create store/"), 10580),
+    StoreScope(
+        "an attempt that another removes, and a crash",
+        StoreSetup(beside(TAKE, "clean"), until="reopen", crashes=1),
+        8003,
+    ),
+    StoreScope("two writers retain", StoreSetup(beside(TAKE, "retain 1"), until="rename"), 14671),
+)
+BYTES = (
+    BytesScope("values", 84),
+    BytesScope("files", 18),
+    BytesScope("manifests", 4),
+    BytesScope("limits", 66),
+    BytesScope("damage", 9),
+)
+SCOPES = (*WORLDS, CallsScope(150), *BYTES)

@@ -1,0 +1,567 @@
+"""Processes that use one store of checkpoints, call by call, over a file system that may forget what was not flushed.
+
+The store is `impl.storage.store.DirectoryStore`; the file system is a value (`model.storage.files`). A move is one call
+of one process: ``writer: rename checkpoint-1/manifest.json.tmp``; or that it fails, with or without its effect; or that
+a process is killed and its next one comes; or that the machine stops, and everything with it. What a store does between
+two calls depends on nothing but what it remembers and what its calls have given, so each operation is carried out again
+up to its next call, once for each course that it can take.
+
+What is asked, by name:
+
+* KEPT: what was announced complete is listed and can be read, unless so many newer ones are as retention was told.
+* WHOLE: what is listed or read is, part by part, what was written for that id. Nothing partial is, ever.
+* IDS: no id is given twice, whoever asks, and whatever was forgotten.
+* READER: who looks for the latest gets one that is not older than the newest that was announced when he began.
+* RAISED: nothing fails but for what the medium did, or another writer.
+* DOUBT: what is said to have surely not completed is not found complete, either, whatever a crash leaves.
+* LIVE: where nothing fails and nobody disturbs, all is announced, and what is to be removed is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from barrierlab.impl.errors import (
+    CompletedError,
+    NoUsableCheckpointError,
+    RegressingIdError,
+    StoreError,
+    StoreFailedError,
+)
+from barrierlab.impl.storage.encoding import encode
+from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.store import DirectoryStore
+from barrierlab.model.explore.checker import Always, AtRest
+from barrierlab.model.explore.intern import Interner
+from barrierlab.model.storage.files import (
+    EMPTY,
+    READS,
+    Answer,
+    Call,
+    Direct,
+    Port,
+    Tree,
+    after_crash,
+    carried_out,
+    half_written,
+)
+
+PATH = "store"
+ALL = 99
+"""As many checkpoints as retention keeps before it is asked for less."""
+
+
+def contents(checkpoint_id: int, parts: int) -> tuple[TaskSnapshot, ...]:
+    """The parts of a checkpoint, which follow from its id; the second has something in flight both ways."""
+    flying = encode((checkpoint_id,))
+    return (
+        TaskSnapshot("a", 0, encode(checkpoint_id), position=checkpoint_id),
+        TaskSnapshot("t", 1, b"", None, (InFlight(0, (flying, b"")),), (InFlight(1, (flying,)),)),
+    )[:parts]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSetup:
+    """A file system, the processes, and what may go wrong.
+
+    Attributes
+    ----------
+    clients : tuple of (str, tuple of str)
+        Name, and what it does, in order: ``open``, ``recover``, ``clean``, ``take`` (a checkpoint), ``drop`` (one that
+        is begun and abandoned), ``retain N``. Each begins with ``open``.
+    before : int
+        So many complete checkpoints are there, all flushed.
+    left : bool
+        And an attempt that nobody goes on with.
+    parts : int
+        Of each checkpoint, 1 or 2.
+    crashes, kills, fails : int
+        How often the machine stops, a process is killed, a call fails.
+    restarts : tuple of str
+        The work of whoever comes after a process that was killed, and of the one that comes after a crash.
+    until : str
+        The first process has come so far when the exploration begins: the verb and name of its next call.
+    """
+
+    clients: tuple[tuple[str, tuple[str, ...]], ...]
+    before: int = 1
+    left: bool = False
+    parts: int = 1
+    crashes: int = 0
+    kills: int = 0
+    fails: int = 0
+    restarts: tuple[str, ...] = ()
+    until: str = ""
+
+
+class Client(NamedTuple):
+    """A process between two calls.
+
+    Attributes
+    ----------
+    name : str
+    work : tuple of str
+        What it is at, and what is still to do; empty: it has ended.
+    stage : str
+        Where it is within that.
+    checkpoint_id : int
+    parts : tuple of Part
+    tries : int
+        Completions that were left in doubt.
+    store : Hashable
+        What its store remembers; None before it is opened.
+    answers : tuple of Answer
+        To the calls of the operation under way.
+    newest : int
+        The newest id that was announced when the operation began; for who looks for the latest.
+    """
+
+    name: str
+    work: tuple[str, ...]
+    stage: str = ""
+    checkpoint_id: int = 0
+    parts: tuple[Part, ...] = ()
+    tries: int = 0
+    store: Hashable = None
+    answers: tuple[Answer, ...] = ()
+    newest: int = 0
+
+
+class Ghost(NamedTuple):
+    """What the properties remember.
+
+    Attributes
+    ----------
+    begun, announced : tuple of int
+        Ids that were given, and checkpoints that were called complete.
+    kept : int
+        The least that retention was told.
+    disturbed : bool
+        Whether anything has failed, or anybody else writes.
+    wrong : str
+        What has been found wrong.
+    """
+
+    begun: tuple[int, ...] = ()
+    announced: tuple[int, ...] = ()
+    kept: int = ALL
+    disturbed: bool = False
+    wrong: str = ""
+
+
+class Found(NamedTuple):
+    """What a process finds that looks at everything: what is complete, the highest id, what is left over."""
+
+    completed: tuple[int, ...] = ()
+    highest: int = 0
+    leftovers: tuple[int, ...] = ()
+    failed: str = ""
+
+
+class Done(NamedTuple):
+    """How an operation ended: a verb, a subject, and what the store remembers then."""
+
+    verb: str
+    subject: object = None
+    store: Hashable = None
+
+
+class Move(NamedTuple):
+    """A move; `client` is -1 for one of the machine."""
+
+    client: int
+    verb: str
+    text: str
+    choice: int = 0
+
+    def __str__(self) -> str:
+        return self.text
+
+
+State = tuple[int, ...]
+"""Indices of file system, ghost and what may still go wrong; then one for each client."""
+
+
+class _NextError(BaseException):
+    """The operation asks something that has not been answered yet."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
+        self.call = call
+
+
+class StoreWorld:
+    """The system of a setup, for `model.explore.checker.explore`."""
+
+    def __init__(self, setup: StoreSetup) -> None:
+        self.setup = setup
+        self.trees: Interner[Tree] = Interner()
+        self.ghosts: Interner[Ghost] = Interner()
+        self.clients: Interner[Client] = Interner()
+        self.budgets: Interner[tuple[int, int, int]] = Interner()
+        self._asked: dict[int, Call | Done] = {}
+        self._after: dict[tuple[int, Call], tuple[int, Answer]] = {}
+        self._left: dict[int, tuple[int, ...]] = {}
+        self._found: dict[int, Found] = {}
+        self._judged: dict[tuple[int, ...], str | None] = {}
+
+    # The system.
+
+    def start(self) -> State:
+        """The checkpoints that are there before, and every process at its beginning."""
+        disk = Direct(EMPTY)
+        begun: list[int] = []
+        try:
+            self._prepare(disk, begun)
+        except Exception as error:  # whatever the code under test does
+            wrong = f"RAISED: before anything happens: {type(error).__name__}: {error}"
+            return self.trees.number(disk.tree), self.ghosts.number(Ghost(wrong=wrong)), self.budgets.number((0, 0, 0))
+        return self._begun(disk.tree, tuple(begun))
+
+    def _prepare(self, disk: Direct, begun: list[int]) -> None:
+        if not self.setup.before and not self.setup.left:
+            return
+        store = DirectoryStore(PATH, disk.port)
+        for checkpoint_id in range(1, self.setup.before + 1):
+            store.begin(checkpoint_id)
+            begun.append(checkpoint_id)
+            parts = tuple(store.write(checkpoint_id, each) for each in contents(checkpoint_id, self.setup.parts))
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.setup.parts > 1, parts))
+        if self.setup.left:
+            store.begin(self.setup.before + 1)
+            begun.append(self.setup.before + 1)
+            store.write(self.setup.before + 1, contents(self.setup.before + 1, 1)[0])
+
+    def _begun(self, tree: Tree, begun: tuple[int, ...]) -> State:
+        writers = [
+            work for _, work in self.setup.clients if any(not each.startswith(("open", "recover")) for each in work)
+        ]
+        ghost = Ghost(begun, begun[: self.setup.before], disturbed=len(writers) > 1)
+        clients = [self.clients.number(Client(name, work)) for name, work in self.setup.clients]
+        budget = self.setup.crashes, self.setup.kills, self.setup.fails
+        state = self._settled(
+            [self.trees.number(tree), self.ghosts.number(ghost), self.budgets.number(budget), *clients]
+        )
+        while self.setup.until:
+            move = next(each for each in self.moves(state) if each.client == 0)
+            if self.setup.until in move.text:
+                break
+            state = self.after(state, move)
+        return state
+
+    def moves(self, state: State) -> Sequence[Move]:
+        """The next call of each process; and what may go wrong."""
+        if self.ghosts.values[state[1]].wrong:
+            return ()
+        crashes, kills, fails = self.budgets.values[state[2]]
+        found = []
+        for at, index in enumerate(state[3:]):
+            client = self.clients.values[index]
+            asked = self._next(index) if client.work else None
+            if not isinstance(asked, Call):
+                continue
+            found.append(Move(at, "call", f"{client.name}: {asked}"))
+            if fails:
+                found.append(Move(at, "fail", f"{client.name}: {asked} fails"))
+                if asked.verb not in READS:
+                    found.append(Move(at, "fail afterwards", f"{client.name}: {asked} is done, and fails"))
+            if kills and client.store is not None:
+                found.append(Move(at, "kill", f"{client.name} is killed before: {asked}"))
+        if crashes and (found or not self.setup.restarts):
+            found += [
+                Move(-1, "crash", f"crash, and {self._told(state[0], k)}", k) for k in range(len(self._lefts(state[0])))
+            ]
+        return found
+
+    def after(self, state: State, move: Move) -> State:
+        """The state behind a move."""
+        crashes, kills, fails = self.budgets.values[state[2]]
+        if move.verb == "crash":
+            tree = self._lefts(state[0])[move.choice]
+            ghost = self.ghosts.values[state[1]]._replace(disturbed=True)
+            wrong = self._wrong_now(tree, ghost)
+            ghost = ghost._replace(wrong=wrong or "")
+            restarts = [self.clients.number(Client("next", self.setup.restarts))] if self.setup.restarts else []
+            budget = self.budgets.number((crashes - 1, kills, fails))
+            return self._settled([tree, self.ghosts.number(ghost), budget, *restarts])
+        at = 3 + move.client
+        changed = list(state)
+        client = self.clients.values[state[at]]
+        if move.verb == "kill":
+            changed[1] = self.ghosts.number(self.ghosts.values[state[1]]._replace(disturbed=True))
+            changed[2] = self.budgets.number((crashes, kills - 1, fails))
+            changed[at] = self.clients.number(Client("next", self.setup.restarts))
+            return self._settled(changed)
+        asked = self._next(state[at])
+        assert isinstance(asked, Call)
+        changed[0], answer = self._carried_out(state[0], asked)
+        if move.verb != "call":
+            if move.verb == "fail":
+                half = (
+                    half_written(self.trees.values[state[0]], asked)
+                    if asked.verb == "write"
+                    else self.trees.values[state[0]]
+                )
+                changed[0] = self.trees.number(half)
+            answer = Answer(error=errno.EIO)
+            changed[1] = self.ghosts.number(self.ghosts.values[state[1]]._replace(disturbed=True))
+            changed[2] = self.budgets.number((crashes, kills, fails - 1))
+        changed[at] = self.clients.number(client._replace(answers=(*client.answers, answer)))
+        return self._settled(changed)
+
+    # Properties.
+
+    def broken(self, state: State) -> str | None:
+        """What has been found wrong."""
+        return self.ghosts.values[state[1]].wrong or None
+
+    def unsettled(self, state: State) -> str | None:
+        """What is wrong where nothing more happens: the next process looks."""
+        ghost = self.ghosts.values[state[1]]
+        return self._wrong_now(state[0], ghost) or self._unfinished(state, ghost)
+
+    def _unfinished(self, state: State, ghost: Ghost) -> str | None:
+        if ghost.disturbed:
+            return None
+        due = tuple(range(1, self.setup.before + 1)) + self._due()
+        if ghost.announced != due:
+            return f"LIVE: announced are {ghost.announced}, though nothing failed; due were {due}"
+        found, kept = self._look(state[0]), self._due_at_the_end()
+        if found.completed != kept:
+            return f"LIVE: complete are {found.completed}, though nothing failed; due were {kept}"
+        if found.leftovers and self.setup.clients[0][1][-1] == "clean":
+            return f"LIVE: {found.leftovers} was left over by clean"
+        return None
+
+    def _due(self) -> tuple[int, ...]:
+        """The ids of the checkpoints that the one process takes."""
+        checkpoint_id, due = self.setup.before + self.setup.left, []
+        for work in self.setup.clients[0][1]:
+            if work in ("take", "drop"):
+                checkpoint_id += 1
+                due += [checkpoint_id] * (work == "take")
+        return tuple(due)
+
+    def _due_at_the_end(self) -> tuple[int, ...]:
+        """The ids that are complete when the one process has ended, newest first."""
+        taken, complete = iter(self._due()), list(range(1, self.setup.before + 1))
+        for work in self.setup.clients[0][1]:
+            if work == "take":
+                complete.append(next(taken))
+            elif work.startswith("retain"):
+                complete = complete[-int(work.split()[1]) :]
+        return tuple(reversed(complete))
+
+    def _wrong_now(self, tree: int, ghost: Ghost) -> str | None:
+        """What would be wrong if a process came now and looked; every process that was there is no more."""
+        key = (tree, self.ghosts.number(ghost))
+        if key not in self._judged:
+            self._judged[key] = self._judge(self._look(tree), ghost)
+        return self._judged[key]
+
+    def _judge(self, found: Found, ghost: Ghost) -> str | None:
+        if found.failed:
+            return found.failed
+        for checkpoint_id in ghost.announced:
+            newer = sum(each > checkpoint_id for each in found.completed)
+            if checkpoint_id not in found.completed and newer < ghost.kept:
+                return f"KEPT: checkpoint {checkpoint_id} was announced, and complete are only {found.completed}"
+        strange = [each for each in found.completed if each not in ghost.begun]
+        if strange:
+            return f"WHOLE: checkpoint {strange[0]} is complete, and was never begun"
+        if ghost.begun and found.highest < max(ghost.begun):
+            return f"IDS: checkpoint {max(ghost.begun)} was begun, and the next would be {found.highest + 1}"
+        return None
+
+    # Looking.
+
+    def _look(self, tree: int) -> Found:
+        if tree not in self._found:
+            self._found[tree] = looked(self.trees.values[tree], self.setup.parts)
+        return self._found[tree]
+
+    def _lefts(self, tree: int) -> tuple[int, ...]:
+        if tree not in self._left:
+            self._left[tree] = tuple(map(self.trees.number, after_crash(self.trees.values[tree])))
+        return self._left[tree]
+
+    def _told(self, tree: int, choice: int) -> str:
+        count = len(self._lefts(tree))
+        return "nothing is lost" if count == 1 else f"of {count} things that may be left, number {choice + 1} is"
+
+    # One operation.
+
+    def _carried_out(self, tree: int, call: Call) -> tuple[int, Answer]:
+        if (tree, call) not in self._after:
+            following, answer = carried_out(self.trees.values[tree], call)
+            self._after[tree, call] = self.trees.number(following), answer
+        return self._after[tree, call]
+
+    def _next(self, index: int) -> Call | Done:
+        """The call that a process asks next, or how its operation ended."""
+        if index not in self._asked:
+            client = self.clients.values[index]
+            answers = iter(client.answers)
+
+            def ask(call: Call) -> object:
+                answer = next(answers, None)
+                if answer is None:
+                    raise _NextError(call)
+                return answer.given(call)
+
+            try:
+                self._asked[index] = self._operate(client, Port(ask))
+            except _NextError as waits:
+                self._asked[index] = waits.call
+        return self._asked[index]
+
+    def _operate(self, client: Client, port: Port) -> Done:
+        """Carry out the operation that a process is at."""
+        store: DirectoryStore | None = None
+        try:
+            if client.work[0] == "open":
+                done = Done("done", 0)
+                store = DirectoryStore(PATH, port)
+            else:
+                quiet = Port(lambda call: ())
+                store = DirectoryStore(PATH, quiet)
+                quiet.ask = port.ask
+                store.restore(client.store)
+                done = self._asked_of(store, client)
+        except StoreFailedError as error:
+            done = Done("failed", error.definite)
+        except NoUsableCheckpointError:
+            done = Done("none usable")
+        except (RegressingIdError, CompletedError):
+            done = Done("taken")
+        except Exception as error:  # whatever the code under test does
+            done = Done("raised", f"{type(error).__name__}: {error}")
+        return done._replace(store=None if store is None else store.capture())
+
+    def _asked_of(self, store: DirectoryStore, client: Client) -> Done:
+        verb, _, argument = client.work[0].partition(" ")
+        checkpoint_id, stage = client.checkpoint_id, client.stage
+        if verb == "recover":
+            usable = store.latest_usable()
+            wrong = _not_as_written(usable.checkpoint, self.setup.parts)
+            skipped = tuple(each.checkpoint_id for each in usable.passed_over)
+            return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped))
+        if verb == "clean":
+            store.clean()
+        elif verb == "retain":
+            store.retain(int(argument))
+        elif not stage:
+            checkpoint_id = store.highest_id() + 1
+            store.begin(checkpoint_id)
+        elif stage == "write":
+            snapshot = contents(checkpoint_id, self.setup.parts)[len(client.parts)]
+            return Done("wrote", store.write(checkpoint_id, snapshot))
+        elif stage == "complete":
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.setup.parts > 1, client.parts))
+        else:
+            store.abandon(checkpoint_id)
+        return Done("done", checkpoint_id)
+
+    def _settled(self, state: list[int]) -> State:
+        """The state when every operation that has ended is followed by the next."""
+        for at in range(3, len(state)):
+            while (client := self.clients.values[state[at]]).work and isinstance(done := self._next(state[at]), Done):
+                ghost = self.ghosts.values[state[1]]
+                doubt = self._doubt(state[0], client, done)
+                client, ghost = self._ended(client, ghost, done)
+                ghost = ghost._replace(wrong=ghost.wrong or doubt)
+                if client.work and client.work[0].startswith("retain"):
+                    ghost = ghost._replace(kept=min(ghost.kept, int(client.work[0].split()[1])))
+                state[1], state[at] = self.ghosts.number(ghost), self.clients.number(client)
+                if ghost.wrong:
+                    return tuple(state)
+        return tuple(state)
+
+    def _doubt(self, tree: int, client: Client, done: Done) -> str:
+        """What is wrong with a completion that is said to have surely failed."""
+        if client.stage == "complete" and done.verb == "failed" and done.subject is True:
+            for left in (tree, *self._lefts(tree)):
+                if client.checkpoint_id in self._look(left).completed:
+                    return f"DOUBT: checkpoint {client.checkpoint_id} surely failed, and may be found complete"
+        return ""
+
+    def _ended(self, client: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
+        """The process and the ghost behind the end of an operation."""
+        if done.verb == "raised":
+            return client, ghost._replace(wrong=f"RAISED: {client.name}, at {client.work[0]}: {done.subject}")
+        client = client._replace(answers=(), store=done.store)
+        following = client._replace(work=client.work[1:], stage="", checkpoint_id=0, parts=(), tries=0)
+        following = following._replace(newest=max(ghost.announced, default=0))
+        if done.verb == "none usable":
+            wrong = f"READER: {client.name} found none, and {client.newest} was announced" if client.newest else ""
+            return following, ghost._replace(wrong=wrong)
+        if done.verb == "recovered":
+            checkpoint_id, wrong, skipped = cast("tuple[int, str, tuple[int, ...]]", done.subject)
+            if not wrong and checkpoint_id < client.newest and not self.setup.fails:
+                wrong = f"READER: {client.name} got {checkpoint_id}, and {client.newest} was announced"
+            if not wrong and skipped and not self.setup.fails:
+                wrong = f"READER: {client.name} passed over {skipped}"
+            return following, ghost._replace(wrong=wrong)
+        if done.verb in ("failed", "taken"):
+            return self._failed(client, following, ghost, done)
+        if done.verb == "wrote":
+            parts = (*client.parts, cast("Part", done.subject))
+            stage = "write" if len(parts) < self.setup.parts else "complete" if client.work[0] == "take" else "abandon"
+            return client._replace(parts=parts, stage=stage), ghost
+        checkpoint_id = cast("int", done.subject)
+        if client.work[0] in ("take", "drop"):
+            if not client.stage:
+                if checkpoint_id in ghost.begun:
+                    return client, ghost._replace(wrong=f"IDS: {client.name} was given {checkpoint_id} once more")
+                ghost = ghost._replace(begun=tuple(sorted((*ghost.begun, checkpoint_id))))
+                return client._replace(stage="write", checkpoint_id=checkpoint_id), ghost
+            if client.stage == "complete":
+                ghost = ghost._replace(announced=tuple(sorted((*ghost.announced, checkpoint_id))))
+        return following, ghost
+
+    def _failed(self, client: Client, following: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
+        """A careful driver: what is in doubt is completed again once, what failed is abandoned once."""
+        if not ghost.disturbed:
+            return client, ghost._replace(wrong=f"LIVE: {client.work[0]} {client.stage} failed, and nothing had")
+        if client.work[0] == "open":
+            return following._replace(work=()), ghost
+        if client.stage == "complete" and done.subject is False and not client.tries:
+            return client._replace(tries=1), ghost
+        if client.stage in ("write", "complete"):
+            return client._replace(stage="abandon"), ghost
+        return following, ghost
+
+
+def looked(tree: Tree, parts: int) -> Found:
+    """Look at everything in a file system where nothing fails."""
+    try:
+        store = DirectoryStore(PATH, Direct(tree).port)
+        completed = store.completed()
+        for checkpoint_id in completed:
+            wrong = _not_as_written(store.load(checkpoint_id), parts)
+            if wrong:
+                return Found(failed=wrong)
+        if completed:
+            usable = store.latest_usable()
+            if usable.passed_over or usable.checkpoint.manifest.checkpoint_id != completed[0]:
+                return Found(failed=f"READER: the latest is not {completed[0]}")
+        return Found(completed, store.highest_id(), store.leftovers())
+    except StoreError as error:
+        return Found(failed=f"WHOLE: {error}")
+    except Exception as error:  # whatever the code under test does
+        return Found(failed=f"RAISED: {type(error).__name__}: {error}")
+
+
+def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:
+    checkpoint_id = checkpoint.manifest.checkpoint_id
+    if checkpoint.snapshots != contents(checkpoint_id, parts):
+        return f"WHOLE: of checkpoint {checkpoint_id} was read {checkpoint.snapshots}"
+    return ""
+
+
+def properties(world: StoreWorld) -> list[Always[State] | AtRest[State]]:
+    """What `model.explore.checker.explore` is to ask."""
+    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]

@@ -1,0 +1,1 @@
+"""What is offered whole: the tables by name, the standard scopes, the conformance suite."""

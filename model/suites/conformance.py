@@ -1,0 +1,148 @@
+"""A test suite for an aligner of one's own: a case for each small scope, to be run by whatever runs tests.
+
+It needs no test framework; a case that is not asked raises `unittest.SkipTest`, which the frameworks know. With pytest
+one file is enough::
+
+    import pytest
+
+    from barrierlab.model.suites.conformance import cases
+    from my_package.my_module import MyAligner
+
+    @pytest.mark.parametrize("case", cases(MyAligner), ids=str)
+    def test_my_aligner(case):
+        case.check()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from unittest import SkipTest
+
+from barrierlab.model.checkpoint.asked import JUDGES, divided
+from barrierlab.model.checkpoint.capabilities import READS_ON
+from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.external import PROTOCOLS, ForeignError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.explore.checker import HOLDS
+from barrierlab.model.spec.topology import suggestion
+from barrierlab.model.suites.standard import SCOPES
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """One scope in which an aligner is checked.
+
+    Attributes
+    ----------
+    kind : type
+        The aligner.
+    scope : Scope
+    not_asked : str
+        Why the scope is not asked of this aligner; empty if it is.
+    """
+
+    kind: type
+    scope: Scope
+    not_asked: str = ""
+
+    def __str__(self) -> str:
+        """What is checked, in words."""
+        return self.scope.name
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.__name__}: {self.scope.name}>"
+
+    def check(self, seconds: float | None = None) -> None:
+        """Explore the scope, for so long at most.
+
+        Raises
+        ------
+        unittest.SkipTest
+            If the scope is not asked.
+        AssertionError
+            If something is broken: what, why, and a shortest run that comes to it. If the exploration did not end.
+            If the class cannot stand in at all: in one line, what it lacks.
+        """
+        __tracebackhide__ = True  # pytest shows the test that failed, and not this
+        if self.not_asked:
+            raise SkipTest(self.not_asked)
+        try:
+            outcome = self.scope.check(_parts(self.kind, self.scope.protocol), seconds)
+        except ForeignError as error:
+            raise AssertionError(str(error)) from None
+        if outcome.verdict != HOLDS:
+            raise AssertionError(report(outcome))
+
+
+def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Case]:
+    """Every case for an aligner: aligned, and if it goes unaligned, in every other mode.
+
+    A case that needs what the class does not declare (`model.checkpoint.capabilities`) is among them, to be skipped.
+
+    Parameters
+    ----------
+    kind : type
+        As `model.checkpoint.external.Aligner` and `model.checkpoint.external.UnalignedAligner` say.
+    scope : str, optional
+        ``tiny`` takes seconds, ``small`` minutes, ``full`` hours.
+    judge : str, optional
+        ``dataflows`` asks the invariants of whole dataflows; ``table`` also whether each gate does what the table of
+        its protocol says (`model.checkpoint.asked`).
+
+    Raises
+    ------
+    ValueError
+        If there is no such scope or judge.
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"there is no scope {scope!r}; {suggestion(scope, list(SCOPES))}")
+    capabilities = capabilities_of(kind)
+    protocols = PROTOCOLS if capabilities.unaligned else PROTOCOLS[:1]
+    scopes: list[Scope] = [
+        each for source in SOURCES for protocol in protocols for each in source(scope) if each.protocol == protocol
+    ]
+    asked, others = divided(scopes, capabilities, judge)
+    why = {each.name: each.why for each in others}
+    judged = {each.name for each in asked} | set(why)
+    return [Case(kind, each, why.get(each.name, "")) for each in scopes if each.name in judged]
+
+
+def report(outcome: Outcome) -> str:
+    """What came out, for a reader: what is broken and why, and the run; of several, one after the other."""
+    if not outcome.violations:
+        return f"{outcome.name}: {outcome.verdict}: {outcome.why}"
+    return "\n\n".join(_told(violation) for violation in outcome.violations)
+
+
+def _told(violation: Violation) -> str:
+    moves = f"{violation.steps} move{'s' * (violation.steps != 1)}"
+    line = f"{violation.invariant} is broken after {moves}: {violation.reason} ({violation.scope})"
+    hint = f"\n\nhint: {READS_ON}" if violation.reads_on else ""
+    return f"{line}{hint}\n\n{violation.trace}".rstrip("\n")
+
+
+@cache
+def _parts(kind: type, protocol: str) -> Parts:
+    """The class is looked at once."""
+    return parts_of(kind, protocol)
+
+
+# Where cases come from.
+
+
+def _worlds(scope: str) -> Iterable[Scope]:
+    """Whole dataflows, and the kept stories of them."""
+    return (each for each in SCOPES[scope]() if each not in GATES)
+
+
+def _gates(scope: str) -> Iterable[Scope]:
+    """One gate alone, compared with the table of its protocol: those of the scope, and all that do not take long."""
+    inside = list(SCOPES[scope]())
+    return (each for each in GATES if each in inside or not each.slow)
+
+
+SOURCES: tuple[Callable[[str], Iterable[Scope]], ...] = (_gates, _worlds)
+"""All of them."""

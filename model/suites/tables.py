@@ -1,0 +1,35 @@
+"""The formal model: what each protocol is, as a table of situations and what is done about them."""
+
+from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+from barrierlab.model.checkpoint.tables.fallback import FALLBACK
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.happenings import Effect, Happening, Part
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.control.table import CONTROL
+from barrierlab.model.control.upstreams import ControlHappening, Upstreams
+from barrierlab.model.explore.table import Row, Table, TableError
+
+TABLES: dict[str, Table[Gate, Happening] | Table[Upstreams, ControlHappening]] = {
+    "aligned": ALIGNED,
+    "unaligned": UNALIGNED,
+    "fallback": FALLBACK,
+    "control": CONTROL,
+}
+
+__all__ = [
+    "ALIGNED",
+    "CONTROL",
+    "FALLBACK",
+    "TABLES",
+    "UNALIGNED",
+    "ControlHappening",
+    "Effect",
+    "Gate",
+    "Happening",
+    "Part",
+    "Row",
+    "Rules",
+    "Table",
+    "TableError",
+    "Upstreams",
+]

@@ -1,0 +1,1 @@
+"""Channels in simulated time, and how a task reads them."""

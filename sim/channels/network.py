@@ -1,0 +1,531 @@
+"""The network form of a channel: buffers out of a pool, credit, flush timer, as in Apache Flink.
+
+A sender's channels of one exchange share a pool of buffers of a segment's size; to end a step that it has begun, a
+task may overdraw the pool (FLINK-26762). On a remote link the receiver has
+exclusive buffers for each channel and floating ones for its gate, and a buffer leaves the sender only against a credit
+for one of them. Barriers and ends need neither buffer nor credit; a barrier or a watermark ends the buffer before it. A
+full buffer is noticed when the next one is begun or the flush timer fires; partial ones leave when it fires. Where a
+barrier's channel is to wait, its sender stops behind the barrier until the receiver resumes it.
+
+Source: Apache Flink, `PipelinedSubpartition`, `LocalBufferPool`, `RemoteInputChannel`, `BufferManager`; "Network memory
+tuning guide". Departure: a record is never split over two buffers, so none may be larger than a segment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from barrierlab.impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
+from barrierlab.sim.channels.spsc import Chunk, Clock, Overtakers, no_matter, nobody
+
+# What holds a received chunk.
+NO_BUFFER, EXCLUSIVE, FLOATING = range(3)
+
+
+class BufferPool:
+    """The buffers that the channels of one task and exchange share.
+
+    Available while a buffer is free and no channel has as many as it may have. A step that has begun gets a buffer
+    whether or not its channel has many, and `overdraft` more than there are: `free` is below zero then.
+
+    Source: Apache Flink, `LocalBufferPool.requestMemorySegment`.
+    """
+
+    __slots__ = ("at_most", "free", "on_room", "overdraft", "size")
+
+    def __init__(self, size: int, overdraft: int = 0) -> None:
+        self.size = self.free = size
+        self.overdraft = overdraft
+        self.at_most = 0
+        self.on_room: Callable[[], None] = nobody
+
+    def available(self) -> bool:
+        """A task asks before it takes its next message, so that it need not stop in the middle of one."""
+        return self.free > 0 and self.at_most == 0
+
+
+class Buffer:
+    """A segment being filled, sent or read. `start` is how far it has been read, `readers` who still reads it."""
+
+    __slots__ = ("finished", "messages", "needs_segment", "readers", "size", "start")
+
+    def __init__(self, needs_segment: bool) -> None:
+        self.messages: Chunk = []
+        self.size = 0
+        self.start = 0
+        self.readers = 0
+        self.finished = False
+        self.needs_segment = needs_segment
+
+
+class NetworkChannel:
+    """One channel of the network form: its subpartition at the sender, and its input channel at the receiver.
+
+    Parameters
+    ----------
+    pool : BufferPool
+        The sender's pool, shared with the exchange's other channels of this sender.
+    segment_bytes, most_buffers : int
+        Size of a buffer; with how many buffers of the pool this channel makes it unavailable.
+    gate : ReceiverPool or None
+        The receiver's floating buffers; None on a local channel, which is read from the sender's buffers directly.
+    exclusive : int
+        Receiver buffers of this channel's own.
+    latency : callable or None
+        Draws the nanoseconds that a buffer, a credit or a resumption takes one way. None takes no time. What is sent in
+        one direction arrives in order.
+    barrier_latency : callable or None
+        Draws the nanoseconds that a barrier, its argument, takes beyond that, which come from the tasks: to take part
+        in a checkpoint is more work than to pass on a buffer. None takes no longer than a buffer.
+    ns_per_byte : float
+        Transfer time of the link.
+    stops_behind_barriers : bool
+        Whether nothing leaves behind a barrier until `resume`.
+    """
+
+    __slots__ = (
+        "_arrives_ns",
+        "_barrier_latency",
+        "_clock",
+        "_flush",
+        "_free_exclusive",
+        "_free_floating",
+        "_gate",
+        "_latency",
+        "_line_free_ns",
+        "_most_buffers",
+        "_opened",
+        "_overtakers",
+        "_pool",
+        "_received",
+        "_required",
+        "_returns_ns",
+        "_segment_bytes",
+        "_stopped",
+        "_stops",
+        "_subpartition",
+        "_used",
+        "credit",
+        "exclusive",
+        "ns_per_byte",
+        "on_announcement",
+        "on_arrival",
+        "on_departure",
+        "on_overtaking",
+        "waiting_for_floating",
+    )
+
+    def __init__(
+        self,
+        pool: BufferPool,
+        segment_bytes: int,
+        most_buffers: int,
+        clock: Clock,
+        gate: ReceiverPool | None = None,
+        exclusive: int = 2,
+        latency: Callable[[], int] | None = None,
+        ns_per_byte: float = 0.0,
+        stops_behind_barriers: bool = False,
+        barrier_latency: Callable[[CheckpointBarrier], int] | None = None,
+    ) -> None:
+        self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
+        self._gate, self._latency, self.ns_per_byte = gate, latency, ns_per_byte
+        self._barrier_latency = barrier_latency
+        self._subpartition: deque[Buffer] = deque()
+        self._used = 0
+        self._flush = False
+        self._stops, self._stopped = stops_behind_barriers, False
+        self._received: deque[tuple[Chunk, int]] = deque()
+        self._opened: Buffer | int = NO_BUFFER
+        self.exclusive = exclusive
+        self.credit = self._free_exclusive = exclusive
+        self._free_floating = 0
+        self._required = exclusive
+        self._line_free_ns = self._arrives_ns = self._returns_ns = 0
+        self.waiting_for_floating = False
+        self._overtakers = Overtakers()
+        self.on_arrival: Callable[[], None] = nobody
+        self.on_overtaking: Callable[[], None] = nobody
+        self.on_departure: Callable[[int], None] = no_matter
+        self.on_announcement: Callable[[CheckpointBarrier], None] = no_matter
+
+    # The sender's side.
+
+    def accepts(self, message: StreamMessage) -> bool:
+        """Whether `push` may be called now: the message needs no segment, or finds room in one."""
+        if type(message) is not Event and type(message) is not Watermark:
+            return True
+        tail = self._tail()
+        if tail is not None and tail.size + size_of(message) <= self._segment_bytes:
+            return True
+        return self._pool.free > -self._pool.overdraft
+
+    def push(self, message: StreamMessage) -> None:
+        """Write `message` behind all that was written before. The caller has asked `accepts`."""
+        kind = type(message)
+        if kind is Event or kind is Watermark:
+            size = size_of(message)
+            tail = self._tail()
+            if tail is not None and tail.size + size > self._segment_bytes:
+                self._finish(tail)
+                tail = None
+            if tail is None:
+                tail = self._request()
+            tail.messages.append(message)
+            tail.size += size
+            if kind is Watermark:
+                self._finish(tail)
+                self._offer()
+            elif tail.size >= self._segment_bytes:
+                self._finish(tail)
+            return
+        tail = self._tail()
+        if tail is not None:
+            self._finish(tail)
+        event = Buffer(needs_segment=False)
+        event.messages.append(message)
+        event.finished = True
+        self._subpartition.append(event)
+        self._offer()
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """Ahead of all, in chunks of a segment's size that take neither buffer nor credit.
+
+        Apache Flink, `RecoveredInputChannel`: it has buffers of its own.
+        """
+        chunks: list[Chunk] = []
+        room = 0
+        for message in messages:
+            size = size_of(message)
+            if not chunks or size > room:
+                chunks.append([])
+                room = self._segment_bytes
+            chunks[-1].append(message)
+            room -= size
+        for chunk in chunks:
+            if self._gate is not None:
+                self._received.append((chunk, NO_BUFFER))
+            else:
+                buffer = Buffer(needs_segment=False)
+                buffer.messages, buffer.finished = chunk, True
+                self._subpartition.append(buffer)
+        if chunks:
+            self.on_arrival()
+
+    def flush(self) -> None:
+        """The flush timer: what has been written may leave although its buffer is not full."""
+        if self._subpartition and not self._flush:
+            tail = self._subpartition[-1]
+            if len(self._subpartition) > 1 or tail.start < len(tail.messages):
+                self._flush = True
+                self._offer()
+
+    def _tail(self) -> Buffer | None:
+        """The buffer that is being filled."""
+        if self._subpartition:
+            tail = self._subpartition[-1]
+            if not tail.finished:
+                return tail
+        return None
+
+    def _request(self) -> Buffer:
+        pool = self._pool
+        pool.free -= 1
+        self._used += 1
+        if self._used == self._most_buffers:
+            pool.at_most += 1
+        buffer = Buffer(needs_segment=True)
+        self._subpartition.append(buffer)
+        if len(self._subpartition) > 1:
+            self._offer()  # the buffer before it is full
+        return buffer
+
+    def _recycle(self, buffer: Buffer) -> None:
+        """Back into the pool, once it is written, sent and read whole."""
+        if not buffer.needs_segment or not buffer.finished or buffer.readers or buffer.start < len(buffer.messages):
+            return
+        buffer.needs_segment = False
+        if self._used == self._most_buffers:
+            self._pool.at_most -= 1
+        self._used -= 1
+        self._pool.free += 1
+        self._pool.on_room()
+
+    def _finish(self, tail: Buffer) -> None:
+        tail.finished = True
+        if tail.start == len(tail.messages):  # all of it left in flushes
+            self._subpartition.pop()
+            self._recycle(tail)
+
+    def _sendable(self) -> bool:
+        """Whether the head may leave, credit apart."""
+        if not self._subpartition or self._stopped:
+            return False
+        head = self._subpartition[0]
+        return head.finished or (self._flush and head.start < len(head.messages))
+
+    def _offer(self) -> None:
+        """Send what may be sent; a local receiver is told and fetches it itself."""
+        if self._gate is None:
+            if self._sendable():
+                self.on_arrival()
+            return
+        while self._sendable() and (self.credit > 0 or not self._subpartition[0].needs_segment):
+            self._send()
+
+    def _slice(self) -> tuple[Chunk, Buffer]:
+        head = self._subpartition[0]
+        if len(self._subpartition) == 1:
+            self._flush = False
+        chunk = head.messages[head.start :] if head.start else list(head.messages)
+        head.start = len(head.messages)
+        if head.finished:
+            self._subpartition.popleft()
+        if type(chunk[0]) is CheckpointBarrier:
+            self._stopped = self._stops
+            self.on_departure(chunk[0].checkpoint_id)
+        return chunk, head
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """Send `barrier` past all that lies here. Like any barrier it ends the buffer that is being filled.
+
+        Returns
+        -------
+        list of Event
+            What it passed at the sender; on a local channel all that is queued is the receiver's.
+        """
+        tail = self._tail()
+        if tail is not None:
+            self._finish(tail)
+        passed = self._send_ahead(barrier, self._subpartition)
+        self._offer()
+        return passed
+
+    def _send_ahead(self, barrier: CheckpointBarrier, of: Iterable[Buffer]) -> list[Event]:
+        """Send `barrier` past these buffers, without buffer or credit; the events in them that are the sender's."""
+        if self._gate is None:
+            self._overtakers.put(barrier, sum(len(buffer.messages) - buffer.start for buffer in of))
+            self.on_overtaking()
+            return []
+        passed = _events(of)
+        due_ns = max(self._line_free_ns, self._clock.now) + self._on_the_way(barrier)
+        self._arrives_ns = max(self._arrives_ns, due_ns)
+        if self._arrives_ns == self._clock.now:
+            self._receive_overtaking(barrier)
+        else:
+            self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive_overtaking(barrier))
+        return passed
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLIP-182, on the way out).
+
+        Returns
+        -------
+        list of Event or None
+            What it passed at the sender; None if it has left.
+        """
+        ahead = self._take_barrier(barrier.checkpoint_id)
+        if ahead is None:
+            return None
+        self.on_departure(barrier.checkpoint_id)
+        return self._send_ahead(barrier, ahead)
+
+    def _take_barrier(self, checkpoint_id: int) -> list[Buffer] | None:
+        """Take the barrier's buffer out; the buffers ahead of it."""
+        for place, buffer in enumerate(self._subpartition):
+            message = None if buffer.needs_segment else buffer.messages[0]
+            if type(message) is CheckpointBarrier and message.checkpoint_id == checkpoint_id:
+                del self._subpartition[place]
+                return list(self._subpartition)[:place]
+        return None
+
+    def resume(self) -> None:
+        """The receiver goes on reading behind the barrier."""
+        if self._stopped:
+            self._tell_sender(self._go_on)
+
+    def _tell_sender(self, action: Callable[[], None]) -> None:
+        """`action` at the sender, after the way back."""
+        if self._latency is None:
+            action()
+            return
+        self._returns_ns = max(self._returns_ns, self._clock.now + self._latency())
+        self._clock.after(self._returns_ns - self._clock.now, action)
+
+    def _go_on(self) -> None:
+        self._stopped = False
+        self._offer()
+
+    def _backlog(self) -> int:
+        """How many buffers the sender has in store, as it tells the receiver."""
+        if self._stopped or not self._subpartition:
+            return 0
+        stored = sum(buffer.needs_segment for buffer in self._subpartition)
+        return stored if self._flush or not self._subpartition[-1].needs_segment else max(stored - 1, 0)
+
+    def _on_the_way(self, message: StreamMessage) -> int:
+        """How long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
+        way_ns = 0 if self._latency is None else self._latency()
+        if self._barrier_latency is not None and type(message) is CheckpointBarrier:
+            way_ns += self._barrier_latency(message)
+        return way_ns
+
+    def _send(self) -> None:
+        takes_buffer = self._subpartition[0].needs_segment
+        chunk, head = self._slice()
+        if takes_buffer:
+            self.credit -= 1
+        self._recycle(head)
+        backlog = self._backlog()
+        now_free = max(self._line_free_ns, self._clock.now)
+        self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self.ns_per_byte)
+        if self._latency is None and self._barrier_latency is None and self._line_free_ns == self._clock.now:
+            self._receive(chunk, takes_buffer, backlog)
+            return
+        due_ns = self._line_free_ns + self._on_the_way(chunk[0])
+        self._arrives_ns = max(self._arrives_ns, due_ns)
+        self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog))
+
+    # The receiver's side.
+
+    def _receive(self, chunk: Chunk, takes_buffer: bool, backlog: int) -> None:
+        holder = NO_BUFFER
+        if takes_buffer:
+            if self._free_floating:
+                self._free_floating -= 1
+                holder = FLOATING
+            else:
+                self._free_exclusive -= 1
+                holder = EXCLUSIVE
+        self._received.append((chunk, holder))
+        self._required = backlog + self.exclusive
+        gate = self._gate
+        assert gate is not None
+        while self.needs_floating() and not self.waiting_for_floating:
+            if gate.floating == 0:
+                gate.wait(self)
+                break
+            gate.floating -= 1
+            self.grant_floating()
+        self.on_arrival()
+        if type(chunk[0]) is CheckpointBarrier:
+            self.on_announcement(chunk[0])
+
+    def _receive_overtaking(self, barrier: CheckpointBarrier) -> None:
+        self._overtakers.put(barrier, sum(len(chunk) for chunk, _ in self._received))
+        self.on_overtaking()
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """Let `barrier` pass what was received before the barrier of its id; whether that one was there."""
+        if self._gate is None:
+            return self.expedite(barrier) is not None
+        ahead = 0
+        for place, (chunk, _) in enumerate(self._received):
+            if type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:
+                del self._received[place]
+                self._overtakers.put(barrier, ahead)
+                self.resume()
+                self.on_overtaking()
+                return True
+            ahead += len(chunk)
+        return False
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and what it has passed at the receiver."""
+        if self._gate is None:
+            queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
+        else:
+            queued = [message for chunk, _ in self._received for message in chunk]
+        return self._overtakers.take(unread, queued)
+
+    def grant_floating(self) -> None:
+        """One floating buffer of the gate is this channel's: a credit more for the sender."""
+        self._free_floating += 1
+        self._give_credit()
+
+    def needs_floating(self) -> bool:
+        """Whether fewer buffers are free than the sender's backlog asks for."""
+        return self._free_exclusive + self._free_floating < self._required
+
+    def _give_credit(self) -> None:
+        self._tell_sender(self._credit_arrives)
+
+    def _credit_arrives(self) -> None:
+        self.credit += 1
+        self._offer()
+
+    def in_transit(self) -> bool:
+        """Return whether a buffer, a barrier, a credit or a resumption is on the link."""
+        return max(self._arrives_ns, self._returns_ns) > self._clock.now
+
+    def readable(self) -> bool:
+        """Whether the receiver may open a buffer."""
+        return self._sendable() if self._gate is None else bool(self._received)
+
+    def open(self) -> Chunk:
+        """The next buffer's messages, in order."""
+        if self._gate is None:
+            chunk, buffer = self._slice()
+            buffer.readers += 1
+            self._opened = buffer
+        else:
+            chunk, self._opened = self._received.popleft()
+        self._overtakers.opened += len(chunk)
+        return chunk
+
+    def close(self) -> None:
+        """The last message of the opened buffer has been taken: the buffer is free again."""
+        holder, self._opened = self._opened, NO_BUFFER
+        if isinstance(holder, Buffer):
+            holder.readers -= 1
+            self._recycle(holder)
+        elif holder == FLOATING:
+            assert self._gate is not None
+            self._gate.recycle()
+        elif holder == EXCLUSIVE:
+            self._free_exclusive += 1
+            if self._free_floating and self._free_exclusive + self._free_floating > self._required:
+                assert self._gate is not None
+                self._free_floating -= 1  # its credit stays, for the exclusive buffer
+                self._gate.recycle()
+            else:
+                self._give_credit()
+
+    @property
+    def queued(self) -> int:
+        """Messages that have been written and not yet handed to the receiver's reader."""
+        return sum(len(b.messages) - b.start for b in self._subpartition) + sum(
+            len(chunk) for chunk, _ in self._received
+        )
+
+
+def _events(buffers: Iterable[Buffer]) -> list[Event]:
+    """The events in `buffers` that have not left, in order."""
+    return [message for buffer in buffers for message in buffer.messages[buffer.start :] if type(message) is Event]
+
+
+class ReceiverPool:
+    """The floating buffers of one input gate: lent to channels with a backlog, first come, first served."""
+
+    __slots__ = ("_waiting", "floating")
+
+    def __init__(self, floating: int) -> None:
+        self.floating = floating
+        self._waiting: deque[NetworkChannel] = deque()
+
+    def wait(self, channel: NetworkChannel) -> None:
+        channel.waiting_for_floating = True
+        self._waiting.append(channel)
+
+    def recycle(self) -> None:
+        """A floating buffer is free: the channel that has waited longest gets it, and waits again if it needs more."""
+        while self._waiting:
+            channel = self._waiting.popleft()
+            channel.waiting_for_floating = False
+            if channel.needs_floating():
+                channel.grant_floating()
+                if channel.needs_floating():
+                    self.wait(channel)
+                return
+        self.floating += 1

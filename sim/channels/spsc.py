@@ -1,0 +1,245 @@
+"""What a timed channel is, and the simpler of its two forms.
+
+A channel is a queue of buffers at the sender, a link, a queue of buffers at the receiver, with credit between. The
+sender asks `accepts` and calls `push`; the receiver is told `on_arrival`, asks `readable`, takes a buffer's messages
+with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
+`sim.channels.network` has the form with buffers and credit.
+
+Invariant: a channel is first in, first out and loses nothing. No clock here: what takes time asks the `Clock`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from barrierlab.impl import CheckpointBarrier, Event, StreamMessage
+
+Chunk = list[StreamMessage]
+
+
+class Clock(Protocol):
+    """What a channel asks of the engine: the time, and to be called later. Integer nanoseconds."""
+
+    now: int
+
+    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
+        """Call `action` once, `delay_ns` from now."""
+
+
+class Channel(Protocol):
+    """What nodes ask of a channel, whatever its form."""
+
+    on_arrival: Callable[[], None]
+    on_overtaking: Callable[[], None]
+    on_departure: Callable[[int], None]
+    on_announcement: Callable[[CheckpointBarrier], None]
+
+    def accepts(self, message: StreamMessage) -> bool:
+        """Whether `push` may be called with `message` now."""
+
+    def push(self, message: StreamMessage) -> None:
+        """Put `message` behind all that was pushed before."""
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
+
+    @property
+    def queued(self) -> int:
+        """Messages that were pushed, and not handed to the receiver's reader yet."""
+
+    def flush(self) -> None:
+        """The flush timer: what waits for company may leave."""
+
+    def readable(self) -> bool:
+        """Whether the receiver may open a buffer."""
+
+    def in_transit(self) -> bool:
+        """Return whether something is on the link, either way."""
+
+    def open(self) -> Chunk:
+        """The next buffer's messages, in order."""
+
+    def close(self) -> None:
+        """The last message of the opened buffer has been taken."""
+
+    def resume(self) -> None:
+        """The receiver goes on reading behind a barrier."""
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """Send `barrier` past all that lies here; the events that it passed at the sender."""
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """If the barrier of this id still lies at the sender, send `barrier` past all in its place; else None."""
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """If the barrier of this id lies at the receiver, let `barrier` pass all in its place; whether it did."""
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
+
+        `unread` is what the reader has opened and not taken yet.
+        """
+
+
+def nobody() -> None:
+    """Nobody listens."""
+
+
+def no_matter(what: object) -> None:
+    """Nobody waits for a barrier."""
+
+
+class Overtakers:
+    """The barriers that have overtaken at a receiver, each with the place up to which it has passed messages.
+
+    A place is a count of all messages that were put before the reader; what comes after it is behind the barrier,
+    however late the task gets to handle it.
+    """
+
+    __slots__ = ("_passed", "opened")
+
+    def __init__(self) -> None:
+        self._passed: deque[tuple[CheckpointBarrier, int]] = deque()
+        self.opened = 0  # messages handed to the reader so far
+
+    def put(self, barrier: CheckpointBarrier, queued: int) -> None:
+        """`barrier` has passed the next `queued` messages that the reader will open, and all opened before."""
+        self._passed.append((barrier, self.opened + queued))
+
+    def take(self, unread: Chunk, queued: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The oldest barrier, and the events of `unread` and `queued` that it has passed."""
+        barrier, place = self._passed.popleft()
+        passed = [*unread, *queued][: place - (self.opened - len(unread))]
+        return barrier, [message for message in passed if type(message) is Event]
+
+
+class SpscChannel:
+    """The documents' single-producer single-consumer queue: bounded, one message a buffer; a full one holds its sender.
+
+    `latency` draws the nanoseconds until the receiver sees a message; messages keep their order (F-STREAM-002, as
+    F-DCKP-001 uses it).
+    """
+
+    __slots__ = (
+        "_clock",
+        "_due_ns",
+        "_expedited",
+        "_held",
+        "_in_transit",
+        "_latency",
+        "_overtakers",
+        "capacity",
+        "on_announcement",
+        "on_arrival",
+        "on_departure",
+        "on_overtaking",
+        "on_room",
+        "queue",
+    )
+
+    def __init__(self, capacity: int, clock: Clock, latency: Callable[[], int] | None = None) -> None:
+        self.capacity = capacity
+        self.queue: deque[StreamMessage] = deque()
+        self.on_arrival: Callable[[], None] = nobody
+        self.on_overtaking: Callable[[], None] = nobody
+        self.on_departure: Callable[[int], None] = no_matter
+        self.on_announcement: Callable[[CheckpointBarrier], None] = no_matter
+        self._overtakers = Overtakers()
+        self.on_room: Callable[[], None] = nobody
+        self._clock, self._latency = clock, latency
+        self._in_transit: deque[StreamMessage] = deque()
+        self._held = 0  # places that are taken though nothing is in the queue: by what is on its way, or has left early
+        self._expedited: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
+        self._due_ns = 0
+
+    def accepts(self, message: StreamMessage) -> bool:
+        """Whether `push` may be called now."""
+        return len(self.queue) + self._held < self.capacity
+
+    def push(self, message: StreamMessage) -> None:
+        """Put `message` in. The caller has asked `accepts`."""
+        if self._latency is None:
+            self.queue.append(message)
+            self.on_arrival()
+        else:
+            self._in_transit.append(message)
+            self._held += 1
+            self._due_ns = max(self._due_ns, self._clock.now + self._latency())
+            self._clock.after(self._due_ns - self._clock.now, self._arrive)
+
+    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+        """Into the queue, however many there are: the sender waits until there is room again."""
+        self.queue.extend(messages)
+        if self.queue:
+            self.on_arrival()
+
+    def _arrive(self) -> None:
+        self._held -= 1
+        self.queue.append(self._in_transit.popleft())
+        self.on_arrival()
+
+    def in_transit(self) -> bool:
+        """Return whether a message is on its way."""
+        return bool(self._in_transit)
+
+    def readable(self) -> bool:
+        """Whether a message is there."""
+        return bool(self.queue)
+
+    def open(self) -> Chunk:
+        """The next buffer: one message."""
+        message = self.queue.popleft()
+        self._overtakers.opened += 1
+        if type(message) is CheckpointBarrier:
+            self.on_departure(message.checkpoint_id)
+        self.on_room()
+        return [message]
+
+    def close(self) -> None:
+        """The buffer that was opened has been read to its end."""
+
+    def resume(self) -> None:
+        """Nothing stops behind a barrier here: the queue fills up."""
+
+    def flush(self) -> None:
+        """Nothing waits for company here."""
+
+    @property
+    def queued(self) -> int:
+        return len(self.queue) + len(self._in_transit)
+
+    # Overtaking: the whole queue is the receiver's side, and what is on its way is before the barrier, too.
+
+    def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
+        """The receiver sees `barrier` at once; the sender has nothing of its own that it passed."""
+        self._overtakers.put(barrier, len(self.queue) + len(self._in_transit))
+        self.on_overtaking()
+        return []
+
+    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+        """Nothing lies at the sender."""
+        return None
+
+    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+        """Let `barrier` pass what is before the barrier of its id in the queue."""
+        for place, message in enumerate(self.queue):
+            if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
+                del self.queue[place]
+                self._overtakers.put(barrier, place)
+                self._expedited.add(barrier.checkpoint_id)
+                self._held += 1
+                self.on_departure(barrier.checkpoint_id)
+                self.on_overtaking()
+                return True
+        return False
+
+    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+        """The barrier that has overtaken, and what it has passed."""
+        barrier, passed = self._overtakers.take(unread, [*self.queue, *self._in_transit])
+        if barrier.checkpoint_id in self._expedited:
+            self._expedited.remove(barrier.checkpoint_id)
+            self._held -= 1
+            self.on_room()
+        return barrier, passed

@@ -1,0 +1,1 @@
+"""Scopes checked side by side, and what a check came to."""

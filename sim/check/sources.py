@@ -1,0 +1,117 @@
+"""A key for a stored verdict: it changes when anything changes on which the verdict may depend.
+
+The key covers the version of Python and of barrierlab, every file of `impl` and `model` (the machines, the tables, the
+scopes, the golden traces), and for an external class every file that importing its module reads outside the standard
+library and site-packages. The import is watched in an interpreter of its own, so that nothing which this process has
+loaded for other reasons counts. Where a module has no file, or one is loaded only while a scope is explored, there is
+no key, and a verdict without a key is never taken over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import site
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import barrierlab.impl
+import barrierlab.model
+import barrierlab.sim
+
+_CHECKED = [Path(package.__path__[0]).resolve() for package in (barrierlab.impl, barrierlab.model)]
+_OURS = [*_CHECKED, Path(barrierlab.sim.__path__[0]).resolve()]
+_PATHS = sysconfig.get_paths()
+_INSTALLED = [
+    Path(folder).resolve()
+    for folder in (
+        *(_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *(*site.getsitepackages(), site.getusersitepackages()),
+    )
+]
+_LIST = """
+import importlib, json, sys
+asked = json.load(sys.stdin)
+answer, sys.stdout = sys.stdout, sys.stderr
+sys.path[:] = asked["path"]
+opened = []
+sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
+importlib.import_module(asked["module"])
+files = [each for each in opened if isinstance(each, str)]
+for name, module in list(sys.modules.items()):
+    spec = getattr(module, "__spec__", None)
+    if name != "__main__" and getattr(spec, "origin", None) not in ("built-in", "frozen"):
+        package = sys.modules.get(name.partition(".")[0])
+        path = getattr(module, "__file__", None) or getattr(package, "__file__", None)
+        if path or not hasattr(module, "__path__"):
+            files.append(path or ":" + name)
+json.dump(files, answer)
+"""
+"""Print every file that importing a module opens or loads code from, and ``:name`` of a module that no file made."""
+
+
+class Key(NamedTuple):
+    """The key of a verdict.
+
+    Attributes
+    ----------
+    digest : str
+        Empty if there is none.
+    reason : str
+        Why there is none.
+    """
+
+    digest: str
+    reason: str = ""
+
+
+def key_of(implementation: str = "", folder: str = "") -> Key:
+    """Return the key of verdicts on `impl`, or on the external class ``module:Class``.
+
+    Parameters
+    ----------
+    implementation : str
+    folder : str
+        Put before the path on which modules are looked for.
+    """
+    hashed = hashlib.sha256(f"{sys.version}\n{version('barrierlab')}\n".encode())
+    _add(hashed, (path for root in _CHECKED for path in root.rglob("*") if path.suffix in (".py", ".trace", ".toml")))
+    if implementation:
+        module = implementation.partition(":")[0]
+        asked = {"path": [folder, *sys.path] if folder else sys.path, "module": module}
+        command = [sys.executable, "-c", _LIST]
+        listed = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+        if listed.returncode:
+            return Key("", f"importing {module} alone fails")
+        found = json.loads(listed.stdout)
+        if unknown := sorted(each[1:] for each in found if each.startswith(":")):
+            return Key("", f"the module {unknown[0]!r} is loaded from no file")
+        paths = {Path(each).resolve() for each in found if not each.startswith(":")}
+        _add(hashed, (path for path in paths if path.is_file() and is_external(path)))
+    return Key(hashed.hexdigest())
+
+
+def external_modules() -> set[str]:
+    """Return the names of the modules of this process whose code is neither ours nor installed."""
+    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    return {name for name, path in files if path and is_external(Path(path).resolve())}
+
+
+def is_external(path: Path) -> bool:
+    """Whether a file is neither ours nor in the standard library or site-packages, nor compiled from one that counts.
+
+    >>> [is_external(Path(name).resolve()) for name in (barrierlab.impl.__file__, json.__file__, "my/aligner.py")]
+    [False, False, True]
+    """
+    return path.suffix != ".pyc" and not any(path.is_relative_to(root) for root in (*_OURS, *_INSTALLED))
+
+
+def _add(hashed: hashlib._Hash, paths: Iterable[Path]) -> None:
+    for path in sorted(paths):
+        content = path.read_bytes()
+        hashed.update(f"{path}\n{len(content)}\n".encode() + content)

@@ -1,0 +1,1 @@
+"""Timed runs of checkpoints: engine, tasks, coordinator, faults, failover, metrics, results."""

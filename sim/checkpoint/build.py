@@ -1,0 +1,279 @@
+"""From the settings to the tasks and channels of one attempt, wired together; every restart builds them anew.
+
+What outlives an attempt is handed in: the named random streams, the sources' event logs, what is outside at the sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange, UnalignedCheckpointConfig
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.operators import make as make_operator
+from barrierlab.sim.channels.input_gate import Inbox
+from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
+from barrierlab.sim.channels.spsc import Channel, SpscChannel
+from barrierlab.sim.checkpoint.faults import Slowness
+from barrierlab.sim.checkpoint.tasks import Node, OperatorNode, SourceNode
+from barrierlab.sim.core.distributions import Arrivals, EventLog, KeyChooser, Law, Randoms
+from barrierlab.sim.scenario.settings import ChannelSettings, Scenario, aligner_config, ns, unaligned_config
+
+if TYPE_CHECKING:
+    from barrierlab.sim.checkpoint.engine import Engine
+
+
+@dataclass(slots=True)
+class Job:
+    """The tasks and channels of one attempt."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    operator_nodes: list[OperatorNode] = field(default_factory=list)
+    source_nodes: list[SourceNode] = field(default_factory=list)
+    channels: dict[str, Channel] = field(default_factory=dict)
+
+
+class Builder:
+    """Builds a scenario's job, as often as it is asked.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    randoms : Randoms
+    parts : Parts
+        Whose machines.
+    links : mapping of str to Slowness
+        The exchanges that a fault slows.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        randoms: Randoms,
+        parts: Parts,
+        links: Mapping[str, Slowness],
+    ) -> None:
+        self.scenario, self._randoms, self._parts, self._links = scenario, randoms, parts, links
+        self.ledger = parts.ledger()
+        self.logs = {task: self._log(task) for task in scenario.topology.sources}
+        self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
+
+    def draw(self, law: Law, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
+        """The next value of `law` at `node`, for this purpose."""
+        return self._randoms.sampler(law, node, purpose, scale)
+
+    def build(self, engine: Engine) -> Job:
+        """A job that has done nothing yet."""
+        topology, job = self.scenario.topology, Job()
+        channels = job.channels
+        pools: dict[str, list[BufferPool]] = {task: [] for task in topology.tasks}
+        gates: dict[tuple[str, str], ReceiverPool] = {}
+        for task in topology.tasks:
+            for edge in topology.edges_out(topology.operator_of(task)):
+                settings = self.scenario.channels[edge]
+                names = [c for c in topology.outputs(task) if topology.edge_of(c) == edge]
+                # Each channel fills one, and one more is free: Apache Flink, `NettyShuffleUtils`.
+                configured = settings.exclusive_buffers * len(names) + settings.floating_buffers
+                pool = BufferPool(max(configured, len(names) + 1), settings.overdraft_buffers)
+                for name in names:
+                    receiver = topology.ends(name)[1]
+                    gate = gates.setdefault((receiver, edge), ReceiverPool(settings.floating_buffers))
+                    channels[name] = self._channel(engine, name, settings, pool, gate)
+                if settings.form == "network":
+                    pools[task].append(pool)
+        for task in topology.tasks:
+            outputs = topology.outputs(task)
+            node: Node
+            if task in topology.sources:
+                node = self._source(engine, task, [channels[c] for c in outputs], outputs)
+                job.source_nodes.append(node)
+            else:
+                node = self._operator(engine, task, [channels[c] for c in outputs], outputs, channels)
+                job.operator_nodes.append(node)
+            job.nodes[task] = node
+            if pools[task]:
+                node.attach_pools(pools[task])
+                self._start_flushing(engine, node, task)
+            for name in outputs:
+                if isinstance(channels[name], SpscChannel):
+                    channels[name].on_room = node.wake
+        for node in job.operator_nodes:
+            for index, name in enumerate(topology.inputs(node.name)):
+                channels[name].on_arrival = lambda n=node, i=index: n.arrived(i)
+                channels[name].on_overtaking = lambda n=node, i=index: n.overtaken(i)
+                channels[name].on_announcement = lambda b, n=node, i=index: n.announced(i, b)
+        for node in job.nodes.values():
+            for index, name in enumerate(topology.outputs(node.name)):
+                channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
+                node.may_overtake[index] = not self.scenario.aligns(topology.ends(name)[1])
+        return job
+
+    # Channels.
+
+    def _channel(
+        self, engine: Engine, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool
+    ) -> Channel:
+        edge = self.scenario.topology.edge_of(name)
+        latency = self._latency(name, edge, settings)
+        if settings.form == "spsc":
+            return SpscChannel(settings.capacity, engine, latency)
+        return NetworkChannel(
+            pool,
+            settings.segment_bytes,
+            settings.most_buffers,
+            engine,
+            gate=None if settings.local else gate,
+            exclusive=settings.exclusive_buffers,
+            latency=latency,
+            ns_per_byte=self.ns_per_byte(edge),
+            stops_behind_barriers=self.scenario.checkpoint.hold == "channel",
+            barrier_latency=self._barrier_latency(name, settings),
+        )
+
+    def _latency(self, name: str, edge: str, settings: ChannelSettings) -> Callable[[], int] | None:
+        drawn = self.draw(settings.latency_s, name, "latency") if settings.latency_s.mean else None
+        link = self._links.get(edge)
+        if link is None:
+            return drawn
+        return lambda: link.slowed(0 if drawn is None else drawn())
+
+    def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[CheckpointBarrier], int] | None:
+        """What a barrier takes beyond a buffer, by whether it waits its turn or overtakes."""
+        of_aligned, of_unaligned = settings.barrier_latency_s, settings.unaligned_barrier_latency_s
+        if of_unaligned is None:
+            of_unaligned = of_aligned
+        if not of_aligned.mean and not of_unaligned.mean:
+            return None
+        aligned = self.draw(of_aligned, name, "barrier latency")
+        unaligned = self.draw(of_unaligned, name, "unaligned barrier latency")
+        return lambda barrier: unaligned() if barrier.is_unaligned else aligned()
+
+    def ns_per_byte(self, edge: str) -> float:
+        """How long a byte takes over the link of this exchange, as it is now."""
+        settings = self.scenario.channels[edge]
+        link = self._links.get(edge)
+        usual = 0.0 if settings.bytes_per_s is None else 1e9 / settings.bytes_per_s
+        if link is None:
+            return usual
+        if usual and link.factor != 1.0:
+            link.note()
+        return usual * link.factor
+
+    def _start_flushing(self, engine: Engine, node: Node, task: str) -> None:
+        """One flush timer a task, as in Flink; each starts somewhere in its first period."""
+        edges = self.scenario.topology.edges_out(self.scenario.topology.operator_of(task))
+        settings = min((self.scenario.channels[edge] for edge in edges), key=lambda s: s.flush_timeout_s)
+        period_ns = ns(settings.flush_timeout_s)
+        late = self.draw(settings.flush_late_s, task, "flush")
+
+        def tick() -> None:
+            timer.start(period_ns + late())
+            node.flush()
+
+        timer = engine.timer(tick)
+        timer.start(round(self._randoms.stream(task, "flush phase").random() * period_ns))
+
+    # Tasks.
+
+    def _exchanges(self, task: str) -> list[OutputExchange]:
+        return [
+            OutputExchange(kind, indices, self._randoms.stream(f"{task} {edge}", "rebalance").randrange(len(indices)))
+            for edge, kind, indices in self.scenario.topology.output_groups(task)
+        ]
+
+    def _log(self, task: str) -> EventLog:
+        settings = self.scenario.sources[self.scenario.topology.operator_of(task)]
+        arrivals = Arrivals(
+            settings.arrivals,
+            settings.rate_per_s,
+            settings.on_s,
+            settings.off_s,
+            self._randoms.stream(task, "arrivals"),
+        )
+        key = KeyChooser(settings.keys, settings.key_skew, self._randoms.stream(task, "keys"))
+        size = self.draw(settings.record_bytes, task, "sizes", 1.0)
+        lateness = self.draw(settings.out_of_order_s, task, "lateness", 1e3)
+
+        def make(sequence: int, due_ns: int) -> Event:
+            return Event(task, sequence, 0, key(), sequence, due_ns // 1_000_000 - lateness(), size())
+
+        return EventLog(arrivals, make, settings.events)
+
+    def _source(self, engine: Engine, task: str, outputs: list[Channel], names: tuple[str, ...]) -> SourceNode:
+        settings = self.scenario.sources[self.scenario.topology.operator_of(task)]
+        node = SourceNode(
+            engine,
+            task,
+            outputs,
+            names,
+            self.spent_ns[task],
+            self.logs[task],
+            self.draw(settings.service_s, task, "service"),
+            ns(settings.service_s.mean),
+            None if settings.catch_up_s is None else ns(settings.catch_up_s),
+            None if settings.watermark_interval_s is None else ns(settings.watermark_interval_s),
+            round(settings.out_of_order_s.mean * 1e3),
+        )
+        interval = self.scenario.checkpoint.interval_s if settings.trigger == "periodic" else None
+        injector = self._parts.injector(
+            BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task),
+            engine.now,
+        )
+        exchanges = self._exchanges(task)
+        node.task = self._parts.make_source(task, injector, self._unaligned_config(), exchanges, node.told)
+        node.handle = injector.coordinator_handle()
+        return node
+
+    def _unaligned_config(self) -> UnalignedCheckpointConfig | None:
+        return None if self.scenario.protocol == "aligned" else unaligned_config(self.scenario)
+
+    def _operator(
+        self,
+        engine: Engine,
+        task: str,
+        outputs: list[Channel],
+        names: tuple[str, ...],
+        channels: dict[str, Channel],
+    ) -> OperatorNode:
+        topology, checkpoint = self.scenario.topology, self.scenario.checkpoint
+        operator = topology.operator_of(task)
+        settings = self.scenario.operators[operator]
+        inputs = topology.inputs(task)
+        groups = [[i for i, c in enumerate(inputs) if topology.edge_of(c) == e] for e in topology.edges_in(operator)]
+        by_message = settings.inputs == "by_message" or (settings.inputs == "auto" and settings.kind == "join")
+        node = OperatorNode(
+            engine,
+            task,
+            outputs,
+            names,
+            self.spent_ns[task],
+            [channels[c] for c in inputs],
+            inputs,
+            Inbox(groups, [channels[c] for c in inputs], by_message),
+            self.draw(settings.service_s, task, "service"),
+            checkpoint.hold == "channel",
+            checkpoint.interruptible_timers,
+        )
+        aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
+        unaligned, its, parts = self._unaligned_config(), make_task_operator(self.scenario, task), self._parts
+        if outputs:
+            node.task = parts.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
+        else:
+            writer = parts.writer(task, self.ledger, settings.guarantee, node.told)
+            node.task = parts.make_sink(task, its, config, unaligned, aligns, writer, node.told)
+        return node
+
+
+def make_task_operator(scenario: Scenario, task: str) -> Any:
+    """A fresh operator for `task`."""
+    topology = scenario.topology
+    operator = topology.operator_of(task)
+    settings = scenario.operators[operator]
+    return make_operator(
+        settings.kind,
+        name=task,
+        inputs=len(topology.inputs(task)),
+        sides=topology.input_sides(task),
+        **dict(settings.parameters),
+    )

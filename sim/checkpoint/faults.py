@@ -1,0 +1,182 @@
+"""What goes wrong in a run: processes like any other, each with its own random streams.
+
+A fault strikes once, again and again, or at random; most kinds last for a while. What is made slow by several faults at
+a time is slow by all of them. None strikes once the scenario's time is up: what has begun may end well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+from barrierlab.sim.core.distributions import Randoms
+from barrierlab.sim.scenario.settings import Fault, Scenario, ns
+
+if TYPE_CHECKING:
+    from barrierlab.sim.checkpoint.engine import Engine
+
+ALL = "all"
+
+
+def times_ns(fault: Fault, random: Random) -> Iterator[int]:
+    """When the fault strikes, counted from the start of the run, in order."""
+    if fault.at_s is not None:
+        yield ns(fault.at_s)
+    elif fault.every_s is not None:
+        at_ns = ns(fault.every_s if fault.first_s is None else fault.first_s)
+        while True:
+            yield at_ns
+            at_ns += ns(fault.every_s)
+    elif fault.rate_per_s:
+        at_s = 0.0
+        while True:
+            at_s -= math.log(1.0 - random.random()) / fault.rate_per_s
+            yield ns(at_s)
+
+
+@dataclass(slots=True)
+class Effect:
+    """What a fault came to: how often it struck, and how often that, or something while it lasted, met anything."""
+
+    struck: int = 0
+    met: int = 0
+    last_ns: int = 0  # when it struck last
+
+
+class Slowness:
+    """How much longer something takes than usual, by all that slows it just now."""
+
+    __slots__ = ("_causes",)
+
+    def __init__(self) -> None:
+        self._causes: list[tuple[float, Callable[[], int], Effect]] = []
+
+    def add(self, factor: float, added: Callable[[], int], effect: Effect) -> Callable[[], None]:
+        """From now on it takes `factor` as long, and what `added` draws besides; what is returned ends that."""
+        cause = factor, added, effect
+        self._causes.append(cause)
+        return lambda: self._causes.remove(cause)
+
+    @property
+    def factor(self) -> float:
+        """By what the usual time is multiplied."""
+        return math.prod(factor for factor, _, _ in self._causes)
+
+    def slowed(self, usual_ns: int) -> int:
+        """How long it takes now, in nanoseconds."""
+        if not self._causes:
+            return usual_ns
+        slow_ns = round(usual_ns * self.factor) + sum(added() for _, added, _ in self._causes)
+        if slow_ns != usual_ns:
+            self.note()
+        return slow_ns
+
+    def note(self) -> None:
+        """Something was slow for what slows it just now."""
+        for _, _, effect in self._causes:
+            effect.met += 1
+
+
+class Faults:
+    """The faults of one run, and what is under way of them.
+
+    Attributes
+    ----------
+    links : dict of str to Slowness
+        By exchange; those that some fault slows.
+    store, recovery : Slowness
+    acks : dict of str to Slowness
+        The way of a task's acknowledgements to the coordinator; those that some fault slows.
+    refusing : list of Fault
+        Why the store refuses just now: failing_store and full_store.
+    effects : dict of str to Effect
+        By name of the fault.
+    """
+
+    def __init__(self, scenario: Scenario, randoms: Randoms) -> None:
+        self._scenario, self._randoms = scenario, randoms
+        self.links = {f.channel: Slowness() for f in scenario.faults if f.channel is not None}
+        self.store, self.recovery = Slowness(), Slowness()
+        self.acks = {task: Slowness() for f in scenario.faults if f.kind == "late_ack" for task in self.tasks_of(f)}
+        self.refusing: list[Fault] = []
+        self._losing: list[Fault] = []
+        self.effects = {fault.name: Effect() for fault in scenario.faults}
+
+    def tasks_of(self, fault: Fault) -> list[str]:
+        """The subtasks that the fault is about."""
+        topology = self._scenario.topology
+        return [task for task in topology.tasks if fault.task in (task, topology.operator_of(task), ALL)]
+
+    def loses_ack(self, task: str) -> bool:
+        """Return whether what the task acknowledges now is lost on its way."""
+        losing = [fault for fault in self._losing if task in self.tasks_of(fault)]
+        for fault in losing:
+            self.effects[fault.name].met += 1
+        return bool(losing)
+
+    def start(self, engine: Engine) -> None:
+        """Begin to count: each fault strikes when its time comes."""
+        for fault in self._scenario.faults:
+            self._await(engine, fault, times_ns(fault, self._randoms.stream(fault.name, "times")))
+
+    def _await(self, engine: Engine, fault: Fault, times: Iterator[int]) -> None:
+        at_ns = next(times, None)
+        if at_ns is not None and at_ns < ns(self._scenario.until_s):
+            engine.schedule(max(at_ns - engine.now, 0), lambda: self._strike(engine, fault, times))
+
+    def _strike(self, engine: Engine, fault: Fault, times: Iterator[int]) -> None:
+        self._await(engine, fault, times)
+        kind, effect = fault.kind, self.effects[fault.name]
+        effect.struck += 1
+        effect.last_ns = engine.now
+        if kind == "crash":
+            effect.met += engine.recovery.crash(self.tasks_of(fault), fault.name)
+        elif kind == "coordinator_crash":
+            effect.met += engine.recovery.crash_coordinator(fault.name)
+        elif kind == "cancel_checkpoint":
+            effect.met += engine.coordinator.cancel()
+        elif kind == "stall":
+            nodes = [engine.nodes[task] for task in self.tasks_of(fault)]
+            effect.met += any(not node.dead and not node.ended for node in nodes)
+            for_ns = self._draw(fault, "duration")
+            for node in nodes:
+                node.stall(True)
+                engine.after(for_ns, lambda n=node: n.stall(False))
+        else:
+            over = self._begin(engine, fault)
+            engine.schedule(self._draw(fault, "duration"), over)
+
+    def _begin(self, engine: Engine, fault: Fault) -> Callable[[], None]:
+        """Let a fault that lasts begin; what is returned ends it."""
+        kind = fault.kind
+        if kind in ("failing_store", "full_store", "lost_ack"):
+            under_way = self._losing if kind == "lost_ack" else self.refusing
+            under_way.append(fault)
+            return lambda: under_way.remove(fault)
+        effect = self.effects[fault.name]
+        added = self._randoms.sampler(fault.added_s, fault.name, "added")
+        if kind == "late_ack":
+            return _all([self.acks[task].add(fault.factor, added, effect) for task in self.tasks_of(fault)])
+        if kind != "slow_link":
+            return (self.store if kind == "slow_store" else self.recovery).add(fault.factor, added, effect)
+        edge = fault.channel
+        assert edge is not None
+        end = self.links[edge].add(fault.factor, added, effect)
+        engine.link_changed(edge)
+        return _all([end, lambda: engine.link_changed(edge)])
+
+    def _draw(self, fault: Fault, purpose: str) -> int:
+        return self._randoms.sampler(fault.for_s, fault.name, purpose)()
+
+
+def _all(steps: list[Callable[[], None]]) -> Callable[[], None]:
+    """One after the other."""
+
+    def take() -> None:
+        for step in steps:
+            step()
+
+    return take

@@ -1,0 +1,200 @@
+"""Pictures of one run, from its journal and its checkpoint records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from barrierlab.sim.checkpoint.metrics import CheckpointRecord
+    from barrierlab.sim.checkpoint.result import Result
+
+WAITS, ALIGNS, SAVES = "#9aa5b1", "#d9822b", "#2b7bba"
+AHEAD, BEHIND, BARRIER = "#2b7bba", "#9aa5b1", "#b3261e"
+
+
+def timeline(result: Result, checkpoint_id: int | None = None) -> Figure:
+    """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement.
+
+    Parameters
+    ----------
+    result : Result
+    checkpoint_id : int, optional
+        The last completed one where not given.
+
+    Raises
+    ------
+    KeyError
+        If the run has no such checkpoint.
+    """
+    from matplotlib.figure import Figure
+
+    record = result.record(checkpoint_id)
+    tasks = [task for task in result.scenario.topology.tasks if task in record.parts]
+    figure = Figure(figsize=(8, 1.2 + 0.32 * len(tasks)), layout="constrained")
+    axes = figure.subplots()
+    for place, task in enumerate(tasks):
+        part = record.parts[task]
+        first = (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
+        cut = first if part.snapshot_ns is None else (part.snapshot_ns - record.triggered_ns) / NS_PER_MS
+        end = cut if part.acknowledged_ns is None else (part.acknowledged_ns - record.triggered_ns) / NS_PER_MS
+        axes.barh(place, first, color=WAITS, label="start delay" if place == 0 else None)
+        axes.barh(place, cut - first, left=first, color=ALIGNS, label="alignment" if place == 0 else None)
+        axes.barh(place, end - cut, left=cut, color=SAVES, label="snapshot and acknowledgement" if place == 0 else None)
+        axes.plot([cut], [place], marker="|", color="black", markersize=9)
+    axes.set_yticks(range(len(tasks)), tasks)
+    axes.invert_yaxis()
+    axes.set_xlabel("ms since the trigger")
+    axes.set_title(f"{result.scenario.title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def topology(result: Result, checkpoint_id: int | None = None) -> Figure:
+    """The graph of the run's tasks, each with the time from the trigger to its cut.
+
+    Parameters
+    ----------
+    result : Result
+    checkpoint_id : int, optional
+        The last completed one where not given.
+
+    Raises
+    ------
+    KeyError
+        If the run has no such checkpoint.
+    """
+    from matplotlib.figure import Figure
+
+    record = result.record(checkpoint_id)
+    graph = result.scenario.topology
+    depth: dict[str, int] = {}
+    for task in graph.tasks:
+        senders = [graph.ends(channel)[0] for channel in graph.inputs(task)]
+        depth[task] = 1 + max((depth.get(sender, 0) for sender in senders), default=-1)
+    columns: dict[int, list[str]] = {}
+    for task, column in depth.items():
+        columns.setdefault(column, []).append(task)
+    place = {
+        task: (float(column), (len(tasks) - 1) / 2 - row)
+        for column, tasks in columns.items()
+        for row, task in enumerate(tasks)
+    }
+    figure = Figure(
+        figsize=(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns.values()))), layout="constrained"
+    )
+    axes = figure.subplots()
+    boxes = {}
+    for task, (x, y) in place.items():
+        part = record.parts.get(task)
+        cut = (
+            ""
+            if part is None or part.snapshot_ns is None
+            else f"\ncut at {(part.snapshot_ns - record.triggered_ns) / NS_PER_MS:.1f} ms"
+        )
+        box = {"boxstyle": "round", "fc": "white", "ec": SAVES}
+        boxes[task] = axes.text(x, y, task + cut, ha="center", va="center", bbox=box).get_bbox_patch()
+    for channel in graph.channels:
+        sender, receiver = graph.ends(channel)
+        ends = {"patchA": boxes[sender], "patchB": boxes[receiver], "shrinkA": 0, "shrinkB": 2}
+        axes.annotate("", place[receiver], place[sender], arrowprops={"arrowstyle": "-|>", "color": WAITS, **ends})
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(min(y for _, y in place.values()) - 0.6, max(y for _, y in place.values()) + 0.6)
+    axes.set_axis_off()
+    return figure
+
+
+def space_time(result: Result, checkpoint_id: int | None = None) -> Figure:
+    """The walk of one barrier: time runs to the right, a line is a task, an arrow is the barrier on a channel.
+
+    A thin line is an event, from where it was sent to where it took effect, in the colour of its sender's side of the
+    cut. A dot is an event that took effect, in the colour of the receiver's side. A grey line that ends in a blue dot
+    would be an orphan; a blue line that ends in a grey dot is in flight, which an aligned checkpoint has none of.
+
+    Parameters
+    ----------
+    result : Result
+    checkpoint_id : int, optional
+        The last completed one where not given.
+
+    Raises
+    ------
+    KeyError
+        If the run has no such checkpoint.
+    """
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
+    record = result.record(checkpoint_id)
+    tasks = result.scenario.topology.tasks
+    length = ((result.duration_ns if record.ended_ns is None else record.ended_ns) - record.triggered_ns) / NS_PER_MS
+    margin = max(0.4 * length, 1.0)
+    steps = [step for step in _steps(result, record) if -margin <= step.at and step.sent_at <= length + margin]
+    figure = Figure(figsize=(9, 1.4 + 0.55 * len(tasks)), layout="constrained")
+    axes = figure.subplots()
+    axes.hlines(range(len(tasks)), -margin, length + margin, color="#dde2e7", zorder=0)
+    thin = min(0.8, 60 / (1 + len(steps)) + 0.1)
+    for colour, words in ((AHEAD, "event ahead of the barrier"), (BEHIND, "event behind the barrier")):
+        lines = [[(s.sent_at, s.sender), (s.at, s.receiver)] for s in steps if s.sent_side == colour]
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=thin, zorder=1))
+        dots = [(s.at, s.receiver) for s in steps if s.side == colour]
+        axes.plot(*zip(*dots, strict=True) if dots else ([], []), "o", ms=3.5, color=colour, label=words, zorder=2)
+    for place, task in enumerate(tasks):
+        part = record.parts.get(task)
+        if part is not None and part.snapshot_ns is not None:
+            first, cut = ((at - record.triggered_ns) / NS_PER_MS for at in (part.first_barrier_ns, part.snapshot_ns))
+            axes.plot([first, cut], [place, place], lw=7, color=ALIGNS, solid_capstyle="butt", zorder=1.5)
+            axes.plot([cut], [place], "k|", ms=16, mew=2, zorder=4)
+    axes.plot([], [], lw=7, color=ALIGNS, label="alignment")
+    axes.plot([], [], "k|", ms=16, mew=2, label="cut (snapshot)")
+    for s in steps:
+        if s.sent_side == BARRIER:
+            arrow = {"arrowstyle": "-|>", "color": BARRIER, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", (s.at, s.receiver), (s.sent_at, s.sender), arrowprops=arrow, zorder=3)
+    axes.plot([], [], lw=1.6, color=BARRIER, label="barrier")
+    axes.set_yticks(range(len(tasks)), tasks)
+    axes.set(xlim=(-margin, length + margin), ylim=(len(tasks) - 0.5, -0.5), xlabel="ms since the trigger")
+    axes.set_title(f"{result.scenario.title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(left=False)
+    figure.legend(loc="outside lower center", ncols=5, frameon=False)
+    return figure
+
+
+class _Step(NamedTuple):
+    """One message on its way: place and time (ms since the trigger) at both ends, and the side of the cut there."""
+
+    sender: int
+    sent_at: float
+    sent_side: str
+    receiver: int
+    at: float
+    side: str
+
+
+def _steps(result: Result, record: CheckpointRecord) -> list[_Step]:
+    """All events and the barriers of one checkpoint, from their sending to their effect."""
+    place = {task: number for number, task in enumerate(result.scenario.topology.tasks)}
+    sent: dict[tuple[str | None, object], tuple[int, float, str]] = {}
+    passed: set[str | None] = set()  # tasks that have cut, channels that the barrier is on or has left
+    steps = []
+    for at_ns, verb, node, channel, what in result.entries:
+        at = (at_ns - record.triggered_ns) / NS_PER_MS
+        side = BEHIND if node in passed else AHEAD
+        if verb == ">emit":
+            steps.append(_Step(place[node], at, side, place[node], at, side))
+        elif verb == "snapshot" and what[0] == record.checkpoint_id:
+            passed.add(node)
+        elif verb == "send" and type(what) is Event:
+            sent[channel, what] = place[node], at, BEHIND if channel in passed else AHEAD
+        elif verb == "send" and type(what) is CheckpointBarrier and what.checkpoint_id == record.checkpoint_id:
+            passed.add(channel)
+            sent[channel, what.checkpoint_id] = place[node], at, BARRIER
+        elif (verb == "deliver" and type(what) is Event) or (verb == "block" and what == record.checkpoint_id):
+            steps.append(_Step(*sent[channel, what], place[node], at, side))
+    return steps

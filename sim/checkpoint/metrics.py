@@ -1,0 +1,152 @@
+"""Checkpoint statistics under Flink's names (`/jobs/:id/checkpoints`): times in ms, sizes in bytes.
+
+start delay: trigger to the first barrier at this subtask. alignment: first to last barrier at this subtask. end to end:
+trigger to the last acknowledgement. processed: bytes taken between first and last barrier. persisted: bytes written as
+channel state, 0 when aligned. sync and async: the two parts of the snapshot. checkpointed: bytes of the states as text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from barrierlab.impl import Acknowledge
+
+NS_PER_MS = 1e6
+
+
+@dataclass(slots=True)
+class TaskPart:
+    """One subtask's part of one checkpoint. Times are simulated nanoseconds."""
+
+    first_barrier_ns: int
+    bytes_before: int
+    last_barrier_ns: int
+    snapshot_ns: int | None = None
+    processed_bytes: int = 0
+    sync_ns: int = 0
+    async_ns: int = 0
+    state_bytes: int = 0
+    persisted_bytes: int = 0
+    is_unaligned: bool = False
+    reported_ns: int | None = None  # then its asynchronous part began
+    acknowledged_ns: int | None = None
+    applied: int = 0  # events, when it took its snapshot
+
+
+@dataclass(slots=True)
+class CheckpointRecord:
+    """One checkpoint, from its trigger on.
+
+    Besides how it ended, in simulated nanoseconds: when its commands left, and by source came; by channel, when a
+    barrier that overtook came to its receiver; when its manifest was begun.
+    """
+
+    checkpoint_id: int
+    triggered_ns: int
+    status: str = "IN_PROGRESS"
+    ended_ns: int | None = None
+    failure: str | None = None
+    parts: dict[str, TaskPart] = field(default_factory=dict)
+    commands_ns: int = 0
+    commanded_ns: dict[str, int] = field(default_factory=dict)
+    overtook_ns: dict[str, int] = field(default_factory=dict)
+    manifest_ns: int | None = None
+
+
+@dataclass(slots=True)
+class RecoveryRecord:
+    """One failure, and how the job came to run again. Times are simulated nanoseconds; None: not that far.
+
+    `attempt` is the one that begins then, the first being 1; `starts` counts how often it had to be begun;
+    `positions` are the sources' when it failed.
+    """
+
+    attempt: int
+    cause: str
+    failed_ns: int
+    starts: int = 1
+    noticed_ns: int | None = None
+    checkpoint_id: int | None = None
+    restored_ns: int | None = None
+    replayed: int = 0
+    caught_up_ns: int | None = None
+    positions: dict[str, int] = field(default_factory=dict)
+
+
+class Metrics:
+    """Collects what happens; `model` judges it, this only measures it."""
+
+    def __init__(self) -> None:
+        self.checkpoints: dict[int, CheckpointRecord] = {}
+        self.refusals: dict[str, int] = {}
+        self.queued: list[tuple[int, float]] = []  # when, and how many records wait anywhere
+
+    def triggered(self, checkpoint_id: int, now_ns: int) -> None:
+        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns)
+
+    def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
+        """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""
+        parts = self.checkpoints[checkpoint_id].parts
+        part = parts.get(task)
+        if part is None:
+            parts[task] = TaskPart(now_ns, bytes_taken, now_ns)
+        else:
+            part.last_barrier_ns, part.processed_bytes = now_ns, bytes_taken - part.bytes_before
+
+    def snapshot(self, task: str, checkpoint_id: int, now_ns: int, sync_ns: int, applied: int) -> None:
+        """The task takes its image, having applied so many events."""
+        part = self.checkpoints[checkpoint_id].parts[task]
+        part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
+
+    def sizes(self, report: Acknowledge) -> int:
+        """What a part has to save; how many bytes that is."""
+        part = self.checkpoints[report.checkpoint_id].parts[report.task]
+        part.state_bytes = len(repr(report.image))
+        part.is_unaligned = report.is_unaligned
+        part.persisted_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
+        return part.state_bytes + part.persisted_bytes
+
+    def async_part(self, report: Acknowledge, began_ns: int, async_ns: int) -> None:
+        """How long it takes to save a part while the task goes on."""
+        part = self.checkpoints[report.checkpoint_id].parts[report.task]
+        part.reported_ns, part.async_ns = began_ns, async_ns
+
+    def commanded(self, source: str, checkpoint_id: int, now_ns: int) -> None:
+        """The command to take a checkpoint has come to a source."""
+        self.checkpoints[checkpoint_id].commanded_ns[source] = now_ns
+
+    def overtook(self, channel: str, checkpoint_id: int, now_ns: int) -> None:
+        """A barrier that has passed what lies in `channel` is at its receiver, which ends its step first."""
+        self.checkpoints[checkpoint_id].overtook_ns[channel] = now_ns
+
+    def sizes_of(self, checkpoint_id: int) -> list[int]:
+        """How many bytes each task saved for a checkpoint."""
+        parts = self.checkpoints[checkpoint_id].parts.values()
+        return [part.state_bytes + part.persisted_bytes for part in parts]
+
+    def part(self, task: str, checkpoint_id: int) -> TaskPart | None:
+        """One task's part; None if it has none."""
+        record = self.checkpoints.get(checkpoint_id)
+        return None if record is None else record.parts.get(task)
+
+    def acknowledged(self, task: str, checkpoint_id: int, now_ns: int) -> None:
+        self.checkpoints[checkpoint_id].parts[task].acknowledged_ns = now_ns
+
+    def completed(self, checkpoint_id: int, now_ns: int) -> None:
+        self._end(checkpoint_id, now_ns, "COMPLETED", None)
+
+    def aborted(self, checkpoint_id: int, now_ns: int, reason: str) -> None:
+        self._end(checkpoint_id, now_ns, "FAILED", reason)
+
+    def restored(self, checkpoint_id: int) -> None:
+        """The job goes on from this checkpoint: its manifest had been written, though nobody was there to say so."""
+        record = self.checkpoints[checkpoint_id]
+        record.status, record.failure = "COMPLETED", None
+
+    def _end(self, checkpoint_id: int, now_ns: int, status: str, failure: str | None) -> None:
+        record = self.checkpoints[checkpoint_id]
+        record.status, record.ended_ns, record.failure = status, now_ns, failure
+
+    def refused(self, reason: str) -> None:
+        """A trigger that the coordinator did not start."""
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1

@@ -1,0 +1,549 @@
+"""What a run gives: the verdict, the checkpoints under Flink's names, the journal, and frames and pictures of them."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barrierlab.model.checkpoint.operators import refolding
+from barrierlab.model.checkpoint.trace import head_of, write
+from barrierlab.model.spec.attempts import Run
+from barrierlab.model.spec.history import Entry, History
+from barrierlab.model.spec.invariants import Limits, Verdict, Violation, judge_attempts
+from barrierlab.sim.checkpoint.build import make_task_operator
+from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
+from barrierlab.sim.checkpoint.critical_path import PIECE_OF, Journal, Piece
+from barrierlab.sim.checkpoint.engine import Engine
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
+from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
+from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
+from barrierlab.sim.scenario.settings import Scenario, ns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+ALIGNED, UNALIGNED = "CHECKPOINT", "UNALIGNED_CHECKPOINT"
+
+
+class Result:
+    """One run, judged. Times are simulated; milliseconds unless the name says otherwise; sizes are bytes.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    seed : int
+    entries : list of Entry
+        The journal (`model.spec.history`).
+    verdict : str
+        ``holds``, ``broken`` or ``undecided``.
+    violations : list of Violation
+    undecided : tuple of str
+        What a longer run would have to show.
+    limits : Limits
+        What BOUND asked.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int, engine: Engine) -> None:
+        self.scenario, self.seed = scenario, seed
+        self.entries: list[Entry] = engine.entries
+        self._metrics = engine.metrics
+        self._engine = engine
+        self.duration_ns = engine.now
+        self.judged = self._judge(engine)
+        self.verdict: str = self.judged.verdict
+        self.violations: list[Violation] = list(self.judged.violations)
+        self.undecided = self.judged.undecided
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the numbers of this run are not, a line each."""
+        lines = list(self.scenario.warnings)
+        if self.steady_state.verdict == NOT_STATIONARY:
+            lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
+        share = self._piles_up
+        if share is not None and share >= OVERLOADED:
+            lines.append(
+                f"overload: {share:.0%} of what arrives piles up (load about {1.0 / (1.0 - min(share, 0.99)):.2f}); "
+                "how long a checkpoint takes depends on the buffers, and on how long the job has run"
+            )
+        return tuple(lines)
+
+    @cached_property
+    def steady_state(self) -> SteadyState:
+        """Whether the durations after the warm-up are of a steady state: `sim.checkpoint.stationarity`."""
+        return steady_state(
+            [
+                (record.ended_ns - record.triggered_ns) / NS_PER_MS
+                for record in self._metrics.checkpoints.values()
+                if record.status == "COMPLETED" and record.ended_ns is not None and self._steady(record)
+            ]
+        )
+
+    @cached_property
+    def _piles_up(self) -> float | None:
+        """The share of what arrives that piles up; None if the job failed, or there is too little to see it."""
+        if self._engine.recovery.records:
+            return None
+        arrivals_per_s = sum(source.rate_per_s * source.parallelism for source in self.scenario.sources.values())
+        return piles_up(self._metrics.queued, arrivals_per_s)
+
+    @cached_property
+    def attempts(self) -> Run:
+        """The journal, taken apart at the restores."""
+        return Run.of(self.entries, self.scenario.topology)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How far the verdict reaches: what was not judged, which faults did nothing, whether the job got on."""
+        return coverage_of(self.scenario, self._engine, self.judged)
+
+    @property
+    def history(self) -> History:
+        """Who had sent and taken what when it cut, in the last attempt."""
+        return self.attempts.attempts[-1].history
+
+    def _judge(self, engine: Engine) -> Verdict:
+        scenario = self.scenario
+        checkpoint = scenario.checkpoint
+        capacity = {
+            channel: scenario.channels[scenario.topology.edge_of(channel)].capacity
+            for channel in scenario.topology.channels
+            if scenario.channels[scenario.topology.edge_of(channel)].form == "spsc"
+        }
+        self.limits = Limits(
+            channel_capacity=capacity,
+            max_buffer_per_input=checkpoint.max_buffer_per_input,
+            max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+            max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
+        )
+        fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
+        return judge_attempts(self.attempts, self.limits, fold, engine.cut_off, self._guarantees())
+
+    def _guarantees(self) -> dict[str, str]:
+        """What each sink task promises."""
+        topology = self.scenario.topology
+        return {sink: self.scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
+
+    # Rows, for tables and sweeps.
+
+    def run_row(self) -> dict[str, Any]:
+        """One row for the whole run."""
+        records = self._metrics.checkpoints.values()
+        busiest, backpressure = self._pressure()
+        events_in = sum(n.task.position - 1 for n in self._engine.source_nodes)
+        events_out = sum(n.applied for n in self._sinks())
+        recoveries = self._engine.recovery.records
+        completed = sum(r.status == "COMPLETED" for r in records)
+        arrivals = sum(node.arrivals() for node in self._engine.source_nodes)
+        coverage = self.coverage
+        ended = [r.restored_ns - r.failed_ns for r in recoveries if r.restored_ns is not None]
+        seconds = self.duration_ns / 1e9
+        return {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "verdict": self.verdict,
+            "violations": len(self.violations),
+            "vacuous": " ".join(coverage.vacuous),
+            "vacuous_asked_for": " ".join(coverage.asked_for),
+            "faults_without_effect": len(coverage.idle_faults),
+            "progress": coverage.progress,
+            "falls_short": coverage.falls_short,
+            "steady_state": self.steady_state.verdict,
+            "piles_up_share": self._piles_up,
+            "checkpoints_completed": completed,
+            "checkpoints_failed": sum(r.status == "FAILED" for r in records),
+            "completed_share": completed / len(records) if records else None,
+            "events_in": events_in,
+            "events_out": events_out,
+            "throughput_per_s": events_out / seconds if seconds else 0.0,
+            "arrivals": arrivals,
+            "arrivals_per_s": arrivals / seconds if seconds else 0.0,
+            "emitted_per_s": events_in / seconds if seconds else 0.0,
+            "behind": arrivals - events_in,
+            "sim_duration_s": seconds,
+            "journal_digest": self.digest,
+            "journal_entries": len(self.entries),
+            "cut_off": self._engine.cut_off,
+            "backpressure_max": backpressure,
+            "bottleneck": busiest,
+            "failures": len(recoveries),
+            "recovery_time_max_ms": _most(duration_ns / NS_PER_MS for duration_ns in ended),
+            "restarts_in_a_row": coverage.restarts_in_a_row,
+            "catch_up_max_ms": _most(ms for row in self.recovery_rows() if (ms := row["catch_up_ms"]) is not None),
+            "events_replayed": sum(r.replayed for r in recoveries),
+            "duplicates": self._duplicates(),
+        }
+
+    def _sinks(self) -> list[OperatorNode]:
+        return [node for node in self._engine.operator_nodes if node.name in self.scenario.topology.sinks]
+
+    def _duplicates(self) -> int:
+        """Events that were written to the outside and are not among those that count: they come, or came, again."""
+        guarantees = self._guarantees()
+        return sum(n.written - n.applied for n in self._sinks() if guarantees[n.name] == "at_least_once")
+
+    def recovery_rows(self) -> list[dict[str, Any]]:
+        """One row for each failure."""
+        return [_recovery_row(record) for record in self._engine.recovery.records]
+
+    def checkpoint_rows(self) -> list[dict[str, Any]]:
+        """One row for each checkpoint."""
+        return [self._checkpoint_row(record) for record in self._metrics.checkpoints.values()]
+
+    def _checkpoint_row(self, record: CheckpointRecord) -> dict[str, Any]:
+        parts = record.parts
+        acknowledged = {task: part for task, part in parts.items() if part.acknowledged_ns is not None}
+        critical = max(acknowledged, key=lambda task: acknowledged[task].acknowledged_ns or 0, default=None)
+        worst = acknowledged.get(critical or "")
+        return {
+            "checkpoint_id": record.checkpoint_id,
+            "status": record.status,
+            "checkpoint_type": UNALIGNED if any(p.is_unaligned for p in parts.values()) else ALIGNED,
+            "steady": self._steady(record),
+            "trigger_timestamp_ms": record.triggered_ns / NS_PER_MS,
+            "end_to_end_duration_ms": None
+            if record.ended_ns is None
+            else (record.ended_ns - record.triggered_ns) / NS_PER_MS,
+            "start_delay_max_ms": _most(self._start_delay(record, p) for p in parts.values()),
+            "alignment_max_ms": _most(_alignment(p) for p in parts.values()),
+            "sync_max_ms": _most(p.sync_ns / NS_PER_MS for p in parts.values()),
+            "async_max_ms": _most(p.async_ns / NS_PER_MS for p in parts.values()),
+            "processed_bytes": sum(p.processed_bytes for p in parts.values()),
+            "persisted_bytes": sum(p.persisted_bytes for p in parts.values()),
+            "checkpointed_bytes": sum(p.state_bytes + p.persisted_bytes for p in parts.values()),
+            "failure_reason": record.failure,
+            "critical_task": critical,
+            "critical_start_delay_ms": None if worst is None else self._start_delay(record, worst),
+            "critical_alignment_ms": None if worst is None else _alignment(worst),
+            **self._path_columns(record),
+        }
+
+    def _path_columns(self, record: CheckpointRecord) -> dict[str, Any]:
+        """The critical path by what was waited for, in ms, and the longest wait on it; empty if it did not complete."""
+        if record.status != "COMPLETED":
+            return {}
+        pieces = self._journal.path(record)
+        spent_ns = dict.fromkeys(PIECE_OF.values(), 0)
+        for piece in pieces:
+            spent_ns[PIECE_OF[piece.what]] += piece.duration_ns
+        longest = max(pieces, key=lambda piece: piece.duration_ns, default=None)
+        return {
+            **{f"path_{name}_ms": duration_ns / NS_PER_MS for name, duration_ns in spent_ns.items()},
+            "longest_wait": None if longest is None else f"{longest.where}: {longest.what} ({longest.waits_for})",
+            "longest_wait_ms": None if longest is None else longest.duration_ns / NS_PER_MS,
+        }
+
+    def task_rows(self) -> list[dict[str, Any]]:
+        """One row for each checkpoint and subtask that saw its barrier."""
+        topology = self.scenario.topology
+        rows = []
+        for record in self._metrics.checkpoints.values():
+            for task in topology.tasks:
+                part = record.parts.get(task)
+                if part is None:
+                    continue
+                operator = topology.operator_of(task)
+                ack = part.acknowledged_ns
+                rows.append(
+                    {
+                        "checkpoint_id": record.checkpoint_id,
+                        "steady": self._steady(record),
+                        "operator": operator,
+                        "subtask": topology.tasks_of(operator).index(task),
+                        "start_delay_ms": self._start_delay(record, part),
+                        "alignment_ms": _alignment(part),
+                        "sync_ms": part.sync_ns / NS_PER_MS,
+                        "async_ms": part.async_ns / NS_PER_MS,
+                        "end_to_end_ms": None if ack is None else (ack - record.triggered_ns) / NS_PER_MS,
+                        "processed_bytes": part.processed_bytes,
+                        "persisted_bytes": part.persisted_bytes,
+                        "checkpointed_bytes": part.state_bytes + part.persisted_bytes,
+                    }
+                )
+        return rows
+
+    def join_rows(self) -> list[dict[str, Any]]:
+        """None: a job joins events, and not streams in shared memory."""
+        return []
+
+    def violation_rows(self) -> list[dict[str, Any]]:
+        """One row for each violation."""
+        return [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations]
+
+    def _steady(self, record: CheckpointRecord) -> bool:
+        return record.triggered_ns >= ns(self.scenario.warmup_s)
+
+    def critical_path(self, checkpoint_id: int | None = None) -> tuple[Piece, ...]:
+        """What a checkpoint (by default the last completed) waited for, where; the pieces add up to its duration.
+
+        Raises
+        ------
+        KeyError
+            If there is no such checkpoint, or it has not completed.
+        """
+        record = self.record(checkpoint_id)
+        if record.status != "COMPLETED":
+            raise KeyError(f"checkpoint {record.checkpoint_id} is {record.status}; a path has only one that completed")
+        return self._journal.path(record)
+
+    @cached_property
+    def _journal(self) -> Journal:
+        return Journal(self.entries, self.scenario.topology)
+
+    def _start_delay(self, record: CheckpointRecord, part: TaskPart) -> float:
+        return (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
+
+    def _pressure(self) -> tuple[str | None, float]:
+        """The task that was busiest, and the largest share of its time that any task was back-pressured."""
+        if not self.duration_ns:
+            return None, 0.0
+        nodes = self._engine.nodes.values()
+        busiest = max(nodes, key=lambda n: n.spent_ns[BUSY])
+        return busiest.name, max(n.spent_ns[BACKPRESSURED] for n in nodes) / self.duration_ns
+
+    # For machines and for the eye.
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the journal: equal runs have equal digests, in every process."""
+        texts: dict[int, str] = {}  # one object is the subject of many entries, and its text is what costs
+        lines = []
+        for at_ns, verb, node, channel, subject in self.entries:
+            text = texts.get(id(subject))
+            if text is None:
+                text = texts[id(subject)] = str(subject)
+            lines.append(f"{at_ns} {verb} {node} {channel} {text}")
+        return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+    def trace(self) -> str:
+        """The journal as text: `model.checkpoint.trace.read` reads it back, and `judged` judges it again.
+
+        An event is written by its name, so the limit on bytes and the states are judged here alone.
+        """
+        limits = self.limits
+        head = {
+            **head_of(self.scenario.topology),
+            "protocol": self.scenario.protocol,
+            "scenario": self.scenario.name,
+            "seed": str(self.seed),
+            "max_buffer_per_input": str(limits.max_buffer_per_input),
+        }
+        if limits.channel_capacity:
+            head["channel_capacity"] = " ".join(f"{name}={count}" for name, count in limits.channel_capacity.items())
+        if self._engine.cut_off:
+            head["cut_off"] = "yes"
+        head["guarantees"] = " ".join(f"{sink}={guarantee}" for sink, guarantee in self._guarantees().items())
+        return write(self.entries, head, self.violations)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as Flink's REST interface gives a job's: times in ms, sizes in bytes."""
+        tasks: dict[int, list[dict[str, Any]]] = {}
+        for row in self.task_rows():
+            tasks.setdefault(row["checkpoint_id"], []).append(
+                {
+                    "name": row["operator"],
+                    "subtask": row["subtask"],
+                    "start_delay": row["start_delay_ms"],
+                    "alignment_duration": row["alignment_ms"],
+                    "sync": row["sync_ms"],
+                    "async": row["async_ms"],
+                    "end_to_end_duration": row["end_to_end_ms"],
+                    "processed_data": row["processed_bytes"],
+                    "persisted_data": row["persisted_bytes"],
+                    "checkpointed_size": row["checkpointed_bytes"],
+                }
+            )
+        row = self.run_row()
+        seconds = row["sim_duration_s"]
+        return {
+            "scenario": self.scenario.name,
+            "seed": self.seed,
+            "settings": dict(self.scenario.settings),
+            "verdict": self.verdict,
+            "violations": self.violation_rows(),
+            "warnings": list(self.warnings),
+            "steady_state": self.steady_state._asdict(),
+            "undecided": list(self.undecided),
+            **self.coverage.as_json(),
+            "checkpoints": [
+                {
+                    "id": c["checkpoint_id"],
+                    "status": c["status"],
+                    "checkpoint_type": c["checkpoint_type"],
+                    "trigger_timestamp": c["trigger_timestamp_ms"],
+                    "end_to_end_duration": c["end_to_end_duration_ms"],
+                    "processed_data": c["processed_bytes"],
+                    "persisted_data": c["persisted_bytes"],
+                    "checkpointed_size": c["checkpointed_bytes"],
+                    "failure_message": c["failure_reason"],
+                    "steady": c["steady"],
+                    "tasks": tasks.get(c["checkpoint_id"], []),
+                }
+                for c in self.checkpoint_rows()
+            ],
+            "recoveries": self.recovery_rows(),
+            "throughput": {
+                "events_in": row["events_in"],
+                "events_out": row["events_out"],
+                "duration_s": seconds,
+                "records_out_per_s": row["throughput_per_s"],
+                **{key: row[key] for key in ("arrivals", "arrivals_per_s", "emitted_per_s", "behind")},
+            },
+            "backpressure": {
+                name: {
+                    "busyTimeMsPerSecond": self._per_second(node.spent_ns[BUSY]),
+                    "backPressuredTimeMsPerSecond": self._per_second(node.spent_ns[BACKPRESSURED]),
+                    "idleTimeMsPerSecond": self._per_second(node.spent_ns[0]),
+                }
+                for name, node in self._engine.nodes.items()
+            },
+        }
+
+    def _per_second(self, spent_ns: int) -> float:
+        return 1000.0 * spent_ns / self.duration_ns if self.duration_ns else 0.0
+
+    @property
+    def checkpoints(self) -> pd.DataFrame:
+        """`checkpoint_rows` as a frame."""
+        return _frame(self.checkpoint_rows())
+
+    @property
+    def tasks(self) -> pd.DataFrame:
+        """`task_rows` as a frame."""
+        return _frame(self.task_rows())
+
+    @property
+    def recoveries(self) -> pd.DataFrame:
+        """`recovery_rows` as a frame."""
+        return _frame(self.recovery_rows())
+
+    @property
+    def events(self) -> pd.DataFrame:
+        """The journal as a frame: at_ms, verb, node, channel, subject (text)."""
+        return _frame(
+            [
+                {
+                    "at_ms": at_ns / NS_PER_MS,
+                    "verb": verb,
+                    "node": node,
+                    "channel": channel,
+                    "subject": "" if what is None else str(what),
+                }
+                for at_ns, verb, node, channel, what in self.entries
+            ]
+        )
+
+    def timeline(self, checkpoint_id: int | None = None) -> Figure:
+        """When the barrier of one checkpoint (by default the last completed) reached and left each task, drawn."""
+        from barrierlab.sim.checkpoint.figures import timeline
+
+        return timeline(self, checkpoint_id)
+
+    def graph(self, checkpoint_id: int | None = None) -> Figure:
+        """The tasks and their channels, with the time at which each task cut (by default in the last completed)."""
+        from barrierlab.sim.checkpoint.figures import topology
+
+        return topology(self, checkpoint_id)
+
+    def space_time(self, checkpoint_id: int | None = None) -> Figure:
+        """The walk of one checkpoint's barrier (by default the last completed) among the events around it, drawn."""
+        from barrierlab.sim.checkpoint.figures import space_time
+
+        return space_time(self, checkpoint_id)
+
+    def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:
+        """The record of one checkpoint, by default the last completed.
+
+        Raises
+        ------
+        KeyError
+            If there is no such checkpoint.
+        """
+        records = self._metrics.checkpoints
+        if checkpoint_id is None:
+            done = [i for i, r in records.items() if r.status == "COMPLETED"]
+            if not done:
+                raise KeyError("no checkpoint completed in this run")
+            checkpoint_id = done[-1]
+        return records[checkpoint_id]
+
+
+def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
+    """Simulate `scenario` once and judge it: a `Result`, or what the engine of another kind of scenario gives.
+
+    Parameters
+    ----------
+    scenario : Scenario, JoinScenario or ControlScenario
+        From `load`.
+    seed : int, optional
+        The scenario's own where not given.
+    **make
+        `parts=`: a `model.checkpoint.components.Parts`, of others' machines in place of those of `impl`.
+
+    Examples
+    --------
+    >>> from barrierlab.sim import load, run
+    >>> run(load("diamond"), seed=1).verdict
+    'holds'
+    """
+    if not isinstance(scenario, Scenario):
+        with _collector_paused():
+            return import_module(scenario.engine).run(scenario, seed, **make)
+    chosen = scenario.seed if seed is None else seed
+    with _collector_paused():
+        engine = Engine(scenario, chosen, **make)
+        engine.run()
+        return Result(scenario, chosen, engine)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """A journal only grows until the run ends: walking it for garbage again and again costs a third of the run."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _most(values: Any) -> float | None:
+    return max(values, default=None)
+
+
+def _alignment(part: TaskPart) -> float:
+    return (part.last_barrier_ns - part.first_barrier_ns) / NS_PER_MS
+
+
+def _recovery_row(record: RecoveryRecord) -> dict[str, Any]:
+    """All that is known of a failure; None for what the run did not come to."""
+
+    def ms(until_ns: int | None, since_ns: int | None) -> float | None:
+        return None if until_ns is None or since_ns is None else (until_ns - since_ns) / NS_PER_MS
+
+    return {
+        "attempt": record.attempt,
+        "cause": record.cause,
+        "failed_at_ms": ms(record.failed_ns, 0),
+        "detected_ms": ms(record.noticed_ns, 0),
+        "restored_ms": ms(record.restored_ns, 0),
+        "checkpoint_id": record.checkpoint_id,
+        "starts": record.starts,
+        "recovery_duration_ms": ms(record.restored_ns, record.noticed_ns),
+        "downtime_ms": ms(record.restored_ns, record.failed_ns),
+        "events_replayed": record.replayed,
+        "catch_up_ms": ms(record.caught_up_ns, record.restored_ns),
+    }
+
+
+def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows)

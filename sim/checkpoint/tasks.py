@@ -1,0 +1,658 @@
+"""Sources, operators and sinks in simulated time: each drives its task of `impl` and gives every effect its moment.
+
+A node decides *when*; what happens is the task's. It takes a message only with an empty outbox, serves it for its
+service time, then lets the outbox go, channel by channel; an outbox that a full channel holds back is backpressure.
+Message, service and outbox are one step, and no barrier is taken within it, not even one that has overtaken: rule 16 of
+the protocol would allow that, but a task has one thread. With interruptible timers, a barrier is taken although results
+of a watermark are not out yet (Apache Flink, FLINK-20217, keeps the timers; here their results are recorded).
+The effects of a message take place when its service begins; nothing else can happen at the task until it ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from barrierlab.impl import (
+    Acknowledge,
+    BarrierInjectorHandle,
+    CheckpointBarrier,
+    Event,
+    InjectBarrierCommand,
+    OperatorTask,
+    Reason,
+    SourceTask,
+    StreamMessage,
+    Watermark,
+)
+
+if TYPE_CHECKING:
+    from barrierlab.sim.channels.input_gate import Inbox
+    from barrierlab.sim.channels.network import BufferPool
+    from barrierlab.sim.channels.spsc import Channel
+    from barrierlab.sim.checkpoint.engine import Engine
+    from barrierlab.sim.core.distributions import EventLog
+
+IDLE, BUSY, BACKPRESSURED = range(3)
+
+
+def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
+    """The barrier of an unaligned checkpoint of the same id."""
+    return CheckpointBarrier.new_unaligned(barrier.checkpoint_id, barrier.epoch)
+
+
+class Node:
+    """What sources and operators share: the outbox, the time spent in each state, stalls."""
+
+    __slots__ = (
+        "_outputs",
+        "_pools",
+        "_since_ns",
+        "_state",
+        "_timer",
+        "_unsettled",
+        "crashed",
+        "dead",
+        "ended",
+        "engine",
+        "entries",
+        "input_names",
+        "listed",
+        "may_overtake",
+        "name",
+        "output_names",
+        "serving",
+        "spent_ns",
+        "stalled",
+        "task",
+        "work_ns",
+    )
+
+    task: OperatorTask | SourceTask
+
+    def __init__(
+        self, engine: Engine, name: str, outputs: list[Channel], output_names: Sequence[str], spent_ns: list[int]
+    ) -> None:
+        self.engine, self.name, self.entries = engine, name, engine.entries
+        self._outputs, self.output_names = outputs, output_names
+        self._pools: list[BufferPool] = []
+        self._timer = engine.timer(self._served)
+        self.listed = self.serving = self.ended = False
+        self.dead = self.crashed = False  # it does nothing more; and it said so itself
+        self.stalled = 0  # how many stalls are under way
+        self.work_ns = 0
+        self.spent_ns = spent_ns  # in all attempts
+        self._state, self._since_ns = IDLE, engine.now
+        self.input_names: Sequence[str] = ()
+        self.may_overtake: list[bool] = [True] * len(outputs)
+        self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
+
+    def attach_pools(self, pools: list[BufferPool]) -> None:
+        """The buffer pools of the network exchanges that this node writes to."""
+        self._pools = pools
+        for pool in pools:
+            pool.on_room = self.wake
+
+    def wake(self) -> None:
+        """Something changed that may let this node go on."""
+        if not self.listed:
+            self.listed = True
+            self.engine.ready.append(self)
+
+    def run(self) -> None:
+        """Do all that can be done now."""
+        raise NotImplementedError
+
+    def enter(self, state: int) -> None:
+        """Account the time up to now to the state before."""
+        now = self.engine.now
+        self.spent_ns[self._state] += now - self._since_ns
+        self._state, self._since_ns = state, now
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the task."""
+        raise NotImplementedError
+
+    def notify(self, checkpoint_id: int) -> None:
+        """The announcement that a checkpoint is complete reaches the task."""
+        self.entries.append((self.engine.now, ">notify", self.name, None, checkpoint_id))
+        self.task.notify(checkpoint_id, self.engine.now)
+
+    def crash(self) -> None:
+        """Stop dead: nothing more is done here, and nothing more is said."""
+        if self.crashed:
+            return
+        self.entries.append((self.engine.now, ">crash", self.name, None, None))
+        if not self.dead:
+            self.enter(IDLE)
+            self.stalled += 1
+        self.dead = self.crashed = True
+
+    def stall(self, stalled: bool) -> None:
+        """Stand still, or go on."""
+        if self.dead:
+            return
+        self.entries.append((self.engine.now, ">stall" if stalled else ">resume", self.name, None, None))
+        self.stalled += 1 if stalled else -1
+        if not self.stalled:
+            self.wake()
+
+    def flush(self) -> None:
+        """The flush timer of this node's outputs."""
+        if self.dead:
+            return
+        for channel in self._outputs:
+            channel.flush()
+
+    def _serve(self) -> bool:
+        """Begin the service that the last effects asked for, if they did."""
+        if not self.work_ns:
+            return False
+        self.serving = True
+        self.enter(BUSY)
+        self._timer.start(self.work_ns)
+        self.work_ns = 0
+        return True
+
+    def _served(self) -> None:
+        self.serving = False
+        self.enter(IDLE)
+        self.wake()
+
+    def _outputs_available(self) -> bool:
+        for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator
+            if not pool.available():
+                return False
+        return True
+
+    def _push(self, continues: bool) -> bool:
+        """Let the outbox go as far as the channels have room; whether it is empty then.
+
+        `continues` says that this is part of the move that filled the outbox.
+        """
+        outbox, outputs, names = self.task.outbox, self._outputs, self.output_names
+        entries, now, name = self.entries, self.engine.now, self.name
+        while outbox:
+            index, message = outbox[0]
+            channel = outputs[index]
+            if not channel.accepts(message) and not self._overtakes(index, message):
+                if self._unsettled and self._turn_late():
+                    continue
+                return False
+            if not continues:
+                entries.append((now, ">push", name, None, None))
+                continues = True
+            outbox.popleft()
+            entries.append((now, "send", name, names[index], message))
+            if type(message) is CheckpointBarrier:
+                self._push_barrier(index, message)
+            else:
+                channel.push(message)
+        return True
+
+    def _overtakes(self, index: int, message: StreamMessage) -> bool:
+        """Whether `message` passes what is in output `index`. A barrier to a sink that aligns keeps its place."""
+        return type(message) is CheckpointBarrier and message.is_unaligned and self.may_overtake[index]
+
+    def _push_barrier(self, index: int, barrier: CheckpointBarrier) -> None:
+        channel, checkpoint_id = self._outputs[index], barrier.checkpoint_id
+        if self._overtakes(index, barrier):
+            self.task.capture_overtaken(index, channel.overtake(barrier), checkpoint_id)
+            self.departed(index, checkpoint_id)
+            return
+        channel.push(barrier)
+        if index in self._unsettled.get(checkpoint_id, ()) and self._is_late(checkpoint_id):
+            self._expedite_output(index, flagged(barrier))
+
+    def _forwarded(self, barrier: CheckpointBarrier) -> None:
+        """An aligned barrier is on its way out: until it has left each channel, it may yet overtake there."""
+        if self.engine.switch_ns is not None and not barrier.is_unaligned:
+            on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
+            if on_their_way:
+                self._unsettled[barrier.checkpoint_id] = on_their_way
+
+    def _is_late(self, checkpoint_id: int) -> bool:
+        """Whether the time for an aligned checkpoint is up."""
+        switch_ns = self.engine.switch_ns
+        assert switch_ns is not None
+        return self.engine.now >= self.engine.metrics.checkpoints[checkpoint_id].triggered_ns + switch_ns
+
+    def _turn_late(self) -> bool:
+        """Let barriers whose time is up pass what holds the outbox back; whether there are any."""
+        late = [(i, outputs) for i, outputs in self._unsettled.items() if self._is_late(i)]
+        turned = [
+            self.task.expedite(index, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
+            for checkpoint_id, outputs in late
+            for index in sorted(outputs)
+        ]
+        return any(turned)
+
+    def expedite(self, barrier: CheckpointBarrier) -> None:
+        """The time for an aligned checkpoint is up: its barriers that are still on their way out here overtake."""
+        if self.dead:
+            return
+        for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
+            if self.task.expedite(index, barrier):
+                self.wake()
+            else:
+                self._expedite_output(index, barrier)
+
+    def _expedite_output(self, index: int, barrier: CheckpointBarrier) -> None:
+        passed = self._outputs[index].expedite(barrier)
+        if passed is not None:
+            self.task.turn_ahead(barrier.checkpoint_id)
+            self.task.capture_overtaken(index, passed, barrier.checkpoint_id)
+
+    def departed(self, index: int, checkpoint_id: int) -> None:
+        """A barrier has left output `index`: what it could still pass there is settled."""
+        unsettled = self._unsettled.get(checkpoint_id)
+        if unsettled is not None:
+            unsettled.discard(index)
+            if not unsettled:
+                del self._unsettled[checkpoint_id]
+                self.wake()
+
+    def _report(self) -> None:
+        """Tell the coordinator, except of parts whose barrier may yet pass something in an output channel."""
+        reports = self.task.reports
+        unsettled = {*self._unsettled, *(m.checkpoint_id for _, m in self.task.outbox if type(m) is CheckpointBarrier)}
+        waiting = [r for r in reports if type(r) is Acknowledge and r.checkpoint_id in unsettled]
+        for report in [r for r in reports if r not in waiting]:
+            if type(report) is Acknowledge and report.is_unaligned:
+                self._note_captured(report)
+            self.engine.coordinator.report(report)
+        reports[:] = waiting
+
+    def _end(self) -> None:
+        """Say once that the task has ended, when all it had to send and to report is on its way."""
+        task = self.task
+        if task.finished and not self.ended and not task.outbox and not task.reports:
+            self.ended = True
+            self.engine.finished(self)
+
+    def _note_captured(self, report: Acknowledge) -> None:
+        """Into the journal: the in-flight data that the acknowledgement carries."""
+        entries, now, name = self.entries, self.engine.now, self.name
+        for names, kept in ((self.input_names, report.inflight), (self.output_names, report.inflight_output)):
+            for data in kept:
+                for event in data.events:
+                    entries.append((now, "capture", name, names[data.input_id], (report.checkpoint_id, event)))
+
+
+class SourceNode(Node):
+    """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
+
+    __slots__ = (
+        "_catch_up_ns",
+        "_due_ns",
+        "_lateness",
+        "_log",
+        "_max_ms",
+        "_next_watermark_ns",
+        "_service",
+        "_usual_service_ns",
+        "_watermark_ns",
+        "_watermark_sent_ms",
+        "behind",
+        "handle",
+        "task",
+    )
+
+    task: SourceTask
+    handle: BarrierInjectorHandle
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        outputs: list[Channel],
+        output_names: Sequence[str],
+        spent_ns: list[int],
+        log: EventLog,
+        service: Callable[[], int],
+        usual_service_ns: int,
+        catch_up_ns: int | None,
+        watermark_ns: int | None,
+        lateness_ms: int,
+    ) -> None:
+        super().__init__(engine, name, outputs, output_names, spent_ns)
+        self._log, self._service, self._usual_service_ns = log, service, usual_service_ns
+        self._catch_up_ns = catch_up_ns
+        self._due_ns = log.due_ns[0] + log.shift_ns
+        self._watermark_ns = watermark_ns
+        self._next_watermark_ns = None if watermark_ns is None else (engine.now // watermark_ns + 1) * watermark_ns
+        self._lateness = lateness_ms
+        self._max_ms = self._watermark_sent_ms = -1
+        self.behind = False  # whether it still catches up after a restart
+
+    def seek(self) -> None:
+        """The task has been put back: go on with the event at its position."""
+        self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
+        self.behind = not self.task.finished
+
+    def run(self) -> None:
+        if self.serving or self.stalled:
+            return
+        engine, task = self.engine, self.task
+        continues = False
+        while True:
+            if task.outbox and not self._push(continues):
+                self.enter(BACKPRESSURED)
+                return
+            if task.reports:
+                self._report()
+            continues = True
+            now = engine.now
+            if task.injector.due_request(now) is not None:
+                engine.coordinator.request()
+            if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
+                if self._serve():
+                    return
+                continue
+            if task.finished:
+                self._end()
+                self.enter(IDLE)
+                if self.behind:
+                    self._caught_up()
+                return
+            if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
+                continue
+            if self._log.last is not None and task.position > self._log.last:
+                self.entries.append((now, ">finish", self.name, None, None))
+                task.end()
+                continue
+            if self._pools and not self._outputs_available():
+                self.enter(BACKPRESSURED)
+                return
+            if self._due_ns > now:
+                if self.behind:
+                    self._caught_up()
+                self.enter(IDLE)
+                engine.wake_at(self, self._next_due_ns())
+                return
+            self._emit(now)
+            if self._serve():
+                return
+
+    def arrivals(self) -> int:
+        """Return how many events have fallen due so far, given off or not."""
+        return max(self._log.due_by(self.engine.now), self.task.position - 1)
+
+    def overdue_ns(self) -> int:
+        """Return since how many nanoseconds the next event waits to be given off; 0 if none does."""
+        if self.task.finished or (self._log.last is not None and self.task.position > self._log.last):
+            return 0
+        return max(self.engine.now - self._due_ns, 0)
+
+    def held_back_ns(self) -> int:
+        """Return how far the source is behind its arrivals, those included that its own rate limit has put back."""
+        return self._log.shift_ns + self.overdue_ns()
+
+    def _next_due_ns(self) -> int:
+        """When there is something to do again: an event, a watermark or a request."""
+        request_ns = self.task.injector.next_deadline_ns()
+        due_ns = (self._due_ns, self._next_watermark_ns, request_ns)
+        return min(each for each in due_ns if each is not None)
+
+    def _emit(self, now: int) -> None:
+        log, task = self._log, self.task
+        if self._catch_up_ns is not None and self._due_ns < now - self._catch_up_ns:
+            late = now - self._catch_up_ns - self._due_ns  # permits older than the bucket holds are gone
+            log.shift_ns += late
+            self._due_ns += late
+        if self.behind and now - self._due_ns <= self._usual_service_ns:
+            self._caught_up()
+        event = log.read(task.position, self._due_ns)
+        self.entries.append((now, ">emit", self.name, None, event))
+        task.emit(event)
+        if event.timestamp_ms > self._max_ms:
+            self._max_ms = event.timestamp_ms
+        self.work_ns = self._service()
+        self._due_ns = log.due_ns[task.position - 1] + log.shift_ns
+
+    def _caught_up(self) -> None:
+        self.behind = False
+        self.engine.recovery.caught_up()
+
+    def _send_watermark(self, now: int) -> bool:
+        """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
+        assert self._watermark_ns is not None
+        assert self._next_watermark_ns is not None
+        self._next_watermark_ns += ((now - self._next_watermark_ns) // self._watermark_ns + 1) * self._watermark_ns
+        timestamp_ms = self._max_ms - self._lateness
+        if timestamp_ms <= self._watermark_sent_ms:
+            return False
+        self._watermark_sent_ms = timestamp_ms
+        self.entries.append((now, ">watermark", self.name, None, timestamp_ms))
+        self.task.emit_watermark(timestamp_ms)
+        return True
+
+    def inject(self, command: InjectBarrierCommand) -> None:
+        """The coordinator's command is here; what it replaces is given up (rule 3)."""
+        for replaced in self.handle.inject(command).replaced:
+            self.engine.coordinator.give_up(replaced, Reason.REPLACED)
+        self.wake()
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the source."""
+        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
+        self.task.abort(checkpoint_id, reason, self.engine.now)
+        self.wake()
+
+    def told(self, verb: str, index: int, subject: object) -> None:
+        """An effect of the source task."""
+        if verb == "capture_output":
+            return  # noted with the acknowledgement that carries it
+        now = self.engine.now
+        if verb == "snapshot":
+            checkpoint_id = subject[0]  # type: ignore[index]
+            self.entries.append((now, ">inject", self.name, None, checkpoint_id))
+            self.engine.metrics.barrier(self.name, checkpoint_id, now, 0)
+            self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id)
+        elif verb == "forward":
+            self._forwarded(subject)  # type: ignore[arg-type]
+        self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
+
+
+class OperatorNode(Node):
+    """An operator or sink subtask."""
+
+    __slots__ = (
+        "_fires_timers",
+        "_holds_in_channel",
+        "_in_hand",
+        "_inbox",
+        "_inputs",
+        "_interruptible_timers",
+        "_overdue",
+        "_overtakers",
+        "_service",
+        "applied",
+        "bytes_taken",
+        "task",
+        "written",
+    )
+
+    task: OperatorTask
+
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        outputs: list[Channel],
+        output_names: Sequence[str],
+        spent_ns: list[int],
+        inputs: list[Channel],
+        input_names: Sequence[str],
+        inbox: Inbox,
+        service: Callable[[], int],
+        holds_in_channel: bool,
+        interruptible_timers: bool,
+    ) -> None:
+        super().__init__(engine, name, outputs, output_names, spent_ns)
+        self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
+        self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
+        self._overdue = False
+        self._holds_in_channel = holds_in_channel
+        self._interruptible_timers = interruptible_timers
+        self._fires_timers = False  # the last message was a watermark
+        self._in_hand: tuple[int, StreamMessage] | None = None
+        self.bytes_taken = 0
+        self.applied = 0  # events, since the start or a restored one's cut
+        self.written = 0  # to the outside, visible at once
+
+    def run(self) -> None:
+        if self.serving or self.stalled:
+            return
+        task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
+        engine = self.engine
+        continues = False
+        while True:
+            blocked = bool(task.outbox) and not self._push(continues)
+            if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
+                return
+            if task.reports:
+                self._report()
+            if blocked:
+                if self._overtakers and self._is_interruptible():
+                    self._take_overtaking(*self._overtakers.popleft())
+                    continues = True
+                    continue
+                self.enter(BACKPRESSURED)
+                return
+            self._end()
+            if self._overdue:
+                self.deadline()
+            if self._overtakers:  # whether or not the outputs are available
+                self._take_overtaking(*self._overtakers.popleft())
+                continues = True
+                continue
+            if self._pools and not self._outputs_available():
+                self.enter(BACKPRESSURED)
+                return
+            continues = True
+            now = engine.now
+            if gate.has_released:
+                entries.append((now, ">release", name, None, None))
+                task.release_next(now)
+            elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
+                entries.append((now, ">release", name, None, None))
+                self._offer(*self._in_hand)
+            else:
+                taken = inbox.take()
+                if taken is None:
+                    self.enter(IDLE)
+                    return
+                index, message = taken
+                channel = self.input_names[index]
+                entries.append((now, ">deliver", name, channel, None))
+                entries.append((now, "take", name, channel, message))
+                self._offer(index, message)
+            if self.work_ns and self._serve():
+                return
+
+    def _is_interruptible(self) -> bool:
+        """Whether a barrier may be taken although the outbox holds results of the last message."""
+        return self._interruptible_timers and self._fires_timers
+
+    def _offer(self, index: int, message: StreamMessage) -> None:
+        """Give the gate a message; one that it does not take stays in hand."""
+        gate = self.task.gate
+        self._in_hand = None if gate.offer(index, message, self.engine.now) else (index, message)
+        if not gate.can_take(index):
+            self._inbox.block(index)
+
+    def _take_overtaking(self, index: int, came_ns: int) -> None:
+        """A barrier that has overtaken in input `index` gets to the task."""
+        barrier, ahead = self._inputs[index].take_overtaking(self._inbox.unread(index))
+        now, channel = self.engine.now, self.input_names[index]
+        self.engine.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
+        self.entries.append((now, ">overtake", self.name, channel, None))
+        self.entries.append((now, "take", self.name, channel, barrier))
+        took = self.task.offer_overtaking(index, barrier, ahead, now)
+        assert took, "one checkpoint at a time: no older part is incomplete when a barrier overtakes"
+        self._expedite_inputs(barrier)
+
+    def overtaken(self, index: int) -> None:
+        """A barrier has overtaken in input `index`."""
+        self._inbox.recheck(index)
+        self._overtakers.append((index, self.engine.now))
+        self.wake()
+
+    def announced(self, index: int, barrier: CheckpointBarrier) -> None:
+        """An aligned barrier has been queued at the receiver: it may be late enough to overtake."""
+        if self.task.gate.wants_overtaking(index, barrier, self.engine.now):
+            self._inputs[index].expedite_received(flagged(barrier))
+
+    def expedite(self, barrier: CheckpointBarrier) -> None:
+        super().expedite(barrier)
+        if not self.dead:
+            self._expedite_inputs(barrier)
+
+    def _expedite_inputs(self, barrier: CheckpointBarrier) -> None:
+        """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
+        gate, now = self.task.gate, self.engine.now
+        for index, channel in enumerate(self._inputs):
+            if gate.wants_overtaking(index, barrier, now):
+                channel.expedite_received(flagged(barrier))
+
+    def arrived(self, index: int) -> None:
+        """Input `index` has data."""
+        self._inbox.notify(index)
+        if not self.listed:
+            self.listed = True
+            self.engine.ready.append(self)
+
+    def told(self, verb: str, index: int, subject: object) -> None:
+        """An effect of the task: into the journal, and what it means in time."""
+        if verb == "capture" or verb == "capture_output":
+            return  # noted with the acknowledgement that carries it
+        now = self.engine.now
+        self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
+        if verb == "deliver":
+            self._fires_timers = type(subject) is Watermark
+            if type(subject) is Event:
+                self.work_ns += self._service()
+                self.bytes_taken += subject.size_bytes
+                self.applied += 1
+        elif verb == "block":
+            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+            if self._holds_in_channel:
+                self._inbox.block(index)
+            self.engine.watch_deadline(self)
+        elif verb == "resume":
+            self._inbox.unblock()
+            self.wake()
+        elif verb == "ignore" and type(subject) is CheckpointBarrier:
+            self._inbox.resume(index)
+        elif verb == "snapshot":
+            self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
+        elif verb == "forward":
+            self._forwarded(subject)  # type: ignore[arg-type]
+        elif verb == "complete":  # by an end of input, it may be, which is a barrier, too
+            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+        elif verb == "write":
+            self.written += 1
+
+    def abort(self, checkpoint_id: int, reason: Reason) -> None:
+        """The coordinator's abort reaches the task."""
+        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
+        self.task.gate.abort(checkpoint_id, reason, self.engine.now)
+        self.wake()
+
+    def deadline(self) -> None:
+        """The alignment's deadline may have passed. A task that could switch does so between two messages."""
+        if self.dead:
+            return
+        self._overdue = (self.serving or bool(self.task.outbox)) and self.task.gate.unaligned is not None
+        if self._overdue:
+            return
+        due_ns = self.task.gate.next_deadline_ns()
+        if due_ns is not None and due_ns <= self.engine.now:
+            self.entries.append((self.engine.now, ">expire", self.name, None, None))
+            self.task.gate.on_time(self.engine.now)
+            barrier = self.task.gate.aligner.barrier
+            if barrier is not None:
+                self._expedite_inputs(barrier)
+            self.wake()

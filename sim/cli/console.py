@@ -1,0 +1,186 @@
+"""Results printed for people: tables of what happened, and the verdict of the invariants."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from barrierlab.sim.checkpoint.result import Result
+from barrierlab.sim.control.engine import ControlResult
+from barrierlab.sim.core.status import OF_VERDICT, UNDECIDED
+from barrierlab.sim.join.engine import JoinResult
+
+
+def show(console: Console, result: Result | JoinResult | ControlResult) -> None:
+    """Print a result, whichever engine gave it."""
+    if isinstance(result, JoinResult):
+        _show_join(console, result)
+    elif isinstance(result, ControlResult):
+        _show_signals(console, result)
+    else:
+        _show_checkpoints(console, result)
+
+
+def _show_checkpoints(console: Console, result: Result) -> None:
+    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
+    for name in (
+        "checkpoint",
+        "status",
+        "trigger s",
+        "end to end ms",
+        "start delay ms",
+        "alignment ms",
+        "processed B",
+        "longest wait ms",
+        "at",
+    ):
+        table.add_column(name, justify="left" if name in ("status", "at") else "right")
+    for row in result.checkpoint_rows():
+        table.add_row(
+            str(row["checkpoint_id"]),
+            row["status"] if row["failure_reason"] is None else f"{row['status']}: {row['failure_reason']}",
+            f"{row['trigger_timestamp_ms'] / 1000:.3f}",
+            _ms(row["end_to_end_duration_ms"]),
+            _ms(row["start_delay_max_ms"]),
+            _ms(row["alignment_max_ms"]),
+            str(row["processed_bytes"]),
+            _ms(row.get("longest_wait_ms")),
+            row.get("longest_wait") or "",
+        )
+    console.print(table)
+    if result.recovery_rows():
+        _show_recoveries(console, result)
+    row = result.run_row()
+    console.print(
+        f"{row['sim_duration_s']:.1f} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "
+        f"{row['events_out']} at sinks ({row['throughput_per_s']:.1f} a second); busiest task: {row['bottleneck']}; "
+        f"most back-pressured: {100 * row['backpressure_max']:.0f} % of the time",
+        highlight=False,
+    )
+    state = result.steady_state
+    console.print(f"steady state: {state.verdict} ({state.why})", highlight=False)
+    for warning in result.warnings:
+        console.print(f"warning: {warning}", highlight=False)
+    _show_verdict(console, result)
+
+
+def _show_verdict(console: Console, result: Result | JoinResult | ControlResult) -> None:
+    for violation in result.violations:
+        console.print(f"! {violation.invariant}: {violation.reason}", highlight=False, markup=False)
+    for reason in result.undecided if isinstance(result, Result) else ():
+        console.print(f"? {reason}", highlight=False, markup=False)
+    for note in result.coverage.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+    console.print(verdict_line(result), highlight=False, markup=False, soft_wrap=True)
+
+
+def verdict_line(result: Result | JoinResult | ControlResult) -> str:
+    """Return the verdict with what a reader must know at once: ``verdict: holds (0 violations; vacuous: WM, REC)``."""
+    coverage = result.coverage
+    counts = [f"{len(result.violations)} violations"]
+    if coverage.vacuous:
+        counts.append(f"vacuous: {', '.join(coverage.vacuous)}")
+    if number := len(coverage.idle_faults):
+        counts.append(f"{number} fault{'' if number == 1 else 's'} without effect")
+    but = f", but {coverage.headline}" if coverage.headline else ""
+    return f"verdict: {result.verdict}{but} ({'; '.join(counts)})"
+
+
+def exit_status(result: Result | JoinResult | ControlResult, strict: bool = False) -> int:
+    """Return the exit status of a run: of its verdict, and 3 where a `strict` one judged less than was asked for."""
+    short = strict and result.verdict == "holds" and result.coverage.falls_short
+    return UNDECIDED if short else OF_VERDICT[result.verdict]
+
+
+def _show_recoveries(console: Console, result: Result) -> None:
+    table = Table(title="Failures", title_justify="left")
+    for name in (
+        "cause",
+        "failed s",
+        "noticed s",
+        "from checkpoint",
+        "runs again s",
+        "down ms",
+        "replayed",
+        "catch-up ms",
+    ):
+        table.add_column(name, justify="left" if name == "cause" else "right")
+    for row in result.recovery_rows():
+        table.add_row(
+            row["cause"],
+            _s(row["failed_at_ms"]),
+            _s(row["detected_ms"]),
+            "" if row["checkpoint_id"] is None else str(row["checkpoint_id"] or "none: begin"),
+            _s(row["restored_ms"]),
+            _ms(row["downtime_ms"]),
+            str(row["events_replayed"]),
+            _ms(row["catch_up_ms"]),
+        )
+    console.print(table)
+    run = result.run_row()
+    console.print(
+        f"{run['events_replayed']} events replayed; {run['duplicates']} written to the outside more than once",
+        highlight=False,
+    )
+
+
+def _s(value_ms: float | None) -> str:
+    return "" if value_ms is None else f"{value_ms / 1000:.3f}"
+
+
+def _show_join(console: Console, result: JoinResult) -> None:
+    row = result.join_rows()[0]
+    table = Table(title=f"{result.scenario.title} (seed {result.seed}): {row['barrier']} join", title_justify="left")
+    table.add_column("of each output")
+    for name in ("mean ms", "median ms", "99 % ms"):
+        table.add_column(name, justify="right")
+    for name, words in (
+        ("wait", "waited since it was wanted"),
+        ("age", "age of its oldest frame"),
+        ("skew", "between its oldest and newest frame"),
+    ):
+        table.add_row(words, *(_ms(row[f"{name}_{which}_ms"]) for which in ("mean", "p50", "p99")))
+    console.print(table)
+    skips = ", ".join(f"{count} {reason}" for reason, count in result.skip_counts().items()) or "none"
+    console.print(
+        f"{row['outputs']} outputs ({row['output_rate_per_s']:.1f} a second), {row['complete']} of them complete, of "
+        f"{row['wanted']} wanted; skipped: {skips}; {result.waiting_line or 'none waiting at the end'}",
+        highlight=False,
+    )
+    _show_verdict(console, result)
+
+
+def _show_signals(console: Console, result: ControlResult) -> None:
+    metrics = result.metrics
+    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
+    for name in ("barrier", "channel", "sent s", "first ms", "last ms", "skew ms", "longest wait ms", "at"):
+        table.add_column(name, justify="left" if name in ("barrier", "channel", "at") else "right")
+    for row in metrics.barrier_rows():
+        table.add_row(
+            f"{row['kind']} {row['id']}",
+            row["channel"],
+            f"{row['sent_ms'] / 1000:.3f}",
+            *(_ms(row[key]) for key in ("first_ms", "last_ms", "skew_ms", "wait_max_ms")),
+            row["wait_max_at"] or "",
+        )
+    console.print(table)
+    waits = Table(title="alignment wait", title_justify="left")
+    for name in ("processor", "channel", "barriers", "mean ms", "max ms"):
+        waits.add_column(name, justify="left" if name in ("processor", "channel") else "right")
+    for row in metrics.alignment_rows():
+        mean, most = _ms(row["wait_mean_ms"]), _ms(row["wait_max_ms"])
+        waits.add_row(row["processor"], row["channel"], str(row["barriers"]), mean, most)
+    console.print(waits)
+    end = metrics.end_row()
+    if end is not None:
+        console.print(
+            f"{end['signal']} sent at {end['sent_ms'] / 1000:.3f} s; drained in {_ms(end['drain_ms'])} ms; "
+            f"last to end: {end['last']}; longest wait for older data or signals: {_ms(end['fence_wait_max_ms'])} ms",
+            highlight=False,
+        )
+    console.print(f"{result.emitted_count} events emitted, {result.lost_count} lost", highlight=False)
+    _show_verdict(console, result)
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}"

@@ -1,0 +1,218 @@
+"""The command `defects`: runs the catalogue of what goes wrong, and prints its page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from rich.table import Table
+
+from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, Entry, catalogue
+from barrierlab.model.defects.found import Found
+from barrierlab.model.spec.topology import suggestion
+from barrierlab.sim.core.status import HOLDS, UNDECIDED, VIOLATION, stdout_console
+from barrierlab.sim.sweep.progress import Watch
+
+
+class DefectsError(ValueError):
+    """An entry that there is not: one line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What running an entry came to."""
+
+    entry: Entry
+    status: str
+    found: Found
+
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` has it."""
+        defect = self.entry.defect
+        return {
+            "name": self.entry.name,
+            "id": self.entry.id,
+            "document": self.entry.document,
+            "invariant": None if defect is None else defect.breaks,
+            "status": self.status,
+            "steps": self.found.steps,
+            "states": self.found.states,
+            "seconds": round(self.found.seconds, 3),
+        }
+
+
+@click.command("defects")
+@click.argument("names", nargs=-1, metavar="[NAME|ID]...")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="The page of the catalogue, with the matrix of detectors."
+)
+@click.option("--json", "json_wanted", is_flag=True, help="A JSON list on stdout.")
+def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool) -> None:
+    """Run the catalogue: the protocols at their documents' word, each with the shortest run in which that goes wrong.
+
+    An entry is caught if it breaks the invariant that it names, and the sound protocol, in the same scope, none. With
+    one NAME or ID its page and its counterexample are printed. One that is missed leaves the catalogue undecided; a
+    violation is what the sound protocol breaks.
+
+    Example: barrierlab defects A-04
+    """
+    chosen = _chosen(names)
+    rows = []
+    with Watch(len(chosen), what="entries") as watch:
+        for done, entry in enumerate(chosen, 1):
+            rows.append(Row(entry, *entry.run()))
+            watch.tick(done)
+    if json_wanted:
+        click.echo(json.dumps([row.as_json() for row in rows], indent=2))
+    elif as_markdown:
+        click.echo("\n".join(page(rows)))
+    elif len(names) == 1:
+        for row in rows:
+            _show_one(row)
+    else:
+        _show_all(rows)
+    found = {row.status for row in rows}
+    sys.exit(VIOLATION if UNSOUND in found else UNDECIDED if MISSED in found else HOLDS)
+
+
+def _chosen(names: Sequence[str]) -> list[Entry]:
+    entries = catalogue()
+    if not names:
+        return list(entries)
+    known = [word for entry in entries for word in (entry.id, entry.name)]
+    for name in names:
+        if name not in known:
+            raise DefectsError(f"there is no defect {name!r}; {suggestion(name, list(dict.fromkeys(known)))}")
+    return [entry for entry in entries if entry.id in names or entry.name in names]
+
+
+def _show_one(row: Row) -> None:
+    click.echo(f"{row.entry.id} {row.entry.name}: {row.entry.document}: {row.status}\n\n{row.entry.page}\n")
+    if row.found.trace:
+        click.echo(row.found.trace)
+
+
+def _show_all(rows: Sequence[Row]) -> None:
+    table = Table()
+    for name in ("id", "name", "breaks", "steps", "states", "status"):
+        table.add_column(name, justify="right" if name in ("steps", "states") else "left")
+    for row in rows:
+        defect = row.entry.defect
+        counts = (str(row.found.steps or ""), str(row.found.states or ""))
+        table.add_row(row.entry.id, row.entry.name, "" if defect is None else defect.breaks, *counts, row.status)
+    stdout_console().print(table)
+    click.echo(summary(rows))
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """``97 of 97 that can be run are caught; 13 are listed``."""
+    run = [row for row in rows if row.status != LISTED]
+    caught = sum(row.status == CAUGHT for row in run)
+    return f"{caught} of {len(run)} that can be run are caught; {len(rows) - len(run)} are listed"
+
+
+# The page.
+
+
+def page(rows: Sequence[Row], all_detectors: bool = True) -> Iterator[str]:
+    """`docs/defects.md`; only what the explorer catches, if not `all_detectors` are to look."""
+    yield "# What goes wrong when the documents are taken at their word"
+    yield ""
+    yield "Each entry is a protocol as a document words it, kept beside the sound one so that its failure can be seen."
+    yield "This page is printed by `barrierlab defects --markdown`; `barrierlab defects A-04` prints one entry and its"
+    yield "shortest counterexample, which is kept as `model/defects/NAME.trace`."
+    yield ""
+    yield f"{summary(rows)}."
+    yield ""
+    yield from _matrix(rows, all_detectors)
+    for letter, document in DOCUMENTS.items():
+        its = [row for row in rows if row.entry.id[0] == letter]
+        if its:
+            yield f"## {document[0].upper()}{document[1:]}"
+            yield ""
+            for row in its:
+                yield from _section(row)
+
+
+def _section(row: Row) -> Iterator[str]:
+    entry = row.entry
+    if entry.defect is None:
+        yield f"### {entry.id}: listed"
+        yield ""
+        yield entry.page
+    else:
+        yield f"### {entry.id}: {entry.title}"
+        yield ""
+        yield f"`{entry.name}`, {entry.defect.kind}; breaks {entry.defect.breaks}"
+        before = ""
+        for line in entry.page.split("\n")[1:]:
+            if line and not line.startswith(" "):  # a heading
+                yield from (*([""] if before else []), f"**{line}**", "")
+            else:
+                yield line.strip()
+            before = line
+    yield ""
+
+
+def _matrix(rows: Sequence[Row], all_detectors: bool) -> Iterator[str]:
+    yield "## Who catches what"
+    yield ""
+    yield "Explorer: moves of the shortest run, states that were seen until it was found, its seconds; of a few calls,"
+    yield "lines of what came of them. Hypothesis: at which of 300 random runs one broke something, and the moves of"
+    yield "the smallest. Simulation: the shipped scenario and the seed with which an invariant breaks, or an error is"
+    yield "raised, of 2 and 5 that are tried. A dash: looked for and not found; empty: it does not apply."
+    yield ""
+    yield "| entry | breaks | explorer: steps | states | seconds | Hypothesis: run | steps | simulation |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
+    for row in rows:
+        if row.entry.defect is not None:
+            random, simulated = ("", ""), ""
+            if all_detectors:
+                random, simulated = _random(row.entry), _simulated(row.entry)
+            yield (
+                f"| {row.entry.id} {row.entry.name.replace('_', ' ')} | {row.entry.defect.breaks} | {row.found.steps} "
+                f"| {row.found.states or ''} | {row.found.seconds:.2f} | {random[0]} | {random[1]} | {simulated} |"
+            )
+    yield ""
+
+
+def _random(entry: Entry) -> tuple[str, str]:
+    """By random runs of the entry's own scope."""
+    from barrierlab.sim.check.random_runs import by_random_runs
+
+    if not isinstance(entry.defect, BarrierDefect):
+        return "", ""
+    found = by_random_runs(entry.defect)
+    return (str(found.runs), str(found.steps)) if found.runs else ("-", "-")
+
+
+# Two shipped scenarios in which a defect is looked for: the mode in which its machines go, and with how many seeds.
+_SCENES = {
+    "crash_and_recover": ({"aligned": "aligned", "unaligned": "unaligned", "fallback": "aligned-timeout-50ms"}, 2),
+    "survive_anything": ({"aligned": "aligned", "unaligned": "unaligned", "fallback": "aligned-timeout-30ms"}, 5),
+}
+_SETTINGS = {"crash_and_recover": {}, "survive_anything": {"shape": "join"}}
+
+
+def _simulated(entry: Entry) -> str:
+    """By a shipped scenario, with some seeds."""
+    from barrierlab.sim.checkpoint.result import run
+    from barrierlab.sim.scenario.load import load
+
+    if not isinstance(entry.defect, BarrierDefect):
+        return ""
+    for name, (modes, seeds) in _SCENES.items():
+        scenario = load(name, {"mode": modes[entry.defect.setup.mode], **_SETTINGS[name]})
+        for seed in range(1, seeds + 1):
+            try:
+                result = run(scenario, seed, parts=entry.defect.parts)
+            except Exception as error:  # whatever broken code raises in the middle of a run
+                return f"{name} {seed}: {type(error).__name__}"
+            if result.violations:
+                return f"{name} {seed}: {result.violations[0].invariant}"
+    return "-"

@@ -1,0 +1,247 @@
+"""A scenario of control signals: TOML to settings, as strict as `sim.scenario.load`, whose tables it takes where they
+fit.
+
+The table ``[control]`` makes it one. The head is not written: it feeds every source. A channel is named ``a->join``, or
+``a=>join`` if it carries control signals; the head's are ``head->a`` and ``head=>a``::
+
+    topology = "a->join b->join"
+    [control]
+    wiring = "along"                  # or "direct": control signals straight from the head to each processor
+    [source.a]
+    rate_per_s = 100.0
+    [operator.join]
+    kind = "batch"
+    [channel."b->join"]
+    latency_s = 0.2
+    [[signal]]
+    kind = "SyncTest"
+    channel = "data"
+    at_s = 1.0
+    every_s = 1.0                     # up to until_s
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from barrierlab.impl.control import BarrierControlSignalKind, CountingAligner, IdentityAligner, InstantControlSignal
+from barrierlab.impl.control.processor import MakeAligner
+from barrierlab.model.control.operators import KINDS
+from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
+from barrierlab.model.spec.topology import TopologyError
+from barrierlab.sim.core.distributions import Law
+from barrierlab.sim.scenario.load import Builder
+from barrierlab.sim.scenario.readers import (
+    CHANNEL,
+    SOURCE,
+    TICK_S,
+    TOP,
+    Reader,
+    flag,
+    law,
+    number,
+    one_of,
+    suggest,
+    text,
+    whole,
+)
+from barrierlab.sim.scenario.settings import ZERO, OperatorSettings, SourceSettings
+
+ALIGNERS: dict[str, MakeAligner] = {"identity": IdentityAligner, "counting": CountingAligner}
+SIGNALS: dict[str, BarrierControlSignalKind | InstantControlSignal] = {
+    signal.value: signal for signal in (*BarrierControlSignalKind, *InstantControlSignal)
+}
+MOST_SIGNALS = 100_000
+
+OWN_TOP = {key: TOP[key] for key in ("title", "topology", "until_s", "seed")}
+OWN_TABLES = ("parameters", "control", "source", "operator", "channel", "signal")
+OWN_SOURCE = {key: SOURCE[key] for key in ("rate_per_s", "arrivals", "on_s", "off_s", "events")}
+OWN_OPERATOR: dict[str, Reader] = {"kind": one_of(*KINDS), "service_s": law}
+OWN_CHANNEL = {key: CHANNEL[key] for key in ("capacity", "latency_s")}
+CONTROL_TABLE: dict[str, Reader] = {
+    "wiring": text,
+    "aligner": one_of(*ALIGNERS),
+    "hold_data": flag,
+    "max_ahead": whole(),
+    "capacity": whole(),
+    "latency_s": law,
+}
+SIGNAL: dict[str, Reader] = {
+    "kind": one_of(*SIGNALS),
+    "channel": one_of(DATA, CONTROL),
+    "at_s": number(),
+    "every_s": number(TICK_S),
+}
+PARAMETERS: dict[str, Reader] = {
+    "selectivity": number(0.0, most=1.0),
+    "batch_count": whole(),
+    "window_ms": whole(),
+}
+PARAMETERS_OF = {"filter": "selectivity", "batch": "batch_count", "window": "window_ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSettings:
+    """One channel."""
+
+    capacity: int = 64
+    latency_s: Law = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSettings:
+    """How processors are connected for control signals, and how they align."""
+
+    wiring: str = "along"
+    aligner: str = "identity"
+    hold_data: bool = True
+    max_ahead: int = 1024
+    capacity: int = 64
+    latency_s: Law = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class SignalSettings:
+    """A signal that the head sends at `at_s`; with `every_s`, again and again."""
+
+    kind: str
+    channel: str
+    at_s: float
+    every_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControlScenario:
+    """All that one run of control signals depends on, besides its seed."""
+
+    engine: ClassVar[str] = "barrierlab.sim.control.engine"
+    name: str
+    title: str
+    wiring: ControlWiring
+    until_s: float
+    seed: int
+    control: ControlSettings
+    sources: Mapping[str, SourceSettings]
+    operators: Mapping[str, OperatorSettings]
+    links: Mapping[str, LinkSettings]
+    signals: tuple[tuple[float, BarrierControlSignalKind | InstantControlSignal, str], ...]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def topology(self) -> str:
+        """The data graph, as written."""
+        return self.wiring.text
+
+
+class ControlBuilder(Builder):
+    """Reads a scenario of control signals."""
+
+    top, tables = OWN_TOP, OWN_TABLES
+
+    def build(self) -> ControlScenario:  # type: ignore[override]
+        """The scenario, or `ScenarioError`.
+
+        >>> from barrierlab.sim import load
+        >>> load("graceful_shutdown").wiring.sinks
+        ('collector',)
+        """
+        self._apply_parameters()
+        top = self._top()
+        if "topology" not in top:
+            self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->join b->join\"")
+        control = ControlSettings(**self._section("control", self._table("control"), CONTROL_TABLE))
+        try:
+            wiring = ControlWiring(top["topology"], control.wiring)
+        except TopologyError as error:
+            self.fail("topology or [control] wiring:", str(error))
+        until_s = top.get("until_s", 60.0)
+        return ControlScenario(
+            name=self.file.removesuffix(".toml"),
+            title=top.get("title", self.file),
+            wiring=wiring,
+            until_s=until_s,
+            seed=top.get("seed", 1),
+            control=control,
+            sources=self._sources(wiring),
+            operators=self._operators(wiring),
+            links=self._links(wiring, control),
+            signals=self._signals(until_s),
+            parameters=self._describe_parameters(),
+            settings=self.settings,
+        )
+
+    def _sources(self, wiring: ControlWiring) -> dict[str, SourceSettings]:
+        tables = dict(self._tables("source"))
+        self._check_names("source", tables, list(wiring.sources))
+        return {
+            name: SourceSettings(**self._section(f"source.{name}", tables.get(name, {}), OWN_SOURCE))
+            for name in wiring.sources
+        }
+
+    def _operators(self, wiring: ControlWiring) -> dict[str, OperatorSettings]:
+        tables = dict(self._tables("operator"))
+        names = [name for name in wiring.processors if name not in wiring.sources]
+        self._check_names("operator", tables, names)
+        for name in names:
+            if name not in tables:
+                self.fail("", f"has no table [operator.{name}]; give its kind: {', '.join(KINDS)}")
+        return {name: self._processor(name, tables[name]) for name in names}
+
+    def _processor(self, name: str, table: Mapping[str, Any]) -> OperatorSettings:
+        where = f"operator.{name}"
+        kind = self._value(where, "kind", table.get("kind", "map"), OWN_OPERATOR)
+        own = PARAMETERS_OF.get(kind)
+        readers = OWN_OPERATOR | ({own: PARAMETERS[own]} if own else {})
+        values = self._section(where, table, readers)
+        parameters = ((own, values.pop(own)),) if own in values else ()
+        return OperatorSettings(**values, parameters=parameters)
+
+    def _links(self, wiring: ControlWiring, control: ControlSettings) -> dict[str, LinkSettings]:
+        tables = dict(self._tables("channel"))
+        default = self._section("channel.default", tables.pop("default", {}), OWN_CHANNEL)
+        common = {DATA: default, CONTROL: {"capacity": control.capacity, "latency_s": control.latency_s}}
+        self._check_names("channel", tables, [*wiring.channels[DATA], *wiring.channels[CONTROL]])
+        return {
+            name: LinkSettings(
+                **common[carrier] | self._section(f'channel."{name}"', tables.get(name, {}), OWN_CHANNEL)
+            )
+            for carrier in (DATA, CONTROL)
+            for name in wiring.channels[carrier]
+        }
+
+    def _check_names(self, kind: str, tables: Mapping[str, Any], names: list[str]) -> None:
+        for name in tables:
+            if name not in names:
+                allowed = f"allowed: {', '.join(names) or 'none'}" + suggest(name, names)
+                self.fail(f'[{kind}."{name}"]', f"is not in the topology; {allowed}; the head, {HEAD!r}, has no table")
+
+    def _signals(
+        self, until_s: float
+    ) -> tuple[tuple[float, BarrierControlSignalKind | InstantControlSignal, str], ...]:
+        """What the head sends, by time; equal times in the order of the file."""
+        tables = self.data.get("signal", [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            self.fail("'signal'", "is a list of tables: [[signal]]")
+        found = []
+        for table in tables:
+            for key in ("kind", "channel", "at_s"):
+                if key not in table:
+                    self.fail("[[signal]]", f"has no key {key!r}; it needs kind, channel and at_s")
+            signal = SignalSettings(**self._section("[signal]", table, SIGNAL))
+            if signal.at_s > until_s:
+                self.fail("[[signal]] at_s", f"is {signal.at_s:g}; allowed: at most until_s, {until_s:g}")
+            count = 1 if signal.every_s is None else int((until_s - signal.at_s) / signal.every_s + 1e-9) + 1
+            if len(found) + count > MOST_SIGNALS:
+                self.fail("[[signal]]", f"are more than {MOST_SIGNALS} signals; make every_s larger")
+            step_s = signal.every_s or 0.0
+            found += [(signal.at_s + n * step_s, SIGNALS[signal.kind], signal.channel) for n in range(count)]
+        found.sort(key=lambda one: one[0])
+        terminal = next((place for place, (_, kind, _) in enumerate(found) if kind.is_terminal), len(found))
+        for at_s, kind, _ in found[terminal + 1 :]:
+            self.fail(
+                "[[signal]]", f"{kind} at {at_s:g} s comes after the end at {found[terminal][0]:g} s; take it out"
+            )
+        return tuple(found)

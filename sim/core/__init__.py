@@ -1,0 +1,1 @@
+"""What every wing uses: random streams and distributions, time, files, budgets, exit statuses."""

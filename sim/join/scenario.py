@@ -1,0 +1,352 @@
+"""TOML to the settings of a join, strictly: streams in shared memory, and the barrier that joins them.
+
+    title = "camera and IMU"
+    until_s = 10.0
+    [join]
+    barrier = "timestamp"          # or sequence, or latest
+    drive = "camera"               # whose frames set the output time; or clock, with tick_s
+    lateness_s = 0.01
+    [input.camera]
+    rate_per_s = 30.0
+    slots = 8
+    [input.imu]
+    rate_per_s = 200.0
+    window_s = 0.01
+
+An input may have a rule of both kinds, `offset` or `window` for sequence numbers and `offset_s` or `window_s` for
+times: each barrier goes by its own (protocol rule 33), so that they can be compared on the same streams.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from barrierlab.impl.errors import BarrierError
+from barrierlab.impl.join import (
+    ClockDomain,
+    JoinBarrier,
+    JoinConfig,
+    JoinStage,
+    LatenessScope,
+    LatestValueJoinBarrier,
+    OnFailure,
+    Pending,
+    SequenceJoinBarrier,
+    SequenceMergeMapAnnounce,
+    SequenceMergeRule,
+    StageConfig,
+    TimestampJoinBarrier,
+    TimestampMergeMapAnnounce,
+    TimestampMergeRule,
+    TimestampSource,
+)
+from barrierlab.sim.core.distributions import Law
+from barrierlab.sim.scenario.load import Builder
+from barrierlab.sim.scenario.readers import (
+    TICK_S,
+    Reader,
+    WrongValueError,
+    flag,
+    law,
+    number,
+    one_of,
+    suggest,
+    text,
+    whole,
+)
+from barrierlab.sim.scenario.settings import ZERO, ns
+
+OUT_STREAM = 1000
+CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSettings:
+    """What joins, and how its map gets to it."""
+
+    barrier: str = "timestamp"
+    drive: str | None = None
+    tick_s: float | None = None
+    budget_s: float = 0.0
+    pending: str | None = None
+    most_pending: int = 1024
+    on_failure: str = "skip"
+    by_timestamp: bool = False
+    lateness_s: float | None = None
+    lateness_scope: str = "map"
+    stale_timeout_s: float | None = None
+    clock_domain: str = "MONOTONIC"
+    service_s: Law = ZERO
+    epoch_at_s: tuple[float, ...] = ()
+    announce_interval_s: float = 1.0
+    request_interval_s: float = 0.1
+    most_requests: int = 50
+    joins_at_s: float = 0.0
+    control_latency_s: Law = ZERO
+    control_loss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InputSettings:
+    """One stream: when frames are captured, how they come, how long they stay, and what its rules are."""
+
+    rate_per_s: float = 30.0
+    phase_s: float = 0.0
+    jitter_s: Law = ZERO
+    delay_s: Law = ZERO
+    write_s: Law = ZERO
+    latency_s: Law = ZERO
+    drop: float = 0.0
+    slots: int = 8
+    restart_at_s: tuple[float, ...] = ()
+    restart_s: float = 0.0
+    stop_at_s: float | None = None
+    offset: int | None = None
+    window: int | None = None
+    offset_s: float | None = None
+    window_s: float | None = None
+    source: str = "frame_descriptor"
+    clock_domain: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinScenario:
+    """All that one run of a join depends on, besides its seed."""
+
+    engine: ClassVar[str] = "barrierlab.sim.join.engine"
+    name: str
+    title: str
+    until_s: float
+    warmup_s: float
+    cooldown_s: float
+    seed: int
+    join: JoinSettings
+    inputs: Mapping[str, InputSettings]
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def topology(self) -> str:
+        """Who is joined, as the list of scenarios shows it."""
+        return " ".join(f"{name}->{self.join.barrier}" for name in self.inputs)
+
+    @property
+    def streams(self) -> dict[str, int]:
+        """The stream id of each input."""
+        return {name: index for index, name in enumerate(self.inputs, 1)}
+
+
+def share(value: Any) -> float:
+    """A share of 0 to 1, 1 not included."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise WrongValueError("a share of at least 0 and less than 1")
+    return float(value)
+
+
+def moments(value: Any) -> tuple[float, ...]:
+    """Times in seconds, rising."""
+    if not isinstance(value, list):
+        raise WrongValueError("a list of times in seconds, such as [10.0, 20.0]")
+    read = tuple(number(TICK_S)(each) for each in value)
+    if any(later <= earlier for earlier, later in itertools.pairwise(read)):
+        raise WrongValueError("times that rise")
+    return read
+
+
+def signed(most: float) -> Reader:
+    """A number from `-most` to `most`."""
+
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
+            raise WrongValueError(f"a number from {-most:g} to {most:g}")
+        return float(value)
+
+    return read
+
+
+def whole_signed(value: Any) -> int:
+    """A whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongValueError("a whole number")
+    return value
+
+
+DOMAINS = one_of(*(domain.name for domain in ClockDomain))
+TOP: dict[str, Reader] = {
+    "title": text,
+    "until_s": number(TICK_S),
+    "warmup_s": number(),
+    "cooldown_s": number(),
+    "seed": whole(0),
+}
+TABLES = ("parameters", "join", "input")
+JOIN: dict[str, Reader] = {
+    "barrier": one_of("sequence", "timestamp", "latest"),
+    "drive": text,
+    "tick_s": number(TICK_S),
+    "budget_s": number(),
+    "pending": one_of(*(each.value for each in Pending)),
+    "most_pending": whole(),
+    "on_failure": one_of(*(each.value for each in OnFailure)),
+    "by_timestamp": flag,
+    "lateness_s": number(),
+    "lateness_scope": one_of(*(each.value for each in LatenessScope)),
+    "stale_timeout_s": number(TICK_S),
+    "clock_domain": DOMAINS,
+    "service_s": law,
+    "epoch_at_s": moments,
+    "announce_interval_s": number(TICK_S),
+    "request_interval_s": number(TICK_S),
+    "most_requests": whole(),
+    "joins_at_s": number(),
+    "control_latency_s": law,
+    "control_loss": share,
+}
+INPUT: dict[str, Reader] = {
+    "rate_per_s": number(TICK_S, most=1e9),
+    "phase_s": number(),
+    "jitter_s": law,
+    "delay_s": law,
+    "write_s": law,
+    "latency_s": law,
+    "drop": share,
+    "slots": whole(1, 1_000_000),
+    "restart_at_s": moments,
+    "restart_s": number(),
+    "stop_at_s": number(TICK_S),
+    "offset": whole_signed,
+    "window": whole(),
+    "offset_s": signed(1e9),
+    "window_s": number(TICK_S),
+    "source": one_of(*(each.name.lower() for each in TimestampSource)),
+    "clock_domain": DOMAINS,
+}
+
+
+class JoinBuilder(Builder):
+    """Reads a scenario with a table [join]."""
+
+    top = TOP
+    tables = TABLES
+
+    def build(self) -> JoinScenario:  # type: ignore[override]
+        self._apply_parameters()
+        for key in self.data:
+            if key not in TOP and key not in TABLES:
+                self._unknown("", key, [*TOP, *TABLES])
+        top = {key: self._value("", key, self.data[key], TOP) for key in self.data if key in TOP}
+        join = JoinSettings(**self._section("join", self._table("join"), JOIN))
+        inputs = {
+            name: InputSettings(**self._section(f"input.{name}", table, INPUT)) for name, table in self._tables("input")
+        }
+        scenario = JoinScenario(
+            name=self.file.removesuffix(".toml"),
+            title=top.get("title", self.file),
+            until_s=top.get("until_s", 10.0),
+            warmup_s=top.get("warmup_s", 0.0),
+            cooldown_s=top.get("cooldown_s", 0.0),
+            seed=top.get("seed", 1),
+            join=join,
+            inputs=inputs,
+            parameters=self._describe_parameters(),
+            settings=self.settings,
+            text=self.text,
+        )
+        self._check_join(scenario)
+        return scenario
+
+    def _check_join(self, scenario: JoinScenario) -> None:
+        """What no single key can show."""
+        join, inputs = scenario.join, scenario.inputs
+        if scenario.warmup_s + scenario.cooldown_s >= scenario.until_s:
+            self.fail("", f"measures nothing: warmup_s and cooldown_s leave nothing of until_s = {scenario.until_s:g}")
+        if not inputs:
+            self.fail("", "has no table [input.NAME]; give each stream one")
+        if join.barrier == "sequence":
+            if join.drive is not None:
+                self.fail("[join] drive", "is given with a sequence barrier, whose outputs follow one another")
+        elif join.drive is None:
+            self.fail("[join]", f"has no key 'drive'; give {CLOCK!r} or an input: {', '.join(inputs)}")
+        elif join.drive != CLOCK and join.drive not in inputs:
+            self.fail(
+                "[join] drive",
+                f"is {join.drive!r}; allowed: {CLOCK}, {', '.join(inputs)}" + suggest(join.drive, [CLOCK, *inputs]),
+            )
+        if (join.drive == CLOCK) != (join.tick_s is not None):
+            self.fail("[join] tick_s", f"goes with drive = {CLOCK!r}, and with nothing else")
+        if join.by_timestamp and join.barrier != "latest":
+            self.fail("[join] by_timestamp", 'goes with barrier = "latest", and with nothing else')
+        by_time = join.barrier == "timestamp" or join.by_timestamp
+        clocks = {name: each.clock_domain or join.clock_domain for name, each in inputs.items()}
+        if by_time and any(clock != join.clock_domain for clock in clocks.values()):
+            self.fail(
+                "[join]",
+                f"goes by times of different clocks, of which none says when another has it: the output's is "
+                f"{join.clock_domain}; {', '.join(f'{name} has {clock}' for name, clock in clocks.items())}; give all "
+                "the same clock_domain, stamp the streams by one clock, or join by number",
+            )
+        for name, each in inputs.items():
+            if each.offset is not None and each.window is not None:
+                self.fail(f"[input.{name}]", "has both offset and window; a rule has one of them")
+            if each.offset_s is not None and each.window_s is not None:
+                self.fail(f"[input.{name}]", "has both offset_s and window_s; a rule has one of them")
+        try:
+            make_stage(scenario)
+            for said in maps(scenario, 1):
+                assert said.rules
+        except BarrierError as error:
+            self.fail("[join]", str(error))
+
+
+def _time_ns(seconds: float | None) -> int | None:
+    return None if seconds is None else ns(seconds)
+
+
+def maps(scenario: JoinScenario, epoch: int) -> tuple[SequenceMergeMapAnnounce | TimestampMergeMapAnnounce, ...]:
+    """What the authority says of the output in an epoch: a map of each kind.
+
+    Raises
+    ------
+    BarrierError
+        If the rules make no map.
+    """
+    join = scenario.join
+    numbers, times = [], []
+    for name, stream in scenario.streams.items():
+        each = scenario.inputs[name]
+        source = TimestampSource[each.source.upper()]
+        if each.window is not None:
+            numbers.append(SequenceMergeRule.in_window(stream, each.window))
+        else:
+            numbers.append(SequenceMergeRule.at_offset(stream, each.offset or 0))
+        if each.window_s is not None:
+            times.append(TimestampMergeRule.in_window(stream, ns(each.window_s), source))
+        else:
+            times.append(TimestampMergeRule.at_offset(stream, ns(each.offset_s or 0.0), source))
+    stale, domain = _time_ns(join.stale_timeout_s), ClockDomain[join.clock_domain]
+    by_number = SequenceMergeMapAnnounce(OUT_STREAM, epoch, tuple(numbers), stale)
+    if join.barrier == "sequence" or (join.barrier == "latest" and not join.by_timestamp):
+        return (by_number,)
+    lateness = None if join.barrier == "latest" else _time_ns(join.lateness_s)
+    return by_number, TimestampMergeMapAnnounce(OUT_STREAM, epoch, domain, tuple(times), stale, lateness)
+
+
+def make_stage(scenario: JoinScenario) -> JoinStage:
+    """The stage of a scenario, without a map."""
+    join = scenario.join
+    config = JoinConfig(OUT_STREAM, lateness_scope=LatenessScope(join.lateness_scope))
+    barrier: JoinBarrier
+    if join.barrier == "sequence":
+        barrier = SequenceJoinBarrier(config)
+    elif join.barrier == "timestamp":
+        barrier = TimestampJoinBarrier(config)
+    else:
+        kind = TimestampMergeMapAnnounce if join.by_timestamp else SequenceMergeMapAnnounce
+        barrier = LatestValueJoinBarrier(config, kind, join.by_timestamp)
+    slots = tuple((stream, scenario.inputs[name].slots) for name, stream in scenario.streams.items())
+    pending = None if join.pending is None else Pending(join.pending)
+    return JoinStage(barrier, StageConfig(OnFailure(join.on_failure), pending, join.most_pending, slots))

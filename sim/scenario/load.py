@@ -1,0 +1,428 @@
+"""TOML to settings, strictly: every key is known, has its unit in its name, and is checked before anything runs.
+
+A scenario holds no code. What a user turns is a `[parameters.NAME]` table: either `choices` (a name for a set of
+keys and their values) or `sets` (the keys that take the value). `load(name, settings={"level": "sat_4ms"})` applies
+them; any other key of the file can be set by its dotted name.
+"""
+
+from __future__ import annotations
+
+import copy
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NoReturn
+
+from barrierlab.impl.errors import BarrierError
+from barrierlab.model.checkpoint.operators import KINDS
+from barrierlab.model.spec.topology import Topology, TopologyError
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.readers import (
+    CHANNEL,
+    CHECKPOINT,
+    FAULT,
+    FAULTS,
+    OPERATOR,
+    PARAMETERS,
+    PARAMETERS_OF,
+    RECOVERY,
+    SINK,
+    SOURCE,
+    STORE,
+    TABLES,
+    TOP,
+    WHEN,
+    Reader,
+    WrongValueError,
+    one_of,
+    stem,
+    suggest,
+)
+from barrierlab.sim.scenario.settings import (
+    ChannelSettings,
+    CheckpointSettings,
+    Fault,
+    OperatorSettings,
+    RecoverySettings,
+    Scenario,
+    SourceSettings,
+    StoreSettings,
+    aligner_config,
+    coordinator_config,
+)
+
+SHIPPED = files("barrierlab.sim") / "scenarios"
+OTHERS = {
+    "control": ("barrierlab.sim.control.scenario", "ControlBuilder"),
+    "join": ("barrierlab.sim.join.scenario", "JoinBuilder"),
+}
+"""What is no scenario of checkpoints, by its table, and who reads it. What is shipped is in a folder of that name."""
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be run. The message is one line: file, key, what came, what is allowed, what to do."""
+
+
+def shipped(table: str = "") -> list[str]:
+    """The names of the scenarios of checkpoints that come with the package; or of those with a table of `OTHERS`."""
+    folder = SHIPPED / table if table else SHIPPED
+    return sorted(path.name.removesuffix(".toml") for path in folder.iterdir() if path.name.endswith(".toml"))
+
+
+def all_shipped() -> dict[str, str]:
+    """Every scenario that comes with the package, and the table of `OTHERS` that it has, or none."""
+    return {name: table for table in ("", *OTHERS) for name in shipped(table)}
+
+
+def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
+    """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
+
+    A file with a table [join] is a `JoinScenario`, one with [control] a `ControlScenario`, any other a `Scenario`.
+
+    Parameters
+    ----------
+    name : str or Path
+        One of `all_shipped()`, or the path of a file.
+    settings : mapping
+        Parameter names or dotted keys to values, such as ``{"level": "sat_4ms", "source.a.rate_per_s": 50.0}``.
+
+    Raises
+    ------
+    ScenarioError
+        If there is no such scenario, or anything in it is unknown, of the wrong unit or impossible.
+
+    Examples
+    --------
+    >>> load("flink_chain", {"level": "rho050"}).sources["source"].rate_per_s
+    125.0
+    """
+    text, file = _read_text(name)
+    try:
+        data = tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
+        raise ScenarioError(f"{file}: not TOML: {error}") from error
+    builder: Any = Builder
+    for table, (module, name_of_builder) in OTHERS.items():
+        if table in data:
+            builder = getattr(import_module(module), name_of_builder)
+    return builder(file, text, data, dict(settings or {})).build()
+
+
+def _read_text(name: str | Path) -> tuple[str, str]:
+    path = Path(name)
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        return read_text(path, ScenarioError, "give a TOML file or one of the shipped scenarios"), path.name
+    tables = all_shipped()
+    if str(name) not in tables:
+        raise ScenarioError(
+            f"{name}: no scenario of this name; there are {', '.join(tables)}" + suggest(str(name), tables)
+        )
+    folder = SHIPPED / tables[str(name)] if tables[str(name)] else SHIPPED
+    return (folder / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
+
+
+class Builder:
+    """Reads one scenario file. Every fault names the file and the key."""
+
+    top: Mapping[str, Reader] = TOP
+    tables: Sequence[str] = TABLES
+
+    def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
+        self.file, self.text, self.data, self.settings = file, text, data, settings
+
+    def fail(self, where: str, what: str) -> NoReturn:
+        line = " ".join(f"{where} {what}".split())  # a name in quotes may hold line breaks
+        raise ScenarioError(f"{self.file}: {line}")
+
+    def build(self) -> Scenario:
+        self._apply_parameters()
+        top = self._top()
+        if "topology" not in top:
+            self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
+        operators = {name: self._operator(name, table) for name, table in self._tables("operator")}
+        sources = {
+            name: SourceSettings(**self._section(f"source.{name}", table, SOURCE))
+            for name, table in self._tables("source")
+        }
+        channels = dict(self._tables("channel"))
+        common = channels.pop("default", {})
+        default = ChannelSettings(**self._section("channel.default", common, CHANNEL))
+        topology = self._topology(top["topology"], sources, operators, default, channels)
+        edges = self._channels(topology, default, channels)
+        checkpoint = CheckpointSettings(**self._section("checkpoint", self._table("checkpoint"), CHECKPOINT))
+        scenario = Scenario(
+            name=self.file.removesuffix(".toml"),
+            title=top.get("title", self.file),
+            topology=topology,
+            protocol=top.get("protocol", "aligned"),
+            until_s=top.get("until_s", 60.0),
+            warmup_s=top.get("warmup_s", 0.0),
+            seed=top.get("seed", 1),
+            sources=sources,
+            operators=operators,
+            channels=edges,
+            formless=tuple(edge for edge in edges if not {"form", "capacity"} & {*common, *channels.get(edge, {})}),
+            checkpoint=checkpoint,
+            recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
+            store=StoreSettings(**self._section("store", self._table("store"), STORE)),
+            faults=self._faults(topology, edges),
+            parameters=self._describe_parameters(),
+            settings=self.settings,
+            text=self.text,
+        )
+        self._check_whole(scenario)
+        return scenario
+
+    # Parameters and settings.
+
+    def _apply_parameters(self) -> None:
+        parameters = self.data.get("parameters", {})
+        if not isinstance(parameters, dict):
+            self.fail("'parameters'", "must be tables such as [parameters.level]")
+        wanted = dict(self.settings)
+        for name, table in parameters.items():
+            if (
+                not isinstance(table, dict)
+                or not set(table) <= {"default", "choices", "sets", "help"}
+                or "default" not in table
+            ):
+                self.fail(f"[parameters.{name}]", "takes the keys default, choices or sets, and help")
+            value = wanted.pop(name, table["default"])
+            choices, sets = table.get("choices"), table.get("sets", [])
+            if choices is not None and not (isinstance(choices, dict) and all(map(_is_table, choices.values()))):
+                self.fail(f"[parameters.{name}] choices", "must be tables: a name, and the keys that it sets")
+            if not isinstance(sets, list) or not all(isinstance(key, str) for key in sets):
+                self.fail(f"[parameters.{name}] sets", "must be a list of keys in quotes")
+            if choices is not None:
+                if str(value) not in choices:
+                    self.fail(
+                        f"parameter {name!r}",
+                        f"is {value!r}; allowed: {', '.join(choices)}" + suggest(str(value), choices),
+                    )
+                for key, setting in choices[str(value)].items():
+                    self._set(key, setting)
+            for key in sets:
+                self._set(key, value)
+        for key, value in wanted.items():
+            if key.split(".")[0] not in (*self.top, *self.tables):
+                self.fail(
+                    f"setting {key!r}",
+                    f"is neither a parameter ({', '.join(parameters) or 'there are none'}) nor a key of the file"
+                    + suggest(key, [*parameters, *self.top, *self.tables]),
+                )
+            self._set(key, value)
+
+    def _describe_parameters(self) -> dict[str, str]:
+        texts = {}
+        for name, table in self.data.get("parameters", {}).items():
+            allowed = f" ({', '.join(table['choices'])})" if "choices" in table else ""
+            texts[name] = f"{table.get('help', '')}{allowed}; default {table['default']}"
+        return texts
+
+    def _set(self, key: str, value: Any) -> None:
+        node = self.data
+        parts = _split(key)
+        if not parts:
+            self.fail("setting ''", "is no key; write one such as source.a.rate_per_s")
+        for part in parts[:-1]:
+            node = self._item(key, node, part) if isinstance(node, list) else node.setdefault(part, {})
+            if not isinstance(node, dict | list):
+                self.fail(f"setting {key!r}", f"goes through {part!r}, which is not a table")
+        if isinstance(node, list):
+            self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.at_s")
+        node[parts[-1]] = copy.deepcopy(value)
+
+    def _item(self, key: str, tables: list[Any], part: str) -> Any:
+        """One of a list of tables, by its number from 0."""
+        if not part.isdecimal() or int(part) >= len(tables):
+            self.fail(f"setting {key!r}", f"asks for table {part!r}; allowed: 0 to {len(tables) - 1}")
+        return tables[int(part)]
+
+    # Sections.
+
+    def _top(self) -> dict[str, Any]:
+        """The keys above all tables; of tables, that there is no unknown one."""
+        for key in self.data:
+            if key not in self.top and key not in self.tables:
+                self._unknown("", key, [*self.top, *self.tables])
+        return {key: self._value("", key, self.data[key], self.top) for key in self.data if key in self.top}
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self.data.get(name, {})
+        if not isinstance(table, dict):
+            self.fail(f"{name!r}", f"must be a table: [{name}]")
+        return table
+
+    def _tables(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        for key, table in self._table(name).items():
+            if not isinstance(table, dict):
+                self.fail(f"[{name}]", f"holds tables, one for each name: [{name}.{key}]")
+            yield key, table
+
+    def _section(self, where: str, table: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+        return {key: self._value(where, key, value, readers) for key, value in table.items()}
+
+    def _value(self, where: str, key: str, value: Any, readers: Mapping[str, Reader]) -> Any:
+        if key not in readers:
+            self._unknown(where, key, list(readers))
+        try:
+            return readers[key](value)
+        except WrongValueError as wrong:
+            self.fail(f"[{where}] {key}" if where else key, f"is {value!r}; allowed: {wrong}")
+
+    def _unknown(self, where: str, key: str, known: list[str]) -> NoReturn:
+        place = f"[{where}]" if where else ""
+        same = [name for name in known if stem(name) == stem(key)]
+        if same:
+            self.fail(place, f"has no key {key!r}: its unit is wrong; did you mean {same[0]!r}?")
+        self.fail(place, f"has no key {key!r}; allowed: {', '.join(known)}" + suggest(key, known))
+
+    def _operator(self, name: str, table: dict[str, Any]) -> OperatorSettings:
+        where = f"operator.{name}"
+        kind = self._value(where, "kind", table.get("kind", "map"), OPERATOR)
+        own = PARAMETERS_OF.get(kind, ())
+        readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
+        values = self._section(where, table, readers)
+        parameters = tuple((key, values.pop(key)) for key in own if key in values)
+        return OperatorSettings(**values, parameters=parameters)
+
+    def _topology(
+        self,
+        text: str,
+        sources: Mapping[str, SourceSettings],
+        operators: Mapping[str, OperatorSettings],
+        default: ChannelSettings,
+        channels: Mapping[str, dict[str, Any]],
+    ) -> Topology:
+        both = sorted(set(sources) & set(operators))
+        if both:
+            self.fail(
+                f"[source.{both[0]}]", f"and [operator.{both[0]}] are both there; an operator is one or the other"
+            )
+        parallelism = {name: s.parallelism for name, s in {**sources, **operators}.items()}
+        exchanges = {
+            edge: exchange
+            for edge in text.split()
+            if isinstance(exchange := channels.get(edge, {}).get("exchange", default.exchange), str)
+            and exchange != "auto"
+        }
+        try:
+            topology = Topology.parse(text, parallelism=parallelism, exchanges=exchanges, sources=list(sources))
+        except TopologyError as error:
+            self.fail("topology:", str(error))
+        for name in topology.operators:
+            if name not in sources and name not in operators:
+                self.fail("", f"has no table [operator.{name}]; give its kind: {', '.join(KINDS)}")
+        return topology
+
+    def _channels(
+        self, topology: Topology, default: ChannelSettings, channels: Mapping[str, dict[str, Any]]
+    ) -> dict[str, ChannelSettings]:
+        for edge in channels:
+            if edge not in topology.edges:
+                self.fail(
+                    f'[channel."{edge}"]',
+                    f"is no exchange; there are {', '.join(topology.edges)}" + suggest(edge, topology.edges),
+                )
+        common = {key: getattr(default, key) for key in CHANNEL}
+        return {
+            edge: ChannelSettings(**common | self._section(f'channel."{edge}"', channels.get(edge, {}), CHANNEL))
+            for edge in topology.edges
+        }
+
+    def _faults(self, topology: Topology, channels: Mapping[str, ChannelSettings]) -> tuple[Fault, ...]:
+        tables = self.data.get("fault", [])
+        if not isinstance(tables, list) or not all(map(_is_table, tables)):
+            self.fail("'fault'", "is a list of tables: [[fault]]")
+        faults: list[Fault] = []
+        for table in tables:
+            fault = self._fault(dict(table), topology)
+            same = sum(other.name.partition(" #")[0] == fault.name for other in faults)
+            faults.append(replace(fault, name=f"{fault.name} #{same + 1}") if same else fault)
+            if (
+                fault.channel is not None
+                and channels[fault.channel].form == "network"
+                and channels[fault.channel].local
+            ):
+                self.fail("[[fault]] channel", f"is {fault.channel!r}, which is local: it has no link to be slow")
+        return tuple(faults)
+
+    def _fault(self, table: dict[str, Any], topology: Topology) -> Fault:
+        where = "[fault]"
+        if "kind" not in table:
+            self.fail("[[fault]]", f"has no kind; allowed: {', '.join(FAULTS)}")
+        kind = self._value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
+        needed, optional = FAULTS[kind]
+        readers = {key: FAULT[key] for key in (*needed, *optional)} | WHEN
+        values = self._section(where, table, readers)
+        missing = [key for key in needed if key not in values]
+        if missing:
+            self.fail("[[fault]]", f"of kind {kind!r} has no key {missing[0]!r}; it needs {', '.join(needed)}")
+        if sum(key in values for key in ("at_s", "every_s", "rate_per_s")) != 1:
+            self.fail(
+                "[[fault]]", f"of kind {kind!r} takes exactly one of at_s, every_s and rate_per_s: when it happens"
+            )
+        if "first_s" in values and "every_s" not in values:
+            self.fail("[[fault]]", f"of kind {kind!r} takes first_s with every_s only; use at_s for one time")
+        if "factor" in optional and not {"factor", "added_s"} & set(values):
+            self.fail("[[fault]]", f"of kind {kind!r} takes factor, added_s or both: how slow it is")
+        known = {"task": ["all", *topology.operators, *topology.tasks], "channel": list(topology.edges)}
+        for key, names in known.items():
+            if key in values and values[key] not in names:
+                names = list(dict.fromkeys(names))
+                self.fail(
+                    f"[[fault]] {key}",
+                    f"is {values[key]!r}; allowed: {', '.join(names)}" + suggest(values[key], names),
+                )
+        name = " ".join(str(values[key]) for key in ("task", "channel") if key in values)
+        return Fault(kind=kind, name=f"{kind} {name}".strip(), **values)
+
+    def _check_whole(self, scenario: Scenario) -> None:
+        """What no single key can show."""
+        if scenario.protocol == "unaligned" and scenario.checkpoint.max_concurrent > 1:
+            allowed = "1 with unaligned checkpoints, which come one at a time"
+            self.fail("[checkpoint] max_concurrent", f"is {scenario.checkpoint.max_concurrent}; allowed: {allowed}")
+        for name, operator in scenario.operators.items():
+            inputs = len(scenario.topology.edges_in(name))
+            if operator.kind == "join" and inputs != 2:
+                self.fail(f"[operator.{name}]", f"is a join with {inputs} inputs; a join has exactly two")
+            if operator.kind == "sink" and scenario.topology.edges_out(name):
+                self.fail(f"[operator.{name}]", "is a sink with outputs; a sink has none: choose another kind")
+            if operator.kind != "sink" and not scenario.topology.edges_out(name):
+                self.fail(f"[operator.{name}]", 'has no output, so it is a sink: write kind = "sink"')
+        for edge, channel in scenario.channels.items():
+            source = scenario.sources.get(edge.split("->")[0])
+            if channel.form == "network" and source is not None and source.record_bytes.largest > channel.segment_bytes:
+                self.fail(
+                    f'[channel."{edge}"] segment_bytes',
+                    f"is {channel.segment_bytes}; allowed: at least a record, {source.record_bytes.largest:g} bytes",
+                )
+        try:
+            aligner_config(scenario.checkpoint, 1)
+            coordinator_config(scenario)
+        except BarrierError as error:
+            self.fail("[checkpoint]", str(error))
+        for task in scenario.topology.tasks:
+            count = len(scenario.topology.inputs(task))
+            if count > 128:
+                self.fail("topology", f"gives {task} {count} input channels; allowed: at most 128: lower a parallelism")
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _split(key: str) -> list[str]:
+    """The parts of a dotted key; a part in quotes may hold dots and arrows: channel."a->b".capacity."""
+    parts, rest = [], key
+    while rest:
+        if rest.startswith('"') and '"' in rest[1:]:
+            part, _, rest = rest[1:].partition('"')
+            rest = rest.removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+        parts.append(part)
+    return parts

@@ -1,0 +1,227 @@
+"""How each key of a scenario is read: a reader takes the TOML value and gives the setting, or says what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from barrierlab.model.checkpoint.operators import KINDS
+from barrierlab.model.spec.topology import EXCHANGES
+from barrierlab.sim.core.distributions import LAWS, Law, constant
+
+UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_per_ms", "_per_min", "_count")
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing.
+
+    >>> suggest("sed", ["seeds", "grid"])
+    "; did you mean 'seeds'?"
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def stem(key: str) -> str:
+    """`key` without its unit."""
+    for unit in sorted(UNITS, key=len, reverse=True):
+        if key.endswith(unit):
+            return key.removesuffix(unit)
+    return key
+
+
+Reader = Callable[[Any], Any]
+
+
+class WrongValueError(ValueError):
+    """A value that a reader does not take; the text says what is allowed."""
+
+
+MOST = 1e12  # of anything that is a number: thirty thousand years, if it is seconds
+TICK_S = 1e-9  # the clock's step: what comes again and again comes no oftener
+
+
+def number(low: float = 0.0, *, above: bool = False, most: float = MOST) -> Reader:
+    """A number of at least `low`, or above it, and at most `most`."""
+
+    def read(value: Any) -> float:
+        ok = isinstance(value, int | float) and not isinstance(value, bool)
+        if not ok or not (low < value if above else low <= value) or not value <= most:
+            raise WrongValueError(f"a number {'above' if above else 'of at least'} {low:g} and at most {most:g}")
+        return float(value)
+
+    return read
+
+
+def whole(low: int = 1, most: int | None = None) -> Reader:
+    """A whole number of at least `low` and at most `most`."""
+
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < low or (most is not None and value > most):
+            raise WrongValueError(
+                f"a whole number of at least {low}" + ("" if most is None else f" and at most {most}")
+            )
+        return value
+
+    return read
+
+
+def one_of(*names: str) -> Reader:
+    """One of `names`."""
+
+    def read(value: Any) -> str:
+        if value not in names:
+            raise WrongValueError(" or ".join(map(repr, names)) + suggest(str(value), names))
+        return str(value)
+
+    return read
+
+
+def text(value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise WrongValueError("a text in quotes")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise WrongValueError("true or false")
+    return value
+
+
+def law(value: Any) -> Law:
+    """A number, or a table such as `{ law = "gamma", mean = 0.004, cv = 0.5 }` in the unit of the key."""
+    if not isinstance(value, dict):
+        return constant(number()(value))
+    name = value.get("law")
+    if not isinstance(name, str) or name not in LAWS:
+        raise WrongValueError(f"a law among {', '.join(LAWS)}" + suggest(str(name), LAWS))
+    wanted = LAWS[name]
+    if set(value) != {"law", *wanted}:
+        raise WrongValueError(f"a law {name!r} with exactly {', '.join(wanted)}")
+    if name == "empirical":
+        values = value["values"]
+        if not isinstance(values, list) or not values:
+            raise WrongValueError("a list of at least one number in values")
+        return Law(name, tuple(number()(v) for v in values))
+    readers = {"mean": number(above=True), "cv": number(0.001, most=1000.0)}
+    numbers = tuple(readers.get(key, number())(value[key]) for key in wanted)
+    if name == "uniform" and numbers[0] > numbers[1]:
+        raise WrongValueError("low of at most high")
+    return Law(name, numbers)
+
+
+SOURCE: dict[str, Reader] = {
+    "parallelism": whole(1, 1000),
+    "rate_per_s": number(TICK_S, most=1e9),
+    "arrivals": one_of("deterministic", "poisson", "bursty"),
+    "on_s": number(TICK_S),
+    "off_s": number(TICK_S),
+    "events": whole(0),
+    "catch_up_s": number(),
+    "service_s": law,
+    "sync_s": law,
+    "record_bytes": law,
+    "keys": whole(1, 1_000_000),
+    "key_skew": number(most=10.0),
+    "watermark_interval_s": number(TICK_S),
+    "out_of_order_s": law,
+    "trigger": one_of("coordinator", "periodic"),
+}
+OPERATOR: dict[str, Reader] = {
+    "kind": one_of(*KINDS),
+    "parallelism": whole(1, 1000),
+    "service_s": law,
+    "sync_s": law,
+    "inputs": one_of("auto", "by_buffer", "by_message"),
+}
+SINK: dict[str, Reader] = {
+    "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),
+    "aligns": flag,
+}
+PARAMETERS: dict[str, Reader] = {
+    "fanout": whole(0, 1000),
+    "selectivity": number(0.0, most=1.0),
+    "window_ms": whole(),
+}
+PARAMETERS_OF = {"flat_map": ("fanout",), "filter": ("selectivity",), "join": ("window_ms",), "window": ("window_ms",)}
+CHANNEL: dict[str, Reader] = {
+    "exchange": one_of("auto", *EXCHANGES),
+    "form": one_of("spsc", "network"),
+    "capacity": whole(),
+    "latency_s": law,
+    "barrier_latency_s": law,
+    "unaligned_barrier_latency_s": law,
+    "local": flag,
+    "segment_bytes": whole(),
+    "exclusive_buffers": whole(),
+    "floating_buffers": whole(0),
+    "most_buffers": whole(2),  # one that is being filled, and one on its way: a full pool waits for the second
+    "overdraft_buffers": whole(0),
+    "flush_timeout_s": number(TICK_S),
+    "flush_late_s": law,
+    "bytes_per_s": number(1.0),
+}
+CHECKPOINT: dict[str, Reader] = {
+    "interval_s": number(TICK_S),
+    "first_s": number(),
+    "min_pause_s": number(),
+    "timeout_s": number(TICK_S),
+    "max_concurrent": whole(),
+    "tolerable_failures": whole(0),
+    "alignment_timeout_s": number(TICK_S),
+    "aligned_timeout_s": number(),
+    "max_inflight_bytes": whole(),
+    "max_buffer_per_input": whole(),
+    "max_buffer_memory_bytes": whole(),
+    "hold": one_of("aligner", "channel"),
+    "interruptible_timers": flag,
+    "command_s": law,
+    "trigger_latency_s": law,
+    "ack_latency_s": law,
+    "sync_s": law,
+    "async_s": law,
+}
+RECOVERY: dict[str, Reader] = {"detection_s": law, "restart_s": law, "read_bytes_per_s": number(1.0)}
+STORE: dict[str, Reader] = {"bytes_per_s": number(1.0), "manifest_s": law, "retained": whole()}
+WHEN: dict[str, Reader] = {
+    "at_s": number(),
+    "every_s": number(TICK_S),
+    "first_s": number(),
+    "rate_per_s": number(most=1e9),
+}
+FAULT: dict[str, Reader] = {
+    "task": text,
+    "channel": text,
+    "for_s": law,
+    "factor": number(1.0),
+    "added_s": law,
+    "in_doubt": flag,
+    "capacity_bytes": whole(0),
+}
+# kind: the keys that it needs besides when it happens, and those that it may have
+FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "crash": (("task",), ()),
+    "coordinator_crash": ((), ()),
+    "stall": (("task", "for_s"), ()),
+    "slow_link": (("channel", "for_s"), ("factor", "added_s")),
+    "slow_store": (("for_s",), ("factor", "added_s")),
+    "failing_store": (("for_s",), ("in_doubt",)),
+    "full_store": (("for_s",), ("capacity_bytes",)),
+    "late_ack": (("task", "for_s", "added_s"), ()),
+    "lost_ack": (("task", "for_s"), ()),
+    "cancel_checkpoint": ((), ()),
+    "slow_recovery": (("for_s",), ("factor", "added_s")),
+}
+TOP: dict[str, Reader] = {
+    "title": text,
+    "topology": text,
+    "protocol": one_of("aligned", "unaligned"),
+    "until_s": number(TICK_S),
+    "warmup_s": number(),
+    "seed": whole(0),
+}
+TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "fault")

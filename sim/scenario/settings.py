@@ -1,0 +1,277 @@
+"""The settings of a run, as values with units in their names; `sim.scenario.load` reads them from TOML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
+from barrierlab.model.spec.topology import Topology
+from barrierlab.sim.core.distributions import NS_PER_S, Law, constant
+
+ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
+
+
+# On these, and on rescale, Flink's barriers keep their place, and on the receiver's other inputs, too: one gate does
+# not mix both (FLINK-21945, FLINK-22815).
+ALIGNED_EXCHANGES = ("forward", "broadcast")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """One source operator. Rates and counts are of each subtask; no `sync_s` of its own is the checkpoint's."""
+
+    parallelism: int = 1
+    rate_per_s: float = 100.0
+    arrivals: str = "deterministic"
+    on_s: float = 1.0
+    off_s: float = 1.0
+    events: int | None = None
+    catch_up_s: float | None = None
+    service_s: Law = ZERO
+    sync_s: Law | None = None
+    record_bytes: Law = HUNDRED
+    keys: int = 16
+    key_skew: float = 0.0
+    watermark_interval_s: float | None = None
+    out_of_order_s: Law = ZERO
+    trigger: str = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorSettings:
+    """One operator that is not a source; no `sync_s` of its own is the checkpoint's."""
+
+    kind: str = "map"
+    parallelism: int = 1
+    service_s: Law = ZERO
+    sync_s: Law | None = None
+    inputs: str = "auto"
+    guarantee: str = "exactly_once"
+    aligns: bool = True
+    parameters: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSettings:
+    """One exchange: how events are distributed, and what its channels are made of.
+
+    `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more, an unaligned one
+    `unaligned_barrier_latency_s`, or as much where that is None. Of the network form: the numbers of buffers are Flink
+    2.x's, constants there (`NettyShuffleEnvironmentConfiguration.fromConfiguration`); of overdraft, 1.16 to 1.20 have 5
+    (`taskmanager.network.memory.max-overdraft-buffers-per-gate`, FLINK-26762), older ones 0.
+    """
+
+    exchange: str = "auto"
+    form: str = "spsc"
+    capacity: int = 64
+    latency_s: Law = ZERO
+    barrier_latency_s: Law = ZERO
+    unaligned_barrier_latency_s: Law | None = None
+    local: bool = False
+    segment_bytes: int = 32_768
+    exclusive_buffers: int = 2
+    floating_buffers: int = 8
+    most_buffers: int = 10
+    overdraft_buffers: int = 20
+    flush_timeout_s: float = 0.1
+    flush_late_s: Law = ZERO
+    bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSettings:
+    """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them.
+
+    `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
+    `tolerable_failures` alone is not Flink's, which is 0: None says that no number of failed checkpoints fails the job.
+    `trigger_latency_s` is the way of a command, of each source on its own. `interruptible_timers` lets an unaligned
+    barrier in between the timers of one watermark (FLINK-20217).
+    """
+
+    interval_s: float | None = 10.0
+    first_s: float | None = None
+    min_pause_s: float = 0.0
+    timeout_s: float = 600.0
+    max_concurrent: int = 1
+    tolerable_failures: int | None = None
+    alignment_timeout_s: float = 60.0
+    aligned_timeout_s: float = 0.0
+    max_inflight_bytes: int = 512 * 1024 * 1024
+    max_buffer_per_input: int = 100_000
+    max_buffer_memory_bytes: int = 256 * 1024 * 1024
+    hold: str = "aligner"
+    interruptible_timers: bool = False
+    command_s: Law = ZERO
+    trigger_latency_s: Law = ZERO
+    ack_latency_s: Law = ZERO
+    sync_s: Law = ZERO
+    async_s: Law = ZERO
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverySettings:
+    """How long it takes until a job that failed runs again: to be noticed, to be started, to read its state."""
+
+    detection_s: Law = TENTH
+    restart_s: Law = ONE
+    read_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """Where checkpoints are kept: what a part costs beyond `async_s`, what a manifest does, how many are kept."""
+
+    bytes_per_s: float | None = None
+    manifest_s: Law = ZERO
+    retained: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, where, and when: once (`at_s`), again and again (`every_s`), or at random (`rate_per_s`).
+
+    `name` is that of its random streams. `sim.scenario.readers.FAULTS` says which kind takes what.
+    """
+
+    kind: str
+    name: str
+    task: str | None = None
+    channel: str | None = None
+    at_s: float | None = None
+    every_s: float | None = None
+    first_s: float | None = None
+    rate_per_s: float | None = None
+    for_s: Law = ZERO
+    factor: float = 1.0
+    added_s: Law = ZERO
+    in_doubt: bool = False
+    capacity_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """All that one run depends on, besides its seed.
+
+    `formless` are the exchanges of which the file does not say what their channels are made of.
+    """
+
+    name: str
+    title: str
+    topology: Topology
+    protocol: str
+    until_s: float
+    warmup_s: float
+    seed: int
+    sources: Mapping[str, SourceSettings]
+    operators: Mapping[str, OperatorSettings]
+    channels: Mapping[str, ChannelSettings]
+    checkpoint: CheckpointSettings
+    recovery: RecoverySettings = RecoverySettings()
+    store: StoreSettings = StoreSettings()
+    faults: tuple[Fault, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+    formless: tuple[str, ...] = ()
+
+    def aligns(self, task: str) -> bool:
+        """Whether no barrier may overtake on the way into `task`.
+
+        It is a sink, unless that says otherwise; or it has an input that no barrier may overtake on.
+        """
+        operator = self.topology.operator_of(task)
+        return self._is_aligning_sink(operator) or bool(self._inputs_by(operator, *ALIGNED_EXCHANGES))
+
+    def _is_aligning_sink(self, operator: str) -> bool:
+        return not self.topology.edges_out(operator) and self.operators[operator].aligns
+
+    def _inputs_by(self, operator: str, *exchanges: str) -> list[str]:
+        return [edge for edge in self.topology.edges_in(operator) if self.channels[edge].exchange in exchanges]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
+        return (*self._unlike_measured(), *(self._not_unaligned() if self.protocol == "unaligned" else ()))
+
+    def _unlike_measured(self) -> Iterator[str]:
+        """The defaults that matter to checkpoints, and are not what was measured (sim/data/flink)."""
+        if self.formless:
+            capacity = self.channels[self.formless[0]].capacity
+            yield (
+                f"{', '.join(self.formless)}: a queue of {capacity} messages, since neither form nor capacity is "
+                'given; the measured jobs had form = "network", where more is queued ahead of a barrier'
+            )
+        left_open = [
+            edge
+            for edge, channel in self.channels.items()
+            if channel.exchange == "auto"
+            and self.topology.exchange(edge) == "forward"
+            and self.topology.parallelism(edge.split("->")[1]) > 1
+        ]
+        if left_open and self.protocol != "unaligned":
+            yield (
+                f"{', '.join(left_open)}: the exchange is left to auto, which is forward at equal parallelism, where a "
+                "barrier has no others to wait for; the measured jobs had rebalance"
+            )
+
+    def _not_unaligned(self) -> Iterator[str]:
+        for operator in self.operators:
+            if self._is_aligning_sink(operator):
+                continue
+            pointwise = self._inputs_by(operator, *ALIGNED_EXCHANGES)
+            if pointwise:
+                named = ", ".join(f"{edge} is {self.channels[edge].exchange}" for edge in pointwise)
+                yield (
+                    f"{operator!r} aligns on all its inputs, though unaligned checkpoints are asked for: {named}, and "
+                    "no barrier overtakes there (FLINK-21945)"
+                )
+                continue
+            left_open = [e for e in self._inputs_by(operator, "auto") if self.topology.exchange(e) == "forward"]
+            if left_open and self.topology.parallelism(operator) > 1:
+                yield (
+                    f"{operator!r} goes unaligned, though the exchange of {', '.join(left_open)} is left to auto: at "
+                    'equal parallelism Flink takes forward, and aligns (FLINK-21945); write exchange = "forward", or '
+                    "what the job has"
+                )
+
+
+def ns(seconds: float) -> int:
+    """Seconds as integer nanoseconds."""
+    return round(seconds * NS_PER_S)
+
+
+def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAlignerConfig:
+    """The aligner's configuration for a task with `inputs` input channels."""
+    return BarrierAlignerConfig(
+        num_inputs=inputs,
+        max_buffer_per_input=checkpoint.max_buffer_per_input,
+        max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
+        alignment_timeout_ns=ns(checkpoint.alignment_timeout_s),
+    )
+
+
+def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig:
+    """When a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start."""
+    checkpoint = scenario.checkpoint
+    return UnalignedCheckpointConfig(
+        enabled=scenario.protocol == "unaligned",
+        alignment_timeout_threshold_ns=ns(checkpoint.aligned_timeout_s),
+        max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
+    )
+
+
+def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
+    """The coordinator's configuration. Where a source asks by its own interval, the coordinator has none."""
+    checkpoint = scenario.checkpoint
+    asked = any(source.trigger == "periodic" for source in scenario.sources.values())
+    return CoordinatorConfig(
+        interval_ns=None if asked or checkpoint.interval_s is None else ns(checkpoint.interval_s),
+        min_pause_ns=ns(checkpoint.min_pause_s),
+        timeout_ns=ns(checkpoint.timeout_s),
+        max_concurrent=checkpoint.max_concurrent,
+        tolerable_failures=checkpoint.tolerable_failures,
+        first_trigger_ns=None if checkpoint.first_s is None else ns(checkpoint.first_s),
+        unaligned=scenario.protocol == "unaligned" and checkpoint.aligned_timeout_s == 0,
+    )

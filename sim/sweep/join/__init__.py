@@ -1,0 +1,1 @@
+"""Sweeps of joins: analysis and report."""

@@ -1,0 +1,1 @@
+"""Stored journals judged a second time, as Spark SQL."""
