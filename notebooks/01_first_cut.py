@@ -30,7 +30,7 @@ import tempfile
 
 import pandas as pd
 
-from barrierlab.sim import load, run
+from barrierlab import load, run
 from barrierlab.sim.sweep import run_sweep
 from barrierlab.sim.sweep.measured import compare, load_measured, statistics_of
 
@@ -141,7 +141,7 @@ cells.style.format({"ratio": "{:.3f}"}, precision=1)
 #
 # `make demo` runs some three hundred simulations and writes a report. The sweep below asks its question in small: a
 # join of two sources under low and high load, even and skewed rates, small and large buffers, two seeds each. A sweep
-# is a directory of Parquet files; `sim.sweep.read("out/demo")` gives the tables of the demo just as here.
+# is a directory of Parquet files; `barrierlab.sim.sweep.read("out/demo")` gives the tables of the demo just as here.
 
 # %%
 with tempfile.TemporaryDirectory() as directory:

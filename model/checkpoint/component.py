@@ -207,7 +207,7 @@ def _reader(kind: type) -> Callable[[Any], object]:
     for gives in ("capture", "checkpoint"):  # a machine, an operator
         if hasattr(kind, gives):
             return lambda held, gives=gives: _value(getattr(held, gives)())  # type: ignore[misc]
-    if hasattr(kind, "__slots__") and kind.__module__.startswith("impl."):
+    if hasattr(kind, "__slots__") and kind.__module__.startswith("barrierlab.impl."):
         return lambda held: tuple(fields_of(held).items())
     return lambda held: held
 

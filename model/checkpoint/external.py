@@ -49,6 +49,7 @@ from barrierlab.model.checkpoint.tables.happenings import (
 PROTOCOLS = ("aligned", "unaligned", "fallback")
 """What can be asked of an aligner; the last two of one that goes unaligned."""
 
+_FLOORS = ("impl", "model", "sim")
 _EXAMPLE = "--impl my_package.my_module:MyAligner"
 _END = EndOfInput()
 
@@ -242,7 +243,9 @@ def load(spec: str, folder: str = "") -> type:
                 f"--impl {spec}: there is no module {error.name!r}; allowed: what is installed, or can be imported "
                 "from the working directory"
             ) from error
-        raise ForeignError(f"--impl {spec}: importing {module_name} failed: {_said(error)}") from error
+        lacks = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        hint = f"; barrierlab's own packages are imported as barrierlab.{lacks}" if lacks in _FLOORS else ""
+        raise ForeignError(f"--impl {spec}: importing {module_name} failed: {_said(error)}{hint}") from error
     found = getattr(module, name, None)
     if not isinstance(found, type):
         own = [
@@ -265,7 +268,8 @@ def capabilities_of(kind: type) -> Capabilities:
     declared = getattr(kind, "capabilities", ALL)
     if not isinstance(declared, Capabilities):
         raise ForeignError(
-            f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a barrierlab.model.checkpoint.capabilities.Capabilities"
+            f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a "
+            "barrierlab.model.checkpoint.capabilities.Capabilities"
         )
     if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver releases first
         able, reads_on = issubclass(kind, UnalignedCheckpointer), False

@@ -26,7 +26,7 @@ from barrierlab.model.checkpoint.trace_header import CUT_OFF, setup_of
 from barrierlab.model.checkpoint.world import Move, State, World
 from barrierlab.model.spec.history import Entry
 
-FOLDER = Path(__file__).with_name("cases")
+FOLDER = Path(__file__).parents[1] / "cases"
 MOST_MOVES = 10_000
 """How many moves `stabilize` makes at most: a world without end is none that can rest."""
 

@@ -42,9 +42,9 @@ NOT_RUN = {
         "A-16."
     ),
     "X-09": (
-        "One alignment or two? Two protocols, so two machines and two worlds: `barrierlab.impl.checkpoint.alignment` in `barrierlab.model.checkpoint.world`, "
-        "and `barrierlab.impl.control` in `barrierlab.model.control.world` (protocol rules 6 and 24). To know who delivered is the "
-        "default of both; to count copies is S-01, and to call skew an error S-03."
+        "One alignment or two? Two protocols, so two machines and two worlds: `impl.checkpoint.alignment` in "
+        "`model.checkpoint.world`, and `impl.control` in `model.control.world` (protocol rules 6 and 24). To know "
+        "who delivered is the default of both; to count copies is S-01, and to call skew an error S-03."
     ),
     "X-10": (
         "May a terminal barrier come out of band? On the control channel it may, and waits there until the data "

@@ -416,7 +416,8 @@ class History:
         history, restore = cls.begin(iter(entries), topology)
         if restore is not None:
             raise HistoryError(
-                f"the journal has a second attempt, from restore {restore[4]} on; read it by `barrierlab.model.spec.attempts.Run.of`"
+                f"the journal has a second attempt, from restore {restore[4]} on; read it by "
+                "`barrierlab.model.spec.attempts.Run.of`"
             )
         return history
 

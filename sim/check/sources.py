@@ -20,12 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-import barrierlab.impl
-import barrierlab.model
-import barrierlab.sim
+import barrierlab
 
-_CHECKED = [Path(package.__path__[0]).resolve() for package in (barrierlab.impl, barrierlab.model)]
-_OURS = [*_CHECKED, Path(barrierlab.sim.__path__[0]).resolve()]
+_PACKAGE = Path(barrierlab.__path__[0])
+_CHECKED = [(_PACKAGE / name).resolve() for name in ("impl", "model")]  # links, in a checkout
+_OURS = [*_CHECKED, (_PACKAGE / "sim").resolve(), _PACKAGE.resolve()]
 _PATHS = sysconfig.get_paths()
 _INSTALLED = [
     Path(folder).resolve()
@@ -105,7 +104,7 @@ def external_modules() -> set[str]:
 def is_external(path: Path) -> bool:
     """Whether a file is neither ours nor in the standard library or site-packages, nor compiled from one that counts.
 
-    >>> [is_external(Path(name).resolve()) for name in (barrierlab.impl.__file__, json.__file__, "my/aligner.py")]
+    >>> [is_external(Path(name).resolve()) for name in (barrierlab.__file__, json.__file__, "my/aligner.py")]
     [False, False, True]
     """
     return path.suffix != ".pyc" and not any(path.is_relative_to(root) for root in (*_OURS, *_INSTALLED))

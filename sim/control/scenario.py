@@ -1,5 +1,4 @@
-"""A scenario of control signals: TOML to settings, as strict as `sim.scenario.load`, whose tables it takes where they
-fit.
+"""A scenario of control signals: TOML to settings, as strict as `sim.scenario.load`, which reads the tables they share.
 
 The table ``[control]`` makes it one. The head is not written: it feeds every source. A channel is named ``a->join``, or
 ``a=>join`` if it carries control signals; the head's are ``head->a`` and ``head=>a``::

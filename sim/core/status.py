@@ -144,6 +144,6 @@ def raised_by_machine(error: BaseException) -> str | None:
     A machine answers whatever peers and the network can cause (`impl`), so one that raises in a run is a violation.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
-    own = [package for package in packages if package in ("impl", "model", "sim")]  # what they call may have raised it
-    return text_of(error) if own and own[-1] == "impl" else None
+    names = [str(frame.f_globals.get("__name__", "")) for frame in frames]
+    own = [name for name in names if name.startswith("barrierlab.")]  # what they call may have raised it
+    return text_of(error) if own and own[-1].startswith("barrierlab.impl.") else None

@@ -16,9 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import barrierlab.impl
-import barrierlab.model
-import barrierlab.sim
+import barrierlab
 from barrierlab.sim.scenario.readers import suggest
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.java import Java, JavaError, find_java
@@ -170,11 +168,11 @@ def _packed() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="barrierlab-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with zipfile.ZipFile(folder / f"{_CODE}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in (barrierlab.impl, barrierlab.model, barrierlab.sim):
-            root = Path(package.__path__[0])
-            for path in sorted(root.rglob("*")):
+        package = Path(barrierlab.__path__[0])
+        for root in (package, *(package / name for name in ("impl", "model", "sim"))):  # which may be links
+            for path in sorted(root.glob("*" if root == package else "**/*")):
                 if path.is_file() and "__pycache__" not in path.parts:
-                    archive.write(path, Path(root.name) / path.relative_to(root))
+                    archive.write(path, package.name / path.relative_to(package))
     return folder / f"{_CODE}.zip"
 
 

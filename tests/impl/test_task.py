@@ -284,8 +284,7 @@ def test_hash_and_digest_do_not_depend_on_the_process():
     said = {
         subprocess.run(
             [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[2],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
             capture_output=True,
             text=True,
             check=True,

@@ -172,10 +172,10 @@ def test_each_protocol_has_stories_of_its_own() -> None:
 
 def test_every_trace_in_the_repository_is_run() -> None:
     """A trace could lie about for years and be wrong."""
-    assert Path(barrierlab.model.__file__).parent in FOLDER.parents, (
+    assert Path(barrierlab.model.__file__).resolve().parent in FOLDER.resolve().parents, (
         "the package takes what stands beside its modules along"
     )
-    run = {FOLDER / f"{name}.trace" for name in CASES} | {*(ROOT / "tests" / "traces").glob("**/*.trace")}
+    run = {FOLDER.resolve() / f"{name}.trace" for name in CASES} | {*(ROOT / "tests" / "traces").glob("**/*.trace")}
     run.add(ROOT / "docs" / "aligner" / "planted.trace")  # tests/model/test_your_aligner.py
     for path in (
         path for package in ("impl", "model", "sim", "tests", "docs") for path in ROOT.glob(f"{package}/**/*.trace")

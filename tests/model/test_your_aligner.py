@@ -95,7 +95,7 @@ def test_the_command_finds_what_the_page_shows(tmp_path: Path) -> None:
         *COMMAND.split()[1:-1],
         str(tmp_path),
     ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     assert subprocess.run([sys.executable, *words], check=False, cwd=ROOT, env=environment).returncode == 1
     saved = {path.read_text(): path for path in tmp_path.glob("*.trace")}
     assert {TRACE, GATE_RUN} <= set(saved)

@@ -321,7 +321,7 @@ def modules_of(asked: str) -> list[str]:
         If there is none.
     """
     inside = asked.removeprefix("impl").strip("./").replace(".", "/")
-    found = sorted((ROOT / "impl").glob(f"{inside}.py" if inside else "**/*.py"))
+    found = sorted((ROOT / "impl").glob(f"**/{inside}.py" if inside else "**/*.py"))
     found = found or sorted((ROOT / "impl").glob(f"{inside}/**/*.py"))
     paths = [str(path.relative_to(ROOT)) for path in found if path.stem not in NOT_EDITED]
     if not paths:

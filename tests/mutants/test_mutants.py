@@ -61,7 +61,7 @@ def test_a_patch_that_does_not_apply_is_an_error(
 def test_a_module_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing would be planted, and all of that noticed."""
     assert mutation.main(["--module", "coordinate"]) == 2
-    assert "allowed: actions, alignment" in capsys.readouterr().err
+    assert "allowed: checkpoint/actions, checkpoint/alignment" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

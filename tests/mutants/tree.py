@@ -28,20 +28,19 @@ class MutantError(ValueError):
 
 
 class Tree:
-    """A copy of the packages in `folder`."""
+    """A copy of the package in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for package in PACKAGES:
-            shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "src", folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         # Compiled once, and compared by content from then on: a mutant may be as long and as old as what it replaces.
-        compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", *PACKAGES]
+        compiled = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "barrierlab"]
         subprocess.run(compiled, cwd=folder, check=True)
 
     @contextmanager
     def planted(self, changed: Mapping[str, str]) -> Iterator[None]:
         """With other sources for some modules, by their paths in the repository."""
-        before = {path: (self.folder / path).read_text(encoding="utf-8") for path in changed}
+        before = {path: self._place(path).read_text(encoding="utf-8") for path in changed}
         try:
             self._write(changed)
             yield
@@ -50,7 +49,10 @@ class Tree:
 
     def _write(self, sources: Mapping[str, str]) -> None:
         for path, source in sources.items():
-            (self.folder / path).write_text(source, encoding="utf-8")
+            self._place(path).write_text(source, encoding="utf-8")
+
+    def _place(self, path: str) -> Path:
+        return self.folder / "barrierlab" / path
 
     def check(self, group: str, scopes: Sequence[tuple[str, float]], limit_s: float) -> list[dict[str, Any]]:
         """The outcomes of scopes, in their order, up to the first that is broken.

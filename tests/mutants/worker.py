@@ -61,8 +61,8 @@ def _reached() -> dict[str, list[int]]:
     lines = {}
     for name, module in sys.modules.items():
         marked = getattr(module, "reached_lines", None)
-        if name.startswith("impl") and marked:
-            lines[name] = sorted(marked)
+        if marked:
+            lines[name.removeprefix("barrierlab.")] = sorted(marked)
             marked.clear()
     return lines
 

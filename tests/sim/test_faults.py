@@ -236,7 +236,7 @@ def test_the_same_seed_gives_the_same_journal_in_another_process(tmp_path: Path)
     printed = {
         subprocess.run(
             [sys.executable, "-c", DIGEST, str(tmp_path / "small.toml")],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed},
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": hash_seed},
             check=True,
             capture_output=True,
             text=True,

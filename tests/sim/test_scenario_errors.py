@@ -371,9 +371,9 @@ def test_the_command_itself_exits_with_2(arguments: list[str], tmp_path: Path) -
     """What holds for the function would not hold for the program that people start."""
     (tmp_path / "wrong.toml").write_text("topology = 3\n")
     done = subprocess.run(
-        [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments],
+        [sys.executable, "-m", "barrierlab", *arguments],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
         capture_output=True,
         text=True,
         check=False,

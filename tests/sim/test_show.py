@@ -115,7 +115,7 @@ def test_what_cannot_be_shown_is_one_line(
 
 def test_a_pipe_that_closes_is_no_error() -> None:
     """`barrierlab show ... | head` would end in a traceback."""
-    command = f"{sys.executable} -m barrierlab.sim.cli.main show {SOUND} --format svg | head -c 10"
+    command = f"{sys.executable} -m barrierlab show {SOUND} --format svg | head -c 10"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=KEPT.parents[1])
     assert done.stdout == "<svg xmlns"
     assert "Traceback" not in done.stderr

@@ -279,7 +279,7 @@ def test_a_machine_that_raises_is_a_violation(
 
 def test_a_pipe_that_is_closed_ends_a_command_silently() -> None:
     """`barrierlab run diamond | head -1` would end with 1, a violation, or with a traceback."""
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
     for arguments in (["run", "diamond", "--set", "until_s=3.0"], ["table", "aligned"]):
         reads, writes = os.pipe()
         os.close(reads)

@@ -25,16 +25,11 @@ def test_the_archive_is_the_package():
     """A worker would lack a module, a scenario, a golden trace or a template."""
     names = set(zipfile.ZipFile(_packed()).namelist())
     assert {
-        *(
-            "impl/checkpoint/alignment.py",
-            "model/checkpoint/world.py",
-            "sim/cli/main.py",
-            "sim/scenarios/diamond.toml",
-            "sim/data/flink/runs.csv",
-        ),
-        *("sim/sweep/log4j2.properties", "sim/scenarios/sweeps/smoke.toml"),
+        *("barrierlab/__init__.py", "barrierlab/impl/checkpoint/alignment.py", "barrierlab/model/checkpoint/world.py"),
+        *("barrierlab/sim/cli/main.py", "barrierlab/sim/scenarios/diamond.toml", "barrierlab/sim/data/flink/runs.csv"),
+        *("barrierlab/sim/sweep/log4j2.properties", "barrierlab/sim/scenarios/sweeps/smoke.toml"),
     } <= names
-    assert any(name.startswith("model/cases/") and name.endswith(".trace") for name in names)
+    assert any(name.startswith("barrierlab/model/cases/") and name.endswith(".trace") for name in names)
     assert not any("__pycache__" in name for name in names)
 
 
@@ -81,18 +76,18 @@ def test_a_cluster_that_starts_no_executor_is_one_line(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.spark
 def test_workers_need_the_libraries_and_not_the_package(tmp_path):
-    """On a cluster every run would end in ModuleNotFoundError: No module named 'sim'."""
+    """On a cluster every run would end in ModuleNotFoundError: No module named 'barrierlab'."""
     bare = tmp_path / "python"  # -S: the files of site-packages that lead to this package are not read
     bare.write_text(
         f'#!/bin/sh\nPYTHONPATH="{sysconfig.get_path("purelib")}:$PYTHONPATH" exec "{sys.executable}" -S "$@"\n'
     )
     bare.chmod(0o755)
     without = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    bare_import = [bare, "-c", "import simpy, sim"]
+    bare_import = [bare, "-c", "import simpy, barrierlab"]
     lacking = subprocess.run(bare_import, env=without, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "No module named 'sim'" in lacking.stderr
-    root = str(Path(__file__).parents[2])
-    command = [sys.executable, "-m", "barrierlab.sim.cli.main", "sweep", "smoke", "--out", tmp_path / "out"]
+    assert "No module named 'barrierlab'" in lacking.stderr
+    root = str(Path(__file__).parents[2] / "src")
+    command = [sys.executable, "-m", "barrierlab", "sweep", "smoke", "--out", tmp_path / "out"]
     swept = subprocess.run(
         [*command, "--master", "local-cluster[2,1,1024]"],
         env={**without, "PYSPARK_PYTHON": str(bare), "PYTHONPATH": root},

@@ -70,7 +70,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     )
     arguments = ["sweep", str(sweep_file), "--out", str(out), "--master", "processes[2]"]
     with subprocess.Popen(
-        [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments],
+        [sys.executable, "-m", "barrierlab", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
