@@ -9,8 +9,9 @@ ALL      a barrier is complete at a processor only if every upstream has deliver
          it is forwarded on the channel on which it is complete
 ONCE     a barrier is complete at most once for each processor and channel, and ids increase
 FIFO     what a channel carries is taken, and takes effect, in its order; a barrier does so when it is complete
-LIVE     at rest, each barrier that the head sent is complete at every processor; after a quick end or where one
-         broke down, those that came are at least given up; none fails; after a terminal signal each has ended
+LIVE     at rest, the head has sent each signal that it was asked for, on the channel it was asked for; each barrier
+         that it sent is complete at every processor; after a quick end or where one broke down, those that came are
+         at least given up; none fails; after a terminal signal each has ended
 NOLOSS   without a quick end or a failure, no event comes after the end of a processor, and after a graceful end
          each one that a source made has reached every sink below it, once on every way there
 =======  ===============================================================================================
@@ -239,26 +240,35 @@ class HeadWatch:
     ----------
     sent : list of (str, signal)
         With its carrier, in order.
+    owed : list of str
+        Kind and carrier of each signal that it was asked for and has not sent, in order.
     """
 
-    __slots__ = ("sent",)
+    __slots__ = ("owed", "sent")
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, Any]] = []
+        self.owed: list[str] = []
 
     def see(self, verb: str, where: Any, subject: Any) -> Iterable[tuple[str, str]]:
         """Read one entry of the head."""
-        if verb == "forward":
+        if verb == ">signal":
+            self.owed.append(subject)
+        elif verb == "forward":
             self.sent.append((where, subject))
+            kind = f"{subject.kind if _is_barrier(subject) else subject} on {where}"
+            if kind in self.owed:
+                self.owed.remove(kind)
         return ()
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""
-        return tuple(self.sent)
+        return tuple(self.sent), tuple(self.owed)
 
     def restore(self, value: Any) -> None:
         """Be as the watch was that gave `value`."""
-        self.sent = list(value)
+        sent, owed = value
+        self.sent, self.owed = list(sent), list(owed)
 
 
 def _is_barrier(signal: object) -> bool:
@@ -289,6 +299,8 @@ class Ends:
         for channel, messages in left.items():
             if messages:
                 yield f"{messages[0]} is never taken from {channel}"
+        for signal in head.owed:
+            yield f"the head was asked for {signal} and has not sent it"
         graceful = self._graceful(head, watches)
         for watch in watches.values():
             yield from watch.stuck(graceful)

@@ -16,7 +16,10 @@ from barrierlab.impl.control import (
     ControlAligner,
     ControlSignalError,
     IdentityAligner,
+    InstantControlSignal,
+    align_control_signal,
 )
+from barrierlab.impl.errors import ClosedInputError, InputIndexError
 from barrierlab.impl.messages import EndOfInput
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
 from barrierlab.model.checkpoint.components import Parts
@@ -38,7 +41,7 @@ def made(aligner: ControlAligner, happening: ControlHappening) -> Effects:
     match happening:
         case Delivered(upstream, barrier):
             try:
-                complete = aligner.align(upstream, barrier)
+                complete = align_control_signal(aligner, upstream, barrier)
             except ControlSignalError as error:
                 return (Effect("fail", upstream, error.came),)
             arrived = Effect("arrive", upstream, barrier)
@@ -141,12 +144,32 @@ class ControlRefinement:
         for what, meant, found in asked:
             if meant != found:
                 return f"{what}: the table says {meant}, the aligner {found}"
+        if align_control_signal(self.aligner, 0, QUICK) is not QUICK or self.aligner.capture() != capture:
+            return f"{QUICK}: it is to be processed now, whoever sent it, and the aligner keeps it"
+        return self._taken_although_wrong(upstreams, capture)
+
+    def _taken_although_wrong(self, upstreams: Upstreams, capture: Hashable) -> str | None:
+        """Ask for what a driver must not ask: of an upstream that is none, or has closed."""
+        barrier, closed = SYNC.with_id(upstreams.last_done + 1), upstreams.closed
+        for upstream in (-1, upstreams.expected, *sorted(closed)):
+            for happening in (Delivered(upstream, barrier), Closed(upstream)):
+                meant = ClosedInputError if upstream in closed else InputIndexError
+                try:
+                    made(self.aligner, happening)
+                except meant:
+                    if self.aligner.capture() == capture:
+                        continue
+                    return f"{happening}: it is refused, and leaves {self.aligner.capture()} where {capture} was"
+                except Exception as error:  # whatever it raises instead
+                    return f"{happening}: the table raises {meant.__name__}, the aligner {type(error).__name__}"
+                return f"{happening}: the table raises {meant.__name__}, the aligner takes it"
         return None
 
 
 # Small numbers of upstreams, ids and kinds, with all that can happen.
 
 SYNC, END = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END
+QUICK = InstantControlSignal.STREAM_QUICK_END
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,11 @@ class _Node:
         found = self._steps.get(key)
         if found is None:
             self._restore(state)
-            self._told = [(">fail", None, None)] if call == "fail" else []
+            self._told = []
+            if call == "fail":
+                self._told = [(">fail", None, None)]
+            elif call in ("send", "send_instant"):
+                self._told = [(">signal", None, "{} on {}".format(*arguments))]
             getattr(self._machine, call)(*arguments)
             told = tuple(self._told)
             wrong = [pair for entry in told for pair in self._watch.see(*entry)]
@@ -342,7 +346,6 @@ class ControlWorld:
         if verb == "signal":
             signal, carrier = self.setup.script[parts[self._script_at]]
             parts[self._script_at] += 1
-            entries.append((0, ">signal", HEAD, None, f"{signal} on {carrier}"))
             call = "send_instant" if isinstance(signal, InstantControlSignal) else "send"
             self._step(parts, entries, HEAD, call, signal, carrier)
         elif verb == "emit":

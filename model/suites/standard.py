@@ -23,6 +23,7 @@ from barrierlab.model.checkpoint.scripted_scopes import stories
 from barrierlab.model.checkpoint.sink_scopes import SCOPES as SINKS
 from barrierlab.model.checkpoint.task_scopes import SCOPES as TASKS
 from barrierlab.model.control.refinement import SCOPES as CONTROL_TABLES
+from barrierlab.model.control.runs import SCOPES as CONTROL_RUNS
 from barrierlab.model.control.scopes import SMALL as CONTROL
 from barrierlab.model.control.scopes import WIDE as WIDE_CONTROL
 from barrierlab.model.join.scopes import CONFLUENT as TINY_JOINS
@@ -76,6 +77,7 @@ def tiny() -> Iterator[Scope]:
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
     yield from (scope for scope in GATES if scope.states < 300)
     yield from GATE_RUNS
+    yield from CONTROL_RUNS
     yield from (scope for scope in CONTROL if scope.states < 1000)
     yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
     yield from TINY_JOINS
@@ -106,7 +108,7 @@ def small() -> Iterator[Scope]:
     yield from _combined()
     yield from (scope for scope in GATES if not scope.slow)
     yield from (*GATE_RUNS, *COMPONENTS)
-    yield from (*CONTROL, *CONTROL_TABLES)
+    yield from (*CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from JOINS
     yield from STORES
     yield from stories()
@@ -141,7 +143,7 @@ def full() -> Iterator[Scope]:
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
     yield from (*GATES, *GATE_RUNS, *COMPONENTS)
-    yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES)
+    yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from (*JOINS, *WIDE_JOINS)
     yield from STORES
     yield from stories()

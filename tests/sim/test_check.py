@@ -70,8 +70,8 @@ def test_what_holds_is_said_so_by_protocol(mine: Path, check: Command) -> None:
     status, out, err = check("--scope", "tiny", "--protocol", "join", "--protocol", "control")
     assert status == 0
     assert [line.split()[1] for line in out.splitlines() if "│" in line] == ["control", "join"]
-    assert out.splitlines()[-1].startswith("verdict: holds (16 scopes, ")
-    assert "16 of 16 scopes" in err
+    assert out.splitlines()[-1].startswith("verdict: holds (22 scopes, ")
+    assert "22 of 22 scopes" in err
 
 
 def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) -> None:
