@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import simpy
@@ -111,7 +112,7 @@ class HeadNode(Node):
         super().__init__(engine, HEAD)
         self.machine: ControlSourceProcessor = head_of(engine.scenario.wiring, self.tell)
         for at_s, signal, channel in engine.scenario.signals:
-            engine.after(ns(at_s), lambda s=signal, c=channel: self._send(s, c))
+            engine.after(ns(at_s), partial(self._send, signal, channel))
 
     def _send(self, signal: BarrierControlSignalKind | InstantControlSignal, channel: str) -> None:
         self.engine.note(">signal", HEAD, None, f"{signal} on {channel}")
@@ -156,7 +157,7 @@ class ProcessorNode(Node):
                 delay_ns = self._service() if type(link.queue[0]) is Event and not self.machine.ended else 0
                 if delay_ns:
                     self._busy = True
-                    self.engine.after(delay_ns, lambda at=index: self._served(kind, at))
+                    self.engine.after(delay_ns, partial(self._served, kind, index))
                 else:
                     self._offer(kind, index)
                 return True
@@ -245,7 +246,7 @@ class ControlEngine:
         """Call `action` once, `delay_ns` from now."""
 
         def fire(_: object) -> None:
-            self.now = self._env.now
+            self.now = int(self._env.now)  # SimPy's may be a float; these are nanoseconds, and whole
             action()
 
         self._env.timeout(delay_ns).callbacks.append(fire)

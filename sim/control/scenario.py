@@ -224,7 +224,7 @@ class ControlBuilder(Builder):
         tables = self.data.get("signal", [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self.fail("'signal'", "is a list of tables: [[signal]]")
-        found = []
+        found: list[tuple[float, BarrierControlSignalKind | InstantControlSignal, str]] = []
         for table in tables:
             for key in ("kind", "channel", "at_s"):
                 if key not in table:
