@@ -88,6 +88,8 @@ class Outcome:
         The invariants that the scope sets something for.
     struck : dict of str to int
         By fault of the scope, at how many different places it could strike.
+    kept : bool
+        Whether it is the verdict of an earlier check, taken over because nothing has changed on which it depends.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Outcome:
     premises: Mapping[str, int] = field(default_factory=dict)
     asked_for: tuple[str, ...] = ()
     struck: Mapping[str, int] = field(default_factory=dict)
+    kept: bool = field(default=False, compare=False)
 
 
 class Scope(Protocol):

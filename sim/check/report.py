@@ -31,7 +31,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
     could strike (`model.checkpoint.premises`); and over all of them what had nothing to judge, and which faults struck
     nothing.
     """
-    keys = ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck")
+    keys = ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck", "kept")
     reach = reach_of(outcomes)
     judged: dict[str, Any] = {}
     if chosen.judge:
@@ -101,6 +101,8 @@ def _reach_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     violations = violations_of(outcomes)
     if number := sum(each.reads_on for each in violations):
         yield f"hint: in {number} of {len(violations)} counterexamples {READS_ON}"
+    if number := sum(outcome.kept for outcome in outcomes):
+        yield f"kept: {number} of {len(outcomes)} verdicts, as nothing has changed on which they depend"
     reach = reach_of(outcomes)
     for name in reach.vacuous:
         yield f"vacuous: {name} had nothing to judge ({PREMISES[name]}: 0)"
@@ -125,6 +127,8 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     for verdict in (BROKEN, UNDECIDED):
         if number := sum(outcome.verdict == verdict for outcome in outcomes):
             counts.append(f"{number} {verdict}")
+    if number := sum(outcome.kept for outcome in outcomes):
+        counts.append(f"{number} kept")
     reach = reach_of(outcomes)
     vacuous = f"; vacuous: {', '.join(reach.vacuous)}" if reach.vacuous else ""
     idle = f"; struck nothing: {', '.join(reach.idle)}" if reach.idle else ""
@@ -171,6 +175,7 @@ def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
         "scopes": str(len(outcomes)),
         "states": str(sum(outcome.states for outcome in outcomes)),
         "transitions": str(sum(outcome.transitions for outcome in outcomes)),
+        "kept": str(sum(outcome.kept for outcome in outcomes)),
         "not asked": ", ".join(chosen.undeclared),
         "vacuous": ", ".join(reach.vacuous),
         "struck nothing": ", ".join(reach.idle),

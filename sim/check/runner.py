@@ -7,12 +7,12 @@ than it gains.
 from __future__ import annotations
 
 import gc
-import hashlib
-import json
 import os
+import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,8 +25,9 @@ from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, 
 from barrierlab.model.explore.checker import UNDECIDED, NotRepeatableError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
-from barrierlab.sim.check.sources import Key, external_modules, key_of
-from barrierlab.sim.core.files import read_text, write
+from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
+from barrierlab.sim.check.sources import Key, external_modules, is_external, key_of
+from barrierlab.sim.core.files import write
 
 PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join", "component", "store")
 BUDGETS_S = {"full": 3600.0}
@@ -148,8 +149,12 @@ def run(
     resume: bool = False,
     tick: Callable[[int], None] = lambda done: None,
     say: Callable[[str], None] = lambda line: None,
+    is_ledger: bool = False,
 ) -> list[Outcome]:
     """Check what is planned, and give the outcomes in the plan's order.
+
+    An external class is checked in this process in the tiny group, unless verdicts are kept or `master` gives a number
+    of processes: to start one costs about a second of CPU time, as much as some twenty scopes.
 
     Parameters
     ----------
@@ -167,16 +172,46 @@ def run(
         Told, some times a second, how many are done.
     say : callable
         Told, in a line, which kept verdicts do not count, and why.
+    is_ledger : bool
+        Whether the folder is a ledger: it is resumed, and if a verdict in it cannot be read, that is said, and
+        everything is checked anew.
 
     Raises
     ------
     CheckError
-        If the folder cannot be made, or a verdict in it cannot be read.
+        If the folder cannot be made, or a verdict in it cannot be read that is in no ledger.
     """
+    from barrierlab.sim.sweep.session import PROCESSES, check_master
+
     if directory is not None:
-        return _run(chosen, master, budget_s, directory, resume, tick, say)
+        return _run(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, keeps=True)
+    if chosen.implementation and chosen.group == "tiny" and check_master(master) == PROCESSES:
+        return _run_here(chosen, budget_s, tick)
     with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
-        return _run(chosen, master, budget_s, Path(temporary), False, tick, say)
+        return _run(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, keeps=False)
+
+
+def make_folder(directory: Path, option: str) -> None:
+    """Make a folder that an option names, unless it is there.
+
+    Raises
+    ------
+    CheckError
+        If it cannot be made.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckError(f"{option} {directory}: cannot be made: {error.strerror}; give another folder") from error
+
+
+def _run_here(chosen: Plan, budget_s: float | None, tick: Callable[[int], None]) -> list[Outcome]:
+    deadline_s, share_s = _limits(budget_s, 1, len(chosen.names))
+    outcomes = []
+    for number, name in enumerate(chosen.names, 1):
+        outcomes.append(check_one(chosen, name, _seconds_left(deadline_s, share_s)))
+        tick(number)
+    return outcomes
 
 
 def _run(
@@ -187,23 +222,22 @@ def _run(
     resume: bool,
     tick: Callable[[int], None],
     say: Callable[[str], None],
+    is_ledger: bool,
+    keeps: bool,
 ) -> list[Outcome]:
     from barrierlab.sim.sweep.execute import interrupts, on_processes, on_spark
-    from barrierlab.sim.sweep.session import check_master, process_count, spark_session
+    from barrierlab.sim.sweep.session import process_count, spark_session
 
-    processes = process_count(check_master(master))
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckError(f"--save {directory}: cannot be made: {error.strerror}; give another folder") from error
-    files = {name: directory / f"{_digest(chosen, name)}.json" for name in chosen.names}
-    _drop_outdated([path for path in files.values() if path.exists()], chosen, resume, say)
-    missing = [name for name, path in files.items() if not path.exists()]
-    deadline_s = share_s = None
-    if budget_s is not None:
-        deadline_s = time.time() + budget_s
-        share_s = min(budget_s, 2 * budget_s * (processes or os.cpu_count() or 1) / max(1, len(missing)))
-    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s, share_s)
+    processes = process_count(master)
+    is_new = not directory.exists()
+    make_folder(directory, "--ledger" if is_ledger else "--save")
+    if is_ledger and is_new:  # a cache is not for version control
+        write(directory / ".gitignore", "*\n", CheckError, "--ledger")
+    files = {name: file_of(directory, chosen.implementation, name) for name in chosen.names}
+    taken = _taken_over(list(files.values()), chosen, resume, is_ledger, say)
+    missing = [name for name, path in files.items() if path not in taken]
+    deadline_s, share_s = _limits(budget_s, processes or os.cpu_count() or 1, len(missing))
+    work = partial(_check_into, chosen, str(directory.resolve()), deadline_s, share_s, keeps)
     with interrupts() as interrupted:
 
         def watch() -> None:
@@ -217,61 +251,84 @@ def _run(
         elif missing:
             on_processes(processes or 1, missing, work, watch)
         watch()
-    return [_kept(path)[1] for path in files.values()]
+    return [taken[path] if path in taken else kept(path)[1] for path in files.values()]
 
 
-def _digest(chosen: Plan, name: str) -> str:
-    return hashlib.sha256(f"{name}\n{chosen.implementation}".encode()).hexdigest()[:16]
+def _limits(budget_s: float | None, workers: int, scopes: int) -> tuple[float | None, float | None]:
+    """Return when the budget is used up, and what one scope gets of it at most."""
+    if budget_s is None:
+        return None, None
+    return time.time() + budget_s, min(budget_s, 2 * budget_s * workers / max(1, scopes))
 
 
-def _drop_outdated(paths: Sequence[Path], chosen: Plan, resume: bool, say: Callable[[str], None]) -> None:
-    """Remove the kept verdicts that do not count: all but those to be resumed that are decided and of the same key."""
-    key = key_of(chosen.implementation, chosen.folder) if resume else Key("")
-    decided = changed = 0
-    for path in paths:
-        if resume:
-            kept_key, outcome = _kept(path)
-            if outcome.verdict != UNDECIDED:
-                decided += 1
-                if key.digest and kept_key == key.digest:
-                    continue
-                changed += 1
-        path.unlink()
-    if changed:
-        why = key.reason or "what they depend on has changed, or was not known"
-        say(f"--resume: {changed} of {decided} kept verdicts do not count: {why}; their scopes are checked again")
+def _seconds_left(deadline_s: float | None, share_s: float | None) -> float | None:
+    return None if deadline_s is None or share_s is None else min(deadline_s - time.time(), share_s)
 
 
-def _kept(path: Path) -> tuple[str, Outcome]:
-    """Return the key of a kept verdict, and the verdict."""
-    text = read_text(path, CheckError, "remove it, and its scope is checked again")
-    try:
-        kept = json.loads(text)
-        return kept.pop("key"), Outcome(
-            **{
-                **kept,
-                "violations": tuple(Violation(**each) for each in kept["violations"]),
-                "asked_for": tuple(kept["asked_for"]),
-            }
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CheckError(
-            f"{path} is no verdict that can be read ({type(error).__name__}); allowed: files that check --save wrote; "
-            "remove it, and its scope is checked again"
-        ) from error
+def _taken_over(
+    paths: Sequence[Path], chosen: Plan, resume: bool, is_ledger: bool, say: Callable[[str], None]
+) -> dict[Path, Outcome]:
+    """Return the kept verdicts that count, those that are decided and of the same key, and remove the others."""
+    there = [path for path in paths if path.exists()]
+    option = "--changed" if is_ledger else "--resume"
+    found: dict[Path, Outcome] = {}
+    if there and (resume or is_ledger):
+        try:
+            key = key_of(chosen.implementation, chosen.folder)
+            decided = {path: each for path in there if (each := kept(path))[1].verdict != UNDECIDED}
+        except KeptError as error:
+            if not is_ledger:
+                raise CheckError(f"{error}; remove it, and its scope is checked again") from error
+            say(f"{option}: {error}; everything is checked anew")
+        else:
+            of_key = [path for path, (its_key, _) in decided.items() if key.digest and its_key == key.digest]
+            found = {path: replace(decided[path][1], kept=True) for path in of_key}
+            if changed := len(decided) - len(found):
+                why = key.reason or "what they depend on has changed, or was not known"
+                counts = f"{changed} of {len(decided)} kept verdicts do not count"
+                say(f"{option}: {counts}: {why}; their scopes are checked again")
+    for path in there:
+        if path not in found:
+            path.unlink(missing_ok=True)
+    return found
 
 
 # In the worker.
 
 
-def _check_into(chosen: Plan, directory: str, deadline_s: float | None, share_s: float | None, name: str) -> None:
-    """Check one scope, and write down what it came to: whole or not at all."""
-    seconds = None if deadline_s is None or share_s is None else min(deadline_s - time.time(), share_s)
-    key = _key(chosen)  # of what this process loads, whatever the plan was made of
-    outcome = check_one(chosen, name, seconds)
-    late = external_modules() - _imported if chosen.implementation else set()
-    path = Path(directory) / f"{_digest(chosen, name)}.json"
-    write(path, json.dumps({"key": "" if late else key.digest, **asdict(outcome)}), CheckError, "--save")
+def _check_into(
+    chosen: Plan, directory: str, deadline_s: float | None, share_s: float | None, keeps: bool, name: str
+) -> None:
+    """Check one scope, and write down what it came to: whole or not at all.
+
+    If the verdict is to be kept, it gets a key, unless what it depends on was loaded or read behind that key's back.
+    """
+    key = _key(chosen) if keeps else Key("")  # of what this process loads, whatever the plan was made of
+    with _noting_files():
+        outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s))
+    late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
+    keep(file_of(Path(directory), chosen.implementation, name), "" if late else key.digest, outcome)
+
+
+@contextmanager
+def _noting_files() -> Iterator[None]:
+    """Note in `_opened` which external files are opened meanwhile."""
+    global _is_noting  # noqa: PLW0603 - a hook cannot be taken off again, so that it is put on once and asks this
+    if not _hooked:
+        sys.addaudithook(_note)
+        _hooked.append(True)
+    _is_noting = True
+    try:
+        yield
+    finally:
+        _is_noting = False
+
+
+def _note(event: str, arguments: tuple[object, ...]) -> None:
+    if _is_noting and event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
+        path = Path(os.fsdecode(arguments[0])).resolve()
+        if is_external(path) and "__pycache__" not in path.parts:  # where what was imported is kept, compiled
+            _opened.add(str(path))
 
 
 def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
@@ -292,10 +349,15 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
 
 
 _known_scopes: dict[str, dict[str, Scope]] = {}
-_known_parts: dict[tuple[str, str], Parts] = {}
+_known_parts: dict[tuple[type, str], Parts] = {}
 _known_keys: dict[str, Key] = {}
 _imported: set[str] = set()
 """External modules that were loaded before anything was explored, and which the key therefore covers."""
+_hooked: list[bool] = []
+_is_noting = False
+_opened: set[str] = set()
+"""External files that were opened while a scope was explored, in this process; of later scopes, too, for what was read
+may be remembered."""
 
 
 def _scopes(group: str) -> dict[str, Scope]:
@@ -315,9 +377,9 @@ def _key(chosen: Plan) -> Key:
 def _parts(chosen: Plan, protocol: str) -> Parts:
     if not chosen.implementation:
         return SOUND
-    key = chosen.implementation, protocol
+    kind = load(chosen.implementation, chosen.folder)
+    key = kind, protocol
     if key not in _known_parts:
-        kind = load(chosen.implementation, chosen.folder)
         _imported.update(external_modules())
         _known_parts[key] = parts_of(kind, protocol)
     return _known_parts[key]

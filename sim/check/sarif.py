@@ -137,6 +137,7 @@ def sarif(outcomes: Sequence[Outcome], violations: Sequence[Violation], chosen: 
             "judge": chosen.judge,
             "scopes": len(outcomes),
             "states": sum(each.states for each in outcomes),
+            "kept": sum(each.kept for each in outcomes),
             "notAsked": {each.name: each.capability for each in chosen.not_asked},
             "vacuous": list(reach.vacuous),
             "struckNothing": list(reach.idle),

@@ -3,8 +3,9 @@
 The key covers the version of Python and of barrierlab, every file of `impl` and `model` (the machines, the tables, the
 scopes, the golden traces), and for an external class every file that importing its module reads outside the standard
 library and site-packages. The import is watched in an interpreter of its own, so that nothing which this process has
-loaded for other reasons counts. Where a module has no file, or one is loaded only while a scope is explored, there is
-no key, and a verdict without a key is never taken over.
+loaded for other reasons counts. Where a module has no file, or a file is loaded or opened only while a scope is
+explored, there is no key, and a verdict without a key is never taken over. What no key covers are the environment
+variables, the clock and the network, with which an aligner has no business.
 """
 
 from __future__ import annotations
@@ -63,10 +64,13 @@ class Key(NamedTuple):
         Empty if there is none.
     reason : str
         Why there is none.
+    files : frozenset of str
+        The external files that it covers.
     """
 
     digest: str
     reason: str = ""
+    files: frozenset[str] = frozenset()
 
 
 def key_of(implementation: str = "", folder: str = "") -> Key:
@@ -78,6 +82,7 @@ def key_of(implementation: str = "", folder: str = "") -> Key:
     folder : str
         Put before the path on which modules are looked for.
     """
+    files: list[Path] = []
     hashed = hashlib.sha256(f"{sys.version}\n{version('barrierlab')}\n".encode())
     _add(hashed, (path for root in _CHECKED for path in root.rglob("*") if path.suffix in (".py", ".trace", ".toml")))
     if implementation:
@@ -91,8 +96,9 @@ def key_of(implementation: str = "", folder: str = "") -> Key:
         if unknown := sorted(each[1:] for each in found if each.startswith(":")):
             return Key("", f"the module {unknown[0]!r} is loaded from no file")
         paths = {Path(each).resolve() for each in found if not each.startswith(":")}
-        _add(hashed, (path for path in paths if path.is_file() and is_external(path)))
-    return Key(hashed.hexdigest())
+        files = [path for path in paths if path.is_file() and is_external(path)]
+        _add(hashed, files)
+    return Key(hashed.hexdigest(), files=frozenset(map(str, files)))
 
 
 def external_modules() -> set[str]:

@@ -14,8 +14,9 @@ from barrierlab.model.checkpoint.capabilities import STRICT
 from barrierlab.model.checkpoint.check import reach_of, verdict_of
 from barrierlab.model.explore.checker import HOLDS, UNDECIDED
 from barrierlab.model.suites.standard import SCOPES
+from barrierlab.sim.check.ledger import DIRECTORY
 from barrierlab.sim.check.report import annotations, as_json, junit, markdown, save, show, violations_of
-from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, plan, run
+from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.files import write
@@ -51,6 +52,16 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Keep verdicts and counterexamples there.",
 )
 @click.option("--resume", is_flag=True, help="Take over what --save has decided.")
+@click.option(
+    "--changed",
+    is_flag=True,
+    help="Check only what has changed since the verdicts in the ledger, and say which are kept.",
+)
+@click.option(
+    "--ledger",
+    type=click.Path(file_okay=False, path_type=Path),
+    help=f"Where the ledger of --changed is; {DIRECTORY} in the working directory, if it is not given.",
+)
 @click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML there.")
 @click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0 there, for code scanning.")
 @click.option("--github", is_flag=True, help="Print annotations of GitHub Actions; in a workflow they are always.")
@@ -66,6 +77,8 @@ def check_command(
     master: str,
     directory: Path | None,
     resume: bool,
+    changed: bool,
+    ledger: Path | None,
     junit_file: Path | None,
     sarif_file: Path | None,
     github: bool,
@@ -90,17 +103,24 @@ def check_command(
     """
     if resume and directory is None:
         raise CheckError("--resume needs --save DIR: the folder that was given when it was begun")
+    if changed and resume:
+        raise CheckError("--changed and --resume: give one of them; --changed takes its verdicts from the ledger")
+    if ledger is not None and not changed:
+        raise CheckError(f"--ledger {ledger} needs --changed, which keeps its verdicts there")
     chosen = plan(scope, protocols, implementation, judge or "")
     for option, path in (("--junit", junit_file), ("--sarif", sarif_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
     budget_s = budget_s or BUDGETS_S.get(chosen.group)
+    kept_in = (ledger or DIRECTORY) if changed else directory
+    if directory is not None:
+        make_folder(directory, "--save")
     try:
         with Watch(len(chosen.names), what="scopes") as watch:
-            outcomes = run(chosen, master, budget_s, directory, resume, watch.tick, _say)
+            outcomes = run(chosen, master, budget_s, kept_in, resume, watch.tick, _say, is_ledger=changed)
     except KeyboardInterrupt:
         kept = f"go on with --save {directory} --resume" if directory else "with --save DIR it could go on from here"
-        click.echo(f"barrierlab: interrupted: {kept}", err=True)
+        _say(f"interrupted: {'the same command goes on from here' if changed else kept}")
         sys.exit(130)
     if json_wanted:
         click.echo(json.dumps(as_json(outcomes, chosen), indent=2))

@@ -83,7 +83,7 @@ def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) 
     assert set(found) == {"verdict", "scopes", "violations", *reach}
     assert (found["verdict"], found["violations"]) == ("holds", [])
     assert {tuple(each) for each in found["scopes"]} == {
-        ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck")
+        ("name", "protocol", "verdict", "states", "transitions", "seconds", "premises", "struck", "kept")
     }
     assert {each["name"] for each in found["scopes"]} >= {"join: lockstep", "join: offset"}
 

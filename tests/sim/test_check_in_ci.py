@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import barrierlab.sim.check.runner as sim_check_runner
 import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome, Violation
 from barrierlab.sim.check.runner import Plan, check_one, plan
@@ -84,7 +86,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, without processes of its own: status, stdout and stderr."""
 
-    def here(chosen: Plan, master: str, budget_s: float | None, *_: object) -> list[Outcome]:
+    def here(chosen: Plan, master: str, budget_s: float | None, *_: object, **__: object) -> list[Outcome]:
         return [check_one(chosen, name, budget_s) for name in chosen.names]
 
     monkeypatch.setattr(sim_cli_check, "run", here)
@@ -314,6 +316,7 @@ def test_a_suite_of_junit_says_what_was_asked(folder: Path, check: Command) -> N
         "scope": "tiny",
         "verdict": "holds",
         "scopes": "7",
+        "kept": "0",
         "not asked": "aborts, ends, timeout",
         "vacuous": "WM",
         "struck nothing": "",
@@ -328,3 +331,206 @@ def test_a_file_that_cannot_be_written_is_one_line(path: str, text: str, folder:
     status, out, err = check(*BROKEN, "--sarif", path)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert text in err
+
+
+# The ledger of --changed.
+
+LEDGER = ("--impl", "engine_in_ci:Inner", "--scope", "aligned: a->s; events 1, checkpoints 1; abort", "--changed")
+"""A class that holds, in a small scope."""
+
+
+@pytest.fixture
+def changed(capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command with the ledger, as a new process sees the files: status, verdict as JSON, lines on stderr.
+
+    The worker is this process, which forgets what it has loaded.
+    """
+
+    def here(processes: int, names: list[str], work: Callable[[str], None], watch: Callable[[], None]) -> None:
+        for name in names:
+            work(name)
+
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", here)
+
+    def command(*arguments: str) -> tuple[int, dict[str, Any], list[str]]:
+        for name in ("engine_in_ci", "part_in_ci"):
+            sys.modules.pop(name, None)
+        sim_check_runner._known_keys.clear()
+        sim_check_runner._opened.clear()
+        status, out, err = barrierlab(capsys, "check", *(arguments or LEDGER), "--json", "--master", "processes[1]")
+        return status, json.loads(out or "{}"), [line for line in err.splitlines() if line.startswith("barrierlab: ")]
+
+    return command
+
+
+def kept(found: dict[str, Any]) -> list[bool]:
+    """Of each scope, whether its verdict is kept."""
+    return [scope["kept"] for scope in found["scopes"]]
+
+
+def test_what_has_not_changed_is_not_checked_again(
+    folder: Path, changed: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every commit would pay for what no commit has touched; or nobody would see that nothing was checked."""
+    status, found, err = changed()
+    assert (status, found["verdict"], kept(found), err) == (0, "holds", [False], [])
+    assert (folder / ".barrierlab" / ".gitignore").read_text() == "*\n"
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", None)  # a worker that is started would raise
+    status, again, err = changed()
+    assert (status, kept(again), err) == (0, [True], [])
+    assert [each | {"kept": False} for each in again["scopes"]] == found["scopes"]
+
+
+def test_a_kept_verdict_says_that_it_is_kept(folder: Path, check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict of last week would look like one of today."""
+    outcome = replace(check_one(plan(LEDGER[3], ["aligned"], LEDGER[1]), LEDGER[3]), kept=True)
+    monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: [outcome])
+    files = ("--junit", "junit.xml", "--sarif", "found.sarif", "--markdown", "page.md")
+    status, out, _ = check(*LEDGER, *files)
+    assert (status, "kept: 1 of 1 verdicts, as nothing has changed on which they depend" in out) == (0, True)
+    assert re.search(r"verdict: holds \(1 scopes, \d+ states, 1 kept; ", out.splitlines()[-1])
+    assert "1 kept" in (folder / "page.md").read_text()
+    assert ET.parse(folder / "junit.xml").getroot().find("properties/property[@name='kept']").get("value") == "1"
+    assert written(folder / "found.sarif")[1]["properties"]["kept"] == 1
+
+
+def test_a_violation_is_kept_with_its_run(folder: Path, changed: Command) -> None:
+    """The second pipeline would be green, or red without a reason."""
+    first, again = changed(*BROKEN, "--changed"), changed(*BROKEN, "--changed", "--save", "found")
+    assert (first[0], again[0], kept(first[1]), kept(again[1])) == (1, 1, [False], [True])
+    assert first[1]["violations"] == again[1]["violations"] != []
+    (trace,) = (folder / "found").glob("*.trace")
+    assert "\n> deliver " in trace.read_text(encoding="utf-8")
+    assert [path.name for path in (folder / "found").glob("*.json")] == ["counterexamples.json"]
+
+
+def test_only_what_a_change_touches_is_checked_again(folder: Path, changed: Command) -> None:
+    """A class would keep the verdict of what it was; or one change would cost every class its verdict."""
+    (folder / "engine_in_ci.py").write_text(MODULE + "\nimport part_in_ci\n", encoding="utf-8")
+    (folder / "part_in_ci.py").write_text("LIMIT = 1\n", encoding="utf-8")
+    (folder / "other_in_ci.py").write_text(
+        "from barrierlab.impl.checkpoint.alignment import BarrierAligner as Other\n", encoding="utf-8"
+    )
+    other = ("--impl", "other_in_ci:Other", *LEDGER[2:])
+    assert kept(changed()[1]) == kept(changed(*other)[1]) == [False]
+    (folder / "part_in_ci.py").write_text("LIMIT = 2\n", encoding="utf-8")
+    status, found, err = changed()
+    (line,) = err
+    assert (status, kept(found)) == (0, [False])
+    assert line.startswith("barrierlab: --changed: 1 of 1 kept verdicts do not count: what they depend on has changed")
+    assert (kept(changed()[1]), kept(changed(*other)[1])) == ([True], [True])
+
+
+def only(folder: Path) -> Path:
+    """The verdict in the ledger."""
+    (path,) = (folder / ".barrierlab").glob("*.json")
+    return path
+
+
+def cut_off(path: Path) -> None:
+    """The machine stopped."""
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def emptied(path: Path) -> None:
+    """The disk was full."""
+    path.write_bytes(b"")
+
+
+def of_others(path: Path) -> None:
+    """Another tool writes there."""
+    path.write_text('{"verdict": "holds"}', encoding="utf-8")
+
+
+def no_text(path: Path) -> None:
+    """It is no text at all."""
+    path.write_bytes(b"\xff\xfe\x00\x01")
+
+
+def one_letter(path: Path) -> None:
+    """It can be read, and says something else."""
+    path.write_text(path.read_text().replace('"states": ', '"states": 1'), encoding="utf-8")
+
+
+def test_a_damaged_ledger_is_one_line_and_counts_for_nothing(folder: Path, changed: Command) -> None:
+    """A pipeline would fail for want of a cache, or a verdict would count that nobody has come to."""
+    assert kept(changed()[1]) == [False]
+    path = only(folder)
+    for damage in (cut_off, emptied, of_others, no_text, one_letter):
+        damage(path)
+        status, found, err = changed()
+        (line,) = err
+        assert (status, found["verdict"], kept(found)) == (0, "holds", [False]), damage.__name__
+        assert line.startswith(f"barrierlab: --changed: {Path('.barrierlab', path.name)}")
+        assert line.endswith("; everything is checked anew")
+    assert kept(changed()[1]) == [True]
+
+
+def test_one_damaged_verdict_discredits_the_others(
+    folder: Path, changed: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has damaged one may have damaged what cannot be seen."""
+    monkeypatch.setattr(
+        sim_check_runner, "check_one", lambda _, name, __: Outcome(name, "aligned", "holds", "", 1, 1, 0.0)
+    )
+    both = ("--impl", "engine_in_ci:Inner", "--scope", "tiny", "--protocol", "aligned", "--changed")
+    assert not any(kept(changed(*both)[1]))
+    assert all(kept(changed(*both)[1]))
+    cut_off(min((folder / ".barrierlab").glob("*.json")))
+    status, found, err = changed(*both)
+    assert (status, len(found["scopes"]), any(kept(found)), len(err)) == (0, 16, False, 1)
+
+
+def test_a_verdict_under_the_name_of_another_does_not_count(folder: Path, changed: Command) -> None:
+    """A scope would hold because another does."""
+    other = (*LEDGER[:3], "aligned: a->s; events 1, checkpoints 1; no fault", "--changed")
+    changed()
+    content = only(folder).read_bytes()
+    changed(*other)
+    (path,) = (each for each in (folder / ".barrierlab").glob("*.json") if each.read_bytes() != content)
+    path.write_bytes(content)
+    status, found, err = changed(*other)
+    assert (status, kept(found), found["scopes"][0]["name"]) == (0, [False], other[3])
+    assert "it was changed, or copied from elsewhere" in err[0]
+
+
+def test_a_file_that_is_read_while_a_scope_is_explored_leaves_no_key(folder: Path, changed: Command) -> None:
+    """The verdict would stay when that file changes, of which no import knows."""
+    reads = "def __init__(self, *args):\n            open('limit.txt').close()\n            super().__init__(*args)"
+    (folder / "engine_in_ci.py").write_text(
+        MODULE.replace('"""At line 27."""', f'"""Reads."""\n\n        {reads}'), encoding="utf-8"
+    )
+    (folder / "limit.txt").write_text("1", encoding="utf-8")
+    assert kept(changed()[1]) == [False]
+    status, found, (line,) = changed()
+    assert (status, kept(found)) == (0, [False])
+    assert "1 of 1 kept verdicts do not count: what they depend on has changed, or was not known" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--changed", "--resume", "--save", "found"), "--changed and --resume: give one of them"),
+        (("--ledger", "kept"), "--ledger kept needs --changed"),
+        (("--changed", "--ledger", "engine_in_ci.py"), "is a file"),
+        (("--changed", "--ledger", "engine_in_ci.py/kept"), "--ledger engine_in_ci.py/kept: cannot be made: "),
+    ],
+)
+def test_a_ledger_that_cannot_be_is_one_line(
+    arguments: tuple[str, ...], text: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A person would be left with a traceback, or with a check of nothing."""
+    status, out, err = barrierlab(capsys, "check", *LEDGER[:4], *arguments, "--master", "processes[1]")
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert text in err
+
+
+def test_an_external_class_needs_no_process_of_its_own(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipeline would pay for processes more than for the check itself."""
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", None)
+    chosen = ("--impl", "engine_in_ci:Inner", "--scope", LEDGER[3])
+    status, out, err = barrierlab(capsys, "check", *chosen, "--json")
+    assert (status, json.loads(out)["verdict"]) == (0, "holds")
+    assert err.startswith("1 of 1 scopes, ")
