@@ -218,6 +218,8 @@ class Machine:
         return self._parts.writer(sink, self.ledger, self.outside.guarantee, self._tell)
 
     def _tell(self, verb: str, index: int, subject: Any) -> None:
+        if index != -1:
+            self.told.append(f"input {index}")  # none of this concerns one
         if verb == "commit":
             self.told.append(f"commit {subject[0]} {_listed(_rows(subject[1]))}")
         elif verb == "prepare":

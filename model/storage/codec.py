@@ -11,9 +11,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
+from itertools import starmap
 from struct import pack
 from typing import Any, NamedTuple
 
+from barrierlab.impl.checks import check_number
 from barrierlab.impl.errors import (
     BarrierError,
     ContractError,
@@ -58,7 +60,9 @@ from barrierlab.impl.storage.snapshot import (
 from barrierlab.impl.storage.store import DirectoryStore, MemoryStore
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.spec import history
+from barrierlab.model.storage.disk import cases as disk_cases
 from barrierlab.model.storage.files import EMPTY, Call, Direct
+from barrierlab.model.storage.links import cases as link_cases
 from barrierlab.model.storage.world import PATH, contents
 
 VALUES: tuple[tuple[object, str], ...] = (
@@ -544,6 +548,9 @@ def _taken() -> Iterator[Case]:
     for name, make in refused.items():
         yield Case(f"{name} is refused", partial(_fails, make, ContractError))
     yield Case("sizes and counts", _sizes)
+    for most in (None, 5):
+        for or_none in ("", "for none"):
+            yield Case(f"a number from 2 to {most}, or None {or_none}", partial(_numbers, most, or_none))
 
 
 def _counts(message: StreamMessage) -> str | None:
@@ -576,6 +583,23 @@ def _goes(make: Callable[[], object]) -> str | None:
         make()
     except BarrierError as error:
         return str(error)
+    return None
+
+
+def _numbers(most: int | None, or_none: str) -> str | None:
+    """What is taken for a number within bounds; and a refusal says all that is allowed."""
+    for value in (None, True, 2.0, 1, 2, 5, 6):
+        is_within = type(value) is int and 2 <= value <= (most or value)
+        allowed = is_within or (value is None and bool(or_none))
+        try:
+            check_number("it", value, 2, most, or_none)
+        except LimitError as error:
+            said = str(error.allowed)
+            if allowed or not all(word in said for word in ("2", str(most or "more"), or_none and f"None {or_none}")):
+                return f"of {value} it says: {error}"
+        else:
+            if not allowed:
+                return f"{value} is taken"
     return None
 
 
@@ -712,6 +736,8 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "manifests": _manifests,
     "limits": _taken,
     "damage": _damages,
+    "links": lambda: starmap(Case, link_cases()),
+    "the disk of this machine": lambda: starmap(Case, disk_cases()),
 }
 
 

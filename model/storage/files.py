@@ -42,7 +42,14 @@ class Folder(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-Tree = tuple[File | Folder, ...]
+class Link(NamedTuple):
+    """A symbolic link: the path of what it stands for, from the root."""
+
+    to: str
+
+
+Node = File | Folder | Link
+Tree = tuple[Node, ...]
 """Nodes; the first is the root, and every node is reachable from it, now or after a crash."""
 
 EMPTY: Tree = (Folder(),)
@@ -67,7 +74,7 @@ class Answer(NamedTuple):
 
     def given(self, call: Call) -> object:
         """The value, or the error raised."""
-        if self.error == errno.EISDIR and call.verb in ("read", "reopen"):
+        if self.error in (errno.EISDIR, errno.ELOOP) and call.verb in ("read", "reopen"):
             raise NotAFileError(self.error, "something else than a file", call.path)
         if self.error:
             raise OSError(self.error, os.strerror(self.error), call.path)
@@ -95,11 +102,13 @@ def half_written(tree: Tree, call: Call) -> Tree:
     return carried_out(tree, call._replace(argument=data[: len(data) // 2]))[0]
 
 
-def _find(nodes: list[File | Folder], path: str) -> int:
+def _find(nodes: list[Node], path: str) -> int:
+    """The node of a path; a link that is not the last of it stands for what it names."""
     at = 0
     for name in path.split("/") if path not in ("", ".") else ():
+        at = _followed(nodes, at)
         folder = nodes[at]
-        if isinstance(folder, File):
+        if not isinstance(folder, Folder):
             raise _Fails(errno.ENOTDIR)
         found = dict(folder.names).get(name)
         if found is None:
@@ -108,23 +117,28 @@ def _find(nodes: list[File | Folder], path: str) -> int:
     return at
 
 
-def _folder(nodes: list[File | Folder], path: str) -> tuple[int, Folder]:
-    at = _find(nodes, path)
+def _followed(nodes: list[Node], at: int) -> int:
+    node = nodes[at]
+    return _find(nodes, node.to) if isinstance(node, Link) else at
+
+
+def _folder(nodes: list[Node], path: str) -> tuple[int, Folder]:
+    at = _followed(nodes, _find(nodes, path))
     folder = nodes[at]
-    if isinstance(folder, File):
+    if not isinstance(folder, Folder):
         raise _Fails(errno.ENOTDIR)
     return at, folder
 
 
-def _file(nodes: list[File | Folder], path: str) -> tuple[int, File]:
+def _file(nodes: list[Node], path: str) -> tuple[int, File]:
     at = _find(nodes, path)
     file = nodes[at]
-    if isinstance(file, Folder):
-        raise _Fails(errno.EISDIR)
+    if not isinstance(file, File):
+        raise _Fails(errno.EISDIR if isinstance(file, Folder) else errno.ELOOP)
     return at, file
 
 
-def _change(nodes: list[File | Folder], path: str, new: File | Folder | None, gone: str = "", node: int = -1) -> None:
+def _change(nodes: list[Node], path: str, new: Node | None, gone: str = "", node: int = -1) -> None:
     """Change the names of the folder that `path` is in: `new` or `node` has its last name now, or nothing has."""
     parent, _, name = path.rpartition("/")
     at, folder = _folder(nodes, parent)
@@ -139,7 +153,7 @@ def _change(nodes: list[File | Folder], path: str, new: File | Folder | None, go
     nodes[at] = Folder(tuple(sorted(names.items())), folder.durable, (*folder.changes, change))
 
 
-def _has(nodes: list[File | Folder], path: str) -> bool:
+def _has(nodes: list[Node], path: str) -> bool:
     try:
         _find(nodes, path)
     except _Fails:
@@ -147,45 +161,53 @@ def _has(nodes: list[File | Folder], path: str) -> bool:
     return True
 
 
-def _names(nodes: list[File | Folder], call: Call) -> object:
+def _names(nodes: list[Node], call: Call) -> object:
     return tuple(name for name, _ in _folder(nodes, call.path)[1].names)
 
 
-def _exists(nodes: list[File | Folder], call: Call) -> object:
+def _exists(nodes: list[Node], call: Call) -> object:
     return _has(nodes, call.path)
 
 
-def _is_folder(nodes: list[File | Folder], call: Call) -> object:
+def _is_folder(nodes: list[Node], call: Call) -> object:
     return isinstance(nodes[_find(nodes, call.path)], Folder)
 
 
-def _make_folder(nodes: list[File | Folder], call: Call) -> object:
+def _make_folder(nodes: list[Node], call: Call) -> object:
     if _has(nodes, call.path):
         raise _Fails(errno.EEXIST)
     _change(nodes, call.path, Folder())
     return None
 
 
-def _flush_folder(nodes: list[File | Folder], call: Call) -> object:
+def _flush_folder(nodes: list[Node], call: Call) -> object:
     at, folder = _folder(nodes, call.path)
     nodes[at] = Folder(folder.names, folder.names)
     return None
 
 
-def _create(nodes: list[File | Folder], call: Call) -> object:
+def _create(nodes: list[Node], call: Call) -> object:
     if _has(nodes, call.path):
+        if isinstance(nodes[_find(nodes, call.path)], Folder):
+            raise _Fails(errno.EISDIR)
         _remove(nodes, call)
     _change(nodes, call.path, File())
     return None
 
 
-def _reopen(nodes: list[File | Folder], call: Call) -> object:
+def _link(nodes: list[Node], call: Call) -> object:
+    assert isinstance(call.argument, str)
+    _change(nodes, call.path, Link(call.argument))
+    return None
+
+
+def _reopen(nodes: list[Node], call: Call) -> object:
     at, file = _file(nodes, call.path)
     nodes[at] = File(b"", file.durable)
     return None
 
 
-def _write(nodes: list[File | Folder], call: Call) -> object:
+def _write(nodes: list[Node], call: Call) -> object:
     if _has(nodes, call.path):  # else it is open, and has no name any more
         at, file = _file(nodes, call.path)
         assert isinstance(call.argument, bytes)
@@ -193,25 +215,28 @@ def _write(nodes: list[File | Folder], call: Call) -> object:
     return None
 
 
-def _flush(nodes: list[File | Folder], call: Call) -> object:
+def _flush(nodes: list[Node], call: Call) -> object:
     if _has(nodes, call.path):
         at, file = _file(nodes, call.path)
         nodes[at] = File(file.content, file.content)
     return None
 
 
-def _rename(nodes: list[File | Folder], call: Call) -> object:
+def _rename(nodes: list[Node], call: Call) -> object:
     assert isinstance(call.argument, str)
-    _change(nodes, call.argument, None, call.path.rpartition("/")[2], _find(nodes, call.path))
+    node = _find(nodes, call.path)
+    if _has(nodes, call.argument) and isinstance(nodes[_find(nodes, call.argument)], Folder):
+        raise _Fails(errno.EISDIR)
+    _change(nodes, call.argument, None, call.path.rpartition("/")[2], node)
     return None
 
 
-def _read(nodes: list[File | Folder], call: Call) -> object:
+def _read(nodes: list[Node], call: Call) -> object:
     assert isinstance(call.argument, int)
     return _file(nodes, call.path)[1].content[: call.argument]
 
 
-def _remove(nodes: list[File | Folder], call: Call) -> object:
+def _remove(nodes: list[Node], call: Call) -> object:
     node = nodes[_find(nodes, call.path)]
     if isinstance(node, Folder) and node.names:
         raise _Fails(errno.ENOTEMPTY)
@@ -219,7 +244,7 @@ def _remove(nodes: list[File | Folder], call: Call) -> object:
     return None
 
 
-_CALLS: dict[str, Callable[[list[File | Folder], Call], object]] = {
+_CALLS: dict[str, Callable[[list[Node], Call], object]] = {
     "names": _names,
     "exists": _exists,
     "is_folder": _is_folder,
@@ -229,6 +254,7 @@ _CALLS: dict[str, Callable[[list[File | Folder], Call], object]] = {
     "reopen": _reopen,
     "write": _write,
     "flush": _flush,
+    "link": _link,
     "rename": _rename,
     "read": _read,
     "remove": _remove,
@@ -236,7 +262,7 @@ _CALLS: dict[str, Callable[[list[File | Folder], Call], object]] = {
 READS = ("names", "exists", "is_folder", "read")
 
 
-def _packed(nodes: list[File | Folder]) -> Tree:
+def _packed(nodes: list[Node]) -> Tree:
     """The nodes that can be reached, in one order for each file system."""
     order: dict[int, int] = {0: 0}
     waiting = [0]
@@ -251,8 +277,8 @@ def _packed(nodes: list[File | Folder]) -> Tree:
     return tuple(_renumbered(nodes[at], order) for at in waiting)
 
 
-def _renumbered(node: File | Folder, order: dict[int, int]) -> File | Folder:
-    if isinstance(node, File):
+def _renumbered(node: Node, order: dict[int, int]) -> Node:
+    if not isinstance(node, Folder):
         return node
     return Folder(
         tuple((name, order[number]) for name, number in node.names),
@@ -299,12 +325,12 @@ def _torn(file: File) -> bytes:
 _FATES = (_old, _new, _torn)
 
 
-def _kept(
-    node: File | Folder, at: int, kept: frozenset[tuple[int, int]], fate: Callable[[File], bytes]
-) -> File | Folder:
+def _kept(node: Node, at: int, kept: frozenset[tuple[int, int]], fate: Callable[[File], bytes]) -> Node:
     if isinstance(node, File):
         content = node.content if node.content == node.durable else fate(node)
         return File(content, content)
+    if isinstance(node, Link):
+        return node
     names = dict(node.durable)
     for turn, change in enumerate(node.changes):
         if (at, turn) in kept:

@@ -154,7 +154,9 @@ BYTES = (
     BytesScope("values", 84),
     BytesScope("files", 18),
     BytesScope("manifests", 4),
-    BytesScope("limits", 66),
+    BytesScope("limits", 70),
     BytesScope("damage", 9),
+    BytesScope("links", 17),
+    BytesScope("the disk of this machine", 203),
 )
 SCOPES = (*WORLDS, CallsScope(150), *BYTES)
