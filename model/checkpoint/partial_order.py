@@ -81,8 +81,11 @@ def plans(setup: Setup) -> Iterator[Setup]:
     A checkpoint may be given up as soon as it is triggered, and with it all that are older; or, if an older one is to
     complete first, as soon as that has. A task's deadline that passes gives its checkpoint up everywhere, which no task
     can tell from being given up from outside; so that is planned, and which task's deadline passes.
+
+    Nothing is planned where the job may fail: what is given up early is not what a failure finds, and behind a restore
+    there are more checkpoints than `Setup.checkpoints`.
     """
-    if not setup.cancels and not setup.expiries:
+    if setup.crashes or (not setup.cancels and not setup.expiries):
         yield setup
         return
     topology = setup.graph()

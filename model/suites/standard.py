@@ -59,6 +59,12 @@ COMBINED: dict[str, dict[str, object]] = {
 }
 """What goes wrong together, or where a sink promises less."""
 
+ABORTED: dict[str, dict[str, object]] = {
+    "abort and crash": {"cancels": 1, "crashes": 1, "guarantee": "exactly_once"},
+    "timeout and crash": {"expiries": 1, "crashes": 1, "guarantee": "exactly_once"},
+}
+"""A checkpoint that is aborted before the job fails, or after it was restored; not planned, and so in small extents."""
+
 
 def _worlds(
     topology: str, modes: Sequence[str] = MODES, faults: Sequence[str] = tuple(FAULTS), **extent: object
@@ -66,7 +72,7 @@ def _worlds(
     """One scope a mode and fault."""
     words = ", ".join(f"{name} {value}".replace("_", " ") for name, value in extent.items())
     for mode, fault in product(modes, faults):
-        setup = Setup(topology, mode=mode, **{**extent, **(FAULTS | COMBINED)[fault]})  # type: ignore[arg-type]
+        setup = Setup(topology, mode=mode, **{**extent, **(FAULTS | COMBINED | ABORTED)[fault]})  # type: ignore[arg-type]
         yield WorldScope(f"{mode}: {topology}; {words}; {fault}", setup)
 
 
@@ -105,7 +111,7 @@ def small() -> Iterator[Scope]:
     yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
-    yield from _combined()
+    yield from (*_combined(), *_aborted())
     yield from (scope for scope in GATES if not scope.slow)
     yield from (*GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
@@ -134,6 +140,14 @@ def _combined() -> Iterator[WorldScope]:
     yield from _worlds(PAIR, ("aligned",), ("closed input and crash, idempotent",), **one_of_each)
 
 
+def _aborted() -> Iterator[WorldScope]:
+    """Abort or timeout together with a crash; a timeout needs a task with two inputs, and passes for aligned ones."""
+    one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
+    yield from _worlds(LONG, MODES, ("abort and crash",), **one_of_each)
+    yield from _worlds(PAIR, ("aligned",), tuple(ABORTED), **one_of_each)
+    yield from _worlds(PAIR, ("fallback",), ("timeout and crash",), **one_of_each)
+
+
 def full() -> Iterator[Scope]:
     """Every connected dataflow of up to four operators, two checkpoints, two events a source, and one fault."""
     for operators in (2, 3, 4):
@@ -142,6 +156,7 @@ def full() -> Iterator[Scope]:
     for operators in (2, 3):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
+    yield from _aborted()
     yield from (*GATES, *GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from (*JOINS, *WIDE_JOINS)

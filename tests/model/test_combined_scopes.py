@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from barrierlab.impl.checkpoint.alignment import BarrierAligner
 from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, plan
 from barrierlab.impl.checkpoint.task import OperatorTask, SourceTask
 from barrierlab.impl.checkpoint.transactions import SinkWriter
 from barrierlab.impl.messages import EndOfInput, Watermark
+from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.suites.standard import small
 
 SCOPES = {scope.name: scope for scope in small() if isinstance(scope, WorldScope)}
+PAIR = "a->s b->s; events 1, checkpoints 1"
 ENDS = "a->s; events 1, checkpoints 2; closed input and crash"
 EMITS = "a->join b->join join->s; watermarks 1, emits True, events 1, checkpoints 1; closed input"
 
@@ -80,6 +83,50 @@ class ForgetsItsWatermark(SourceTask):
         return barrier
 
 
+class ForgetsAbortsOnceRestored(BarrierAligner):
+    """Behind a checkpoint that was restored an abort is obeyed and not remembered: later barriers align for ever."""
+
+    is_restored = False
+
+    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+        super().recover(last_done, ended)
+        self.is_restored = last_done > 0
+
+    def _give_up(self, checkpoint_id: int, reason: Reason) -> None:
+        remembered = self.last_done
+        super()._give_up(checkpoint_id, reason)
+        if self.is_restored:
+            self.last_done = remembered
+
+
+@pytest.mark.parametrize("fault", ["abort", "timeout"])
+def test_an_abort_after_a_restore_is_made(fault: str) -> None:
+    """A gate that does not come back whole would be met by no abort: each passes where only one of the two happens."""
+    parts = with_aligner(ForgetsAbortsOnceRestored)
+    alone = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].setup, crashes=0)
+    crash = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].setup, cancels=0, expiries=0)
+    assert [WorldScope(fault, setup).check(parts, 60.0).verdict for setup in (alone, crash)] == ["holds", "holds"]
+    outcome = SCOPES[f"aligned: {PAIR}; {fault} and crash"].check(parts, 60.0)
+    assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "LIVE"), outcome.why
+    assert set(outcome.struck) == {fault, "crash"}
+    assert all(outcome.struck.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("aligned: a->m m->s", 2_770),
+        ("unaligned: a->m m->s", 2_987),
+        ("fallback: a->m m->s", 6_422),
+        ("aligned: a->s b->s", 19_615),
+    ],
+)
+def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
+    """The number moves when meaning does: the checkpoint after the restore may be aborted, too."""
+    outcome = SCOPES[f"{name}; events 1, checkpoints 1; abort and crash"].check(SOUND, 60.0)
+    assert (outcome.verdict, outcome.states) == ("holds", states)
+
+
 @pytest.mark.parametrize(
     ("parts", "scope", "invariant"),
     [
@@ -123,6 +170,8 @@ PAIRS: list[Callable[[Setup], bool]] = [
     lambda setup: setup.max_inflight_buffer_bytes == 1,
     lambda setup: setup.max_buffer_per_input == 1,
     lambda setup: setup.emits,
+    lambda setup: bool(setup.cancels),
+    lambda setup: bool(setup.expiries),
 ]
 
 
