@@ -17,6 +17,7 @@ from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, InjectBar
 from barrierlab.impl.checkpoint.recovery import TaskRestore
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline, digest
 from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange, SourceTask
+from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.errors import NotFinishedError
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
@@ -37,7 +38,7 @@ class Shape:
     is_source : bool
         Else it has two inputs, and an operator that also emits at watermarks and ends.
     exchanges : tuple of (str, tuple of int)
-        Kind and outputs of each out-edge; a task without any is a sink, here one that writes nothing.
+        Kind and outputs of each out-edge; a task without any is a sink.
     events, ids : int
         How many events, and how many checkpoints.
     marks : tuple of int
@@ -47,6 +48,8 @@ class Shape:
         Whether its barriers may be flagged.
     most_bytes : int
         What may be recorded.
+    writes : bool
+        Whether it is a sink that writes what it takes to the outside, exactly once.
     """
 
     is_source: bool
@@ -57,6 +60,7 @@ class Shape:
     marks: tuple[int, ...] = ()
     is_unaligned: bool = False
     most_bytes: int = 1_000
+    writes: bool = False
 
 
 class Part(NamedTuple):
@@ -73,6 +77,7 @@ class Part(NamedTuple):
     inputs: tuple[tuple[int, tuple[Event, ...]], ...] = ()
     outputs: tuple[tuple[int, tuple[Event, ...]], ...] = ()
     image: Any = None
+    prepared: tuple[str, ...] = ()
     reason: str = ""
 
     def __str__(self) -> str:
@@ -81,7 +86,8 @@ class Part(NamedTuple):
         flags = "".join(("u" * self.is_unaligned, "s" * self.is_switched, "f" * self.finished))
         its = f"at {self.position}, watermark {self.watermark_ms}, ended {self.ended}, {flags or 'aligned'}"
         recorded = f"in {_texts(self.inputs)}, out {_texts(self.outputs)}"
-        return f"part {self.checkpoint_id} {self.state} {self.image}: {its}; {recorded}"
+        transactions = f"; prepared {' '.join(self.prepared)}" if self.prepared else ""
+        return f"part {self.checkpoint_id} {self.state} {self.image}: {its}; {recorded}{transactions}"
 
 
 def _texts(record: Sequence[tuple[int, Sequence[StreamMessage]]]) -> str:
@@ -94,6 +100,7 @@ _MOST_WAITING = 2
 _FIELDS = (
     *("outbox", "channels", "closed", "turns", "reports", "stored", "position", "mark", "finished", "last_done"),
     *("next_id", "given_up", "operator", "promised", "open", "has_announced", "recording"),
+    *("unprepared", "prepared", "ever", "visible"),
 )
 
 
@@ -117,6 +124,8 @@ class Rules:
         self.open: tuple[bool, ...] = (True, True)
         self.has_announced = True
         self.recording: Part | None = None  # its last barrier has not come
+        self.unprepared = self.ever = self.visible = 0  # events and transactions of a sink that writes
+        self.prepared: tuple[tuple[str, int, int], ...] = ()  # each with the least id that covers it, and its events
 
     position: int
     mark: int | None
@@ -133,7 +142,8 @@ class Rules:
 
     def _answer(self) -> tuple[str, ...]:
         outbox = " ".join(f"{output}:{message}" for output, message in self.outbox)
-        return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports)
+        outside = f"{self.unprepared} open, {len(self.prepared)} prepared, {self.visible} visible"
+        return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports), outside
 
     def stimuli(self) -> Sequence[Stimulus]:
         """What a gate, a coordinator, a network and a recovery may do."""
@@ -175,6 +185,7 @@ class Rules:
             yield from (stimulus("hurry", output, n) for output in self.outputs for n in self._late(output))
         if self.reports and not any(type(each) is CheckpointBarrier for _, each in self.outbox):
             yield stimulus("take")
+        yield from (stimulus("complete", n) for n in range(1, self.last_done + self.finished + 1))
         if self.recording is None:
             yield stimulus("last_part")
         if self.stored is not None and self.recording is None:
@@ -361,6 +372,7 @@ class Rules:
             kept = dict(self.recording.inputs).get(1, ())
             self.recording = self.recording._replace(inputs=((1, (*kept, event)),))
         self.operator = (tuple(n + (at == index) for at, n in enumerate(counts)), mark, made)
+        self.unprepared += self.shape.writes
         self._to_edges(event)
         return self._answer()
 
@@ -399,6 +411,7 @@ class Rules:
         else:
             self._to_all(EndOfInput())
             self.finished = True
+            self._prepare(f"t-final-{self.ever + 1}", self.last_done + 1)
         if self.recording is not None and index == 1:
             self._complete(self.recording)
         return self._answer()
@@ -444,7 +457,21 @@ class Rules:
 
     def _cut(self, n: int) -> Part:
         ended = tuple(at for at, is_open in enumerate(self.open) if not is_open)
-        return Part(n, digest(self.operator), None, self.mark, ended, image=self.operator)
+        if n:
+            self._prepare(f"t-{n}", n)
+        prepared = tuple(name for name, _, _ in self.prepared)
+        return Part(n, digest(self.operator), None, self.mark, ended, image=self.operator, prepared=prepared)
+
+    def _prepare(self, name: str, covered_from: int) -> None:
+        if self.unprepared:
+            self.prepared += ((name, covered_from, self.unprepared),)
+            self.ever, self.unprepared = self.ever + 1, 0
+
+    def complete(self, n: int) -> tuple[str, ...]:
+        """A checkpoint is complete: what it covers becomes visible (rule 20)."""
+        self.visible += sum(events for _, covered_from, events in self.prepared if covered_from <= n)
+        self.prepared = tuple(each for each in self.prepared if each[1] > n)
+        return self._answer()
 
     # Reports, the end, and a new beginning.
 
@@ -536,6 +563,7 @@ class Machine:
         self.outputs = tuple(output for _, outputs in shape.exchanges for output in outputs)
         self.channels: tuple[Queue, ...] = ((),) * len(self.outputs)
         self.stored: Acknowledge | None = None
+        self.ledger: Ledger = parts.ledger()
         self.task: Any = self._made()
 
     def _made(self) -> SourceTask | OperatorTask:
@@ -547,7 +575,8 @@ class Machine:
             return self._parts.make_source("t", injector, unaligned, exchanges, _silent)
         config = BarrierAlignerConfig(2, 100, 10_000, 1_000_000)
         if not shape.exchanges:
-            return self._parts.make_sink("t", Tally(2, "m"), config, unaligned, True, None, _silent)
+            writer = self._parts.writer("t", self.ledger, "exactly_once", _silent) if shape.writes else None
+            return self._parts.make_sink("t", Tally(2, "m"), config, unaligned, True, writer, _silent)
         return self._parts.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
 
     @property
@@ -559,17 +588,21 @@ class Machine:
 
     def capture(self) -> Hashable:
         """What the task gives of itself, and the driver's own."""
-        return self.task.capture(), self.channels, self.stored
+        return self.task.capture(), self.channels, self.stored, self.ledger.capture()
 
     def restore(self, value: Any) -> None:
         """Be as the machine was that gave `value`."""
-        captured, self.channels, self.stored = value
+        captured, self.channels, self.stored, ledger = value
         self.task.restore(captured)
+        self.ledger.restore(ledger)
 
     def _answer(self) -> tuple[str, ...]:
         outbox = " ".join(f"{output}:{message}" for output, message in self.task.outbox)
         stands = standing(outbox, self.channels, self.task.finished, self.task.watermark_ms)
-        return stands, *(str(_part(report)) for report in self.task.reports)
+        writer = self.task.writer if self.shape.writes else None
+        opened, prepared = (len(writer.open), len(writer.prepared)) if writer else (0, 0)
+        outside = f"{opened} open, {prepared} prepared, {len(self.ledger.visible('t'))} visible"
+        return stands, *(str(_part(report)) for report in self.task.reports), outside
 
     def emit(self) -> tuple[str, ...]:
         self.task.emit(_event("x", self.task.position))
@@ -658,6 +691,10 @@ class Machine:
         self.task.reports.clear()
         return self._answer()
 
+    def complete(self, n: int) -> tuple[str, ...]:
+        self.task.notify(n, 0)
+        return self._answer()
+
     def last_part(self) -> tuple[str, ...]:
         try:
             self.stored = self.task.final_part()
@@ -687,7 +724,7 @@ def _part(report: Acknowledge | Decline) -> Part:
     )
     return Part(
         *(report.checkpoint_id, report.digest, report.position, report.watermark_ms, report.ended, report.finished),
-        *(report.is_unaligned, report.was_threshold_triggered, inputs, outputs, report.image),
+        *(report.is_unaligned, report.was_threshold_triggered, inputs, outputs, report.image, report.prepared),
     )
 
 
@@ -797,5 +834,14 @@ SCOPES = (
         events=1,
         ids=1,
         marks=(1,),
+    ),
+    _scope(
+        "a sink that writes",
+        727,
+        "event end_of barriers complete take last_part",
+        False,
+        events=2,
+        ids=1,
+        writes=True,
     ),
 )
