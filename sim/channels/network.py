@@ -17,7 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from barrierlab.impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
-from barrierlab.sim.channels.spsc import Chunk, Clock, Overtakers, no_matter, nobody
+from barrierlab.sim.channels.spsc import Chunk, Overtakers, no_matter, nobody
+from barrierlab.sim.core.clock import Clock
 
 # What holds a received chunk.
 NO_BUFFER, EXCLUSIVE, FLOATING = range(3)

@@ -5,7 +5,7 @@ sender asks `accepts` and calls `push`; the receiver is told `on_arrival`, asks 
 with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
 `sim.channels.network` has the form with buffers and credit.
 
-Invariant: a channel is first in, first out and loses nothing. No clock here: what takes time asks the `Clock`.
+Invariant: a channel is first in, first out and loses nothing. What takes time asks the `Clock`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from barrierlab.impl import CheckpointBarrier, Event, StreamMessage
+from barrierlab.sim.core.clock import Clock
 
 Chunk = list[StreamMessage]
-
-
-class Clock(Protocol):
-    """What a channel asks of the engine: the time, and to be called later. Integer nanoseconds."""
-
-    now: int
-
-    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
-        """Call `action` once, `delay_ns` from now."""
 
 
 class Channel(Protocol):

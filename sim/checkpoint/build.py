@@ -6,8 +6,7 @@ What outlives an attempt is handed in: the named random streams, the sources' ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange, UnalignedCheckpointConfig
 from barrierlab.model.checkpoint.components import Parts
@@ -16,22 +15,10 @@ from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
 from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
-from barrierlab.sim.checkpoint.tasks import Node, OperatorNode, SourceNode
+from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
+from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import Arrivals, EventLog, KeyChooser, Law, Randoms
 from barrierlab.sim.scenario.settings import ChannelSettings, Scenario, aligner_config, ns, unaligned_config
-
-if TYPE_CHECKING:
-    from barrierlab.sim.checkpoint.engine import Engine
-
-
-@dataclass(slots=True)
-class Job:
-    """The tasks and channels of one attempt."""
-
-    nodes: dict[str, Node] = field(default_factory=dict)
-    operator_nodes: list[OperatorNode] = field(default_factory=list)
-    source_nodes: list[SourceNode] = field(default_factory=list)
-    channels: dict[str, Channel] = field(default_factory=dict)
 
 
 class Builder:
@@ -63,9 +50,10 @@ class Builder:
         """The next value of `law` at `node`, for this purpose."""
         return self._randoms.sampler(law, node, purpose, scale)
 
-    def build(self, engine: Engine) -> Job:
-        """A job that has done nothing yet."""
-        topology, job = self.scenario.topology, Job()
+    def build(self, job: Job, ports: Ports) -> None:
+        """Give `job` tasks and channels that have done nothing yet."""
+        topology = self.scenario.topology
+        job.nodes, job.operator_nodes, job.source_nodes, job.channels = {}, [], [], {}
         channels = job.channels
         pools: dict[str, list[BufferPool]] = {task: [] for task in topology.tasks}
         gates: dict[tuple[str, str], ReceiverPool] = {}
@@ -79,22 +67,22 @@ class Builder:
                 for name in names:
                     receiver = topology.ends(name)[1]
                     gate = gates.setdefault((receiver, edge), ReceiverPool(settings.floating_buffers))
-                    channels[name] = self._channel(engine, name, settings, pool, gate)
+                    channels[name] = self._channel(ports.clock, name, settings, pool, gate)
                 if settings.form == "network":
                     pools[task].append(pool)
         for task in topology.tasks:
             outputs = topology.outputs(task)
             node: Node
             if task in topology.sources:
-                node = self._source(engine, task, [channels[c] for c in outputs], outputs)
+                node = self._source(ports, task, [channels[c] for c in outputs], outputs)
                 job.source_nodes.append(node)
             else:
-                node = self._operator(engine, task, [channels[c] for c in outputs], outputs, channels)
+                node = self._operator(ports, task, [channels[c] for c in outputs], outputs, channels)
                 job.operator_nodes.append(node)
             job.nodes[task] = node
             if pools[task]:
                 node.attach_pools(pools[task])
-                self._start_flushing(engine, node, task)
+                self._start_flushing(ports.clock, node, task)
             for name in outputs:
                 if isinstance(channels[name], SpscChannel):
                     channels[name].on_room = node.wake
@@ -107,22 +95,21 @@ class Builder:
             for index, name in enumerate(topology.outputs(node.name)):
                 channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
                 node.may_overtake[index] = not self.scenario.aligns(topology.ends(name)[1])
-        return job
 
     # Channels.
 
     def _channel(
-        self, engine: Engine, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool
+        self, clock: Clock, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool
     ) -> Channel:
         edge = self.scenario.topology.edge_of(name)
         latency = self._latency(name, edge, settings)
         if settings.form == "spsc":
-            return SpscChannel(settings.capacity, engine, latency)
+            return SpscChannel(settings.capacity, clock, latency)
         return NetworkChannel(
             pool,
             settings.segment_bytes,
             settings.most_buffers,
-            engine,
+            clock,
             gate=None if settings.local else gate,
             exclusive=settings.exclusive_buffers,
             latency=latency,
@@ -160,7 +147,7 @@ class Builder:
             link.note()
         return usual * link.factor
 
-    def _start_flushing(self, engine: Engine, node: Node, task: str) -> None:
+    def _start_flushing(self, clock: Clock, node: Node, task: str) -> None:
         """One flush timer a task, as in Flink; each starts somewhere in its first period."""
         edges = self.scenario.topology.edges_out(self.scenario.topology.operator_of(task))
         settings = min((self.scenario.channels[edge] for edge in edges), key=lambda s: s.flush_timeout_s)
@@ -171,10 +158,16 @@ class Builder:
             timer.start(period_ns + late())
             node.flush()
 
-        timer = engine.timer(tick)
+        timer = clock.timer(tick)
         timer.start(round(self._randoms.stream(task, "flush phase").random() * period_ns))
 
     # Tasks.
+
+    def _sync_law(self, task: str) -> Law:
+        """A state of its own size takes a time of its own to copy."""
+        operator = self.scenario.topology.operator_of(task)
+        own = (self.scenario.sources.get(operator) or self.scenario.operators[operator]).sync_s
+        return self.scenario.checkpoint.sync_s if own is None else own
 
     def _exchanges(self, task: str) -> list[OutputExchange]:
         return [
@@ -200,14 +193,15 @@ class Builder:
 
         return EventLog(arrivals, make, settings.events)
 
-    def _source(self, engine: Engine, task: str, outputs: list[Channel], names: tuple[str, ...]) -> SourceNode:
+    def _source(self, ports: Ports, task: str, outputs: list[Channel], names: tuple[str, ...]) -> SourceNode:
         settings = self.scenario.sources[self.scenario.topology.operator_of(task)]
         node = SourceNode(
-            engine,
+            ports,
             task,
             outputs,
             names,
             self.spent_ns[task],
+            self.draw(self._sync_law(task), task, "sync"),
             self.logs[task],
             self.draw(settings.service_s, task, "service"),
             ns(settings.service_s.mean),
@@ -218,7 +212,7 @@ class Builder:
         interval = self.scenario.checkpoint.interval_s if settings.trigger == "periodic" else None
         injector = self._parts.injector(
             BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task),
-            engine.now,
+            ports.clock.now,
         )
         exchanges = self._exchanges(task)
         node.task = self._parts.make_source(task, injector, self._unaligned_config(), exchanges, node.told)
@@ -230,7 +224,7 @@ class Builder:
 
     def _operator(
         self,
-        engine: Engine,
+        ports: Ports,
         task: str,
         outputs: list[Channel],
         names: tuple[str, ...],
@@ -243,11 +237,12 @@ class Builder:
         groups = [[i for i, c in enumerate(inputs) if topology.edge_of(c) == e] for e in topology.edges_in(operator)]
         by_message = settings.inputs == "by_message" or (settings.inputs == "auto" and settings.kind == "join")
         node = OperatorNode(
-            engine,
+            ports,
             task,
             outputs,
             names,
             self.spent_ns[task],
+            self.draw(self._sync_law(task), task, "sync"),
             [channels[c] for c in inputs],
             inputs,
             Inbox(groups, [channels[c] for c in inputs], by_message),

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.spec.history import kind_of
 from barrierlab.model.spec.invariants import PREMISES, Verdict
+from barrierlab.sim.checkpoint.failover import RecoveryRecord
 from barrierlab.sim.checkpoint.faults import Effect
-from barrierlab.sim.checkpoint.metrics import CheckpointRecord, RecoveryRecord
+from barrierlab.sim.checkpoint.metrics import CheckpointRecord
 from barrierlab.sim.checkpoint.standstill import overdue_ns_of
 from barrierlab.sim.scenario.settings import Fault, Scenario, ns
 
@@ -119,12 +120,12 @@ def coverage_of(scenario: Scenario, engine: Engine, judged: Verdict) -> Coverage
         notes += [f"{name} was asked for, and had nothing to judge ({PREMISES[name]}: 0)" for name in asked_for_nothing]
     if longest >= LOOP and progress != RESTART_LOOP:
         notes.append(f"the job was restarted {longest} times in a row from one checkpoint, with none completed between")
-    is_unmeasured = ns(scenario.warmup_s) >= max(engine.now, 1)
+    is_unmeasured = ns(scenario.warmup_s) >= max(engine.clock.now, 1)
     if is_unmeasured:
         notes.append(
-            f"nothing is measured: the warm-up lasts {scenario.warmup_s:g} s, and the run {engine.now / 1e9:g} s"
+            f"nothing is measured: the warm-up lasts {scenario.warmup_s:g} s, and the run {engine.clock.now / 1e9:g} s"
         )
-    idle = tuple(_idle(scenario, engine.faults.effects, engine.now))
+    idle = tuple(_idle(scenario, engine.faults.effects, engine.clock.now))
     notes += [*idle, *_missed(scenario.faults, engine.faults.effects)]
     return Coverage(
         judged.vacuous,
@@ -189,10 +190,10 @@ def _restarts_in_a_row(restarts: Sequence[RecoveryRecord], records: Sequence[Che
 
 def _stands_still_since(engine: Engine) -> int | None:
     """Return when a sink last took a record, or the job began, if it stands still at the end; else None."""
-    scenario, now = engine.scenario, engine.now
+    scenario, now = engine.scenario, engine.clock.now
     if engine.recovery.under_way:
         return None
-    held_up = [source for source in engine.source_nodes if source.overdue_ns()]
+    held_up = [source for source in engine.job.source_nodes if source.overdue_ns()]
     if not held_up:
         return None
     gap_ns = max(overdue_ns_of(scenario, source.name) for source in held_up)

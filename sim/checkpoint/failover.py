@@ -8,16 +8,51 @@ transactions have been rolled back. A failure meanwhile begins it all again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from barrierlab.impl import Checkpoint, Reason, Wiring, from_the_beginning
+from barrierlab.impl import Checkpoint, Reason, Restore, Wiring, from_the_beginning
 from barrierlab.model.spec.topology import Topology
-from barrierlab.sim.checkpoint.metrics import RecoveryRecord
-
-if TYPE_CHECKING:
-    from barrierlab.sim.checkpoint.engine import Engine
+from barrierlab.sim.checkpoint.coordinator import CoordinatorNode
+from barrierlab.sim.checkpoint.faults import Slowness
+from barrierlab.sim.checkpoint.storage import Storage
+from barrierlab.sim.checkpoint.tasks import Job
+from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.scenario.settings import Scenario
 
 RUNNING, UNNOTICED, STARTING = "running", "unnoticed", "starting"
+
+
+@dataclass(slots=True)
+class RecoveryRecord:
+    """One failure, and how the job came to run again. Times are simulated nanoseconds; None: not that far.
+
+    `attempt` is the one that begins then, the first being 1; `starts` counts how often it had to be begun;
+    `positions` are the sources' when it failed.
+    """
+
+    attempt: int
+    cause: str
+    failed_ns: int
+    starts: int = 1
+    noticed_ns: int | None = None
+    checkpoint_id: int | None = None
+    restored_ns: int | None = None
+    replayed: int = 0
+    caught_up_ns: int | None = None
+    positions: dict[str, int] = field(default_factory=dict)
+
+
+class Attempts(Protocol):
+    """What ends and begins the attempts of a job, and its coordinator, which may be another one in the next."""
+
+    coordinator: CoordinatorNode
+
+    def halt(self) -> None:
+        """Every task is cancelled: this attempt is over."""
+
+    def restart(self, restore: Restore) -> None:
+        """Put everything back everywhere, and let it run."""
 
 
 class Recovery:
@@ -25,7 +60,10 @@ class Recovery:
 
     Parameters
     ----------
-    engine : Engine
+    plan : callable
+        Makes a `Restore` of a checkpoint.
+    slowness : Slowness
+        Of everything that a restart has to do.
     detection, restart : callable
         Draw nanoseconds: from a failure until it is noticed; from then until every task is there again.
 
@@ -37,11 +75,24 @@ class Recovery:
         When the job was put back last.
     """
 
-    def __init__(self, engine: Engine, detection: Callable[[], int], restart: Callable[[], int]) -> None:
-        self._engine, self._detection, self._restart = engine, detection, restart
+    def __init__(
+        self,
+        attempts: Attempts,
+        scenario: Scenario,
+        clock: Clock,
+        job: Job,
+        storage: Storage,
+        plan: Callable[[Checkpoint, Wiring], Restore],
+        slowness: Slowness,
+        detection: Callable[[], int],
+        restart: Callable[[], int],
+    ) -> None:
+        self._attempts, self._clock, self._job, self._storage = attempts, clock, job, storage
+        self._plan, self._slowness, self._detection, self._restart = plan, slowness, detection, restart
+        self._read_bytes_per_s = scenario.recovery.read_bytes_per_s
         self.records: list[RecoveryRecord] = []
         self.restored_ns = 0
-        self._wiring = wiring_of(engine.scenario.topology)
+        self._wiring = wiring_of(scenario.topology)
         self._stage = RUNNING
         self._round = 0  # whatever was asked for in an older one is not done
         self._waiting = False  # for the store, with all tasks there
@@ -59,8 +110,8 @@ class Recovery:
 
         One that is down, or has ended with its end stored, is not there any more.
         """
-        engine = self._engine
-        hit = [engine.nodes[task] for task in tasks if task not in engine.coordinator.gone]
+        gone = self._attempts.coordinator.gone
+        hit = [self._job.nodes[task] for task in tasks if task not in gone]
         if self._stage is not STARTING:
             hit = [node for node in hit if not node.dead]
         for node in hit:
@@ -71,9 +122,10 @@ class Recovery:
 
     def crash_coordinator(self, cause: str) -> bool:
         """Let the coordinator stop dead, and with it what it was about to do; return whether it was there."""
-        if self._engine.coordinator.dead:
+        coordinator = self._attempts.coordinator
+        if coordinator.dead:
             return False
-        self._engine.coordinator.crash()
+        coordinator.crash()
         self._failed(cause, self._detection())
         return True
 
@@ -85,7 +137,7 @@ class Recovery:
         if self._stage is UNNOTICED:
             return
         if self._stage is RUNNING:
-            self.records.append(RecoveryRecord(len(self.records) + 2, cause, self._engine.now))
+            self.records.append(RecoveryRecord(len(self.records) + 2, cause, self._clock.now))
         else:
             self.records[-1].starts += 1
         self._stage = UNNOTICED
@@ -96,20 +148,20 @@ class Recovery:
         self._round += 1
         this = self._round
         self._waiting = False
-        self._engine.schedule(delay_ns, lambda: step() if this == self._round else None)
+        self._clock.schedule(delay_ns, lambda: step() if this == self._round else None)
 
     # Step by step.
 
     def _noticed(self) -> None:
-        engine, record = self._engine, self.records[-1]
+        record, coordinator = self.records[-1], self._attempts.coordinator
         self._stage = STARTING
         if record.noticed_ns is None:
-            record.noticed_ns = engine.now
-            record.positions = {node.name: node.task.position for node in engine.source_nodes}
-        engine.halt()
-        if not engine.coordinator.dead:
-            engine.coordinator.suspend(Reason.JOB_FAILED)
-        self._next(engine.faults.recovery.slowed(self._restart()), self._read)
+            record.noticed_ns = self._clock.now
+            record.positions = self._positions()
+        self._attempts.halt()
+        if not coordinator.dead:
+            coordinator.suspend(Reason.JOB_FAILED)
+        self._next(self._slowness.slowed(self._restart()), self._read)
 
     def settled(self) -> None:
         """No manifest is being written any more."""
@@ -118,38 +170,37 @@ class Recovery:
 
     def _read(self) -> None:
         """Every task is there: find the checkpoint, and read it. Tasks read side by side."""
-        engine = self._engine
-        self._waiting = not engine.coordinator.dead and not engine.coordinator.machine.settled
+        coordinator, rate = self._attempts.coordinator, self._read_bytes_per_s
+        self._waiting = not coordinator.dead and not coordinator.machine.settled
         if self._waiting:
             return
-        checkpoint = engine.storage.newest()
-        rate = engine.scenario.recovery.read_bytes_per_s
+        checkpoint = self._storage.newest()
         read_ns = 0
         if checkpoint is not None and rate is not None:
-            most = max(engine.metrics.sizes_of(checkpoint.manifest.checkpoint_id), default=0)
-            read_ns = engine.faults.recovery.slowed(round(most / rate * 1e9))
+            most = self._storage.largest_bytes(checkpoint.manifest.checkpoint_id)
+            read_ns = self._slowness.slowed(round(most / rate * 1e9))
         self._next(read_ns, lambda: self._put_back(checkpoint))
 
     def _put_back(self, checkpoint: Checkpoint | None) -> None:
-        engine, record = self._engine, self.records[-1]
-        restore = (
-            from_the_beginning(self._wiring) if checkpoint is None else engine.parts.plan(checkpoint, self._wiring)
-        )
+        record = self.records[-1]
+        restore = from_the_beginning(self._wiring) if checkpoint is None else self._plan(checkpoint, self._wiring)
         self._stage = RUNNING
-        self.restored_ns = record.restored_ns = engine.now
+        self.restored_ns = record.restored_ns = self._clock.now
         record.checkpoint_id = restore.checkpoint_id
-        engine.restart(restore)
-        positions = {node.name: node.task.position for node in engine.source_nodes}
-        record.replayed = sum(record.positions[name] - position for name, position in positions.items())
-        self._behind = sum(node.behind for node in engine.source_nodes)
+        self._attempts.restart(restore)
+        record.replayed = sum(record.positions[name] - position for name, position in self._positions().items())
+        self._behind = sum(node.behind for node in self._job.source_nodes)
         if not self._behind:
-            record.caught_up_ns = engine.now
+            record.caught_up_ns = self._clock.now
+
+    def _positions(self) -> dict[str, int]:
+        return {node.name: node.task.position for node in self._job.source_nodes}
 
     def caught_up(self) -> None:
         """A source has nothing overdue any more."""
         self._behind -= 1
         if not self._behind:
-            self.records[-1].caught_up_ns = self._engine.now
+            self.records[-1].caught_up_ns = self._clock.now
 
 
 def wiring_of(topology: Topology) -> Wiring:

@@ -7,16 +7,14 @@ a time is slow by all of them. None strikes once the scenario's time is up: what
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
+from barrierlab.sim.checkpoint.tasks import Job
+from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import Randoms
 from barrierlab.sim.scenario.settings import Fault, Scenario, ns
-
-if TYPE_CHECKING:
-    from barrierlab.sim.checkpoint.engine import Engine
 
 ALL = "all"
 
@@ -117,39 +115,50 @@ class Faults:
             self.effects[fault.name].met += 1
         return bool(losing)
 
-    def start(self, engine: Engine) -> None:
-        """Begin to count: each fault strikes when its time comes."""
-        for fault in self._scenario.faults:
-            self._await(engine, fault, times_ns(fault, self._randoms.stream(fault.name, "times")))
+    def start(
+        self,
+        clock: Clock,
+        job: Job,
+        at_once: Mapping[str, Callable[[Fault], bool]],
+        link_changed: Callable[[str], None],
+    ) -> None:
+        """Begin to count: each fault strikes when its time comes.
 
-    def _await(self, engine: Engine, fault: Fault, times: Iterator[int]) -> None:
+        Parameters
+        ----------
+        at_once : mapping of str to callable
+            By kind: a fault that does not last; whether it met anything.
+        link_changed : callable
+            Told an exchange whose links have become slower or faster.
+        """
+        self._clock, self._job, self._at_once, self._link_changed = clock, job, at_once, link_changed
+        for fault in self._scenario.faults:
+            self._await(fault, times_ns(fault, self._randoms.stream(fault.name, "times")))
+
+    def _await(self, fault: Fault, times: Iterator[int]) -> None:
         at_ns = next(times, None)
         if at_ns is not None and at_ns < ns(self._scenario.until_s):
-            engine.schedule(max(at_ns - engine.now, 0), lambda: self._strike(engine, fault, times))
+            self._clock.schedule(max(at_ns - self._clock.now, 0), lambda: self._strike(fault, times))
 
-    def _strike(self, engine: Engine, fault: Fault, times: Iterator[int]) -> None:
-        self._await(engine, fault, times)
+    def _strike(self, fault: Fault, times: Iterator[int]) -> None:
+        self._await(fault, times)
         kind, effect = fault.kind, self.effects[fault.name]
         effect.struck += 1
-        effect.last_ns = engine.now
-        if kind == "crash":
-            effect.met += engine.recovery.crash(self.tasks_of(fault), fault.name)
-        elif kind == "coordinator_crash":
-            effect.met += engine.recovery.crash_coordinator(fault.name)
-        elif kind == "cancel_checkpoint":
-            effect.met += engine.coordinator.cancel()
+        effect.last_ns = self._clock.now
+        if kind in self._at_once:
+            effect.met += self._at_once[kind](fault)
         elif kind == "stall":
-            nodes = [engine.nodes[task] for task in self.tasks_of(fault)]
+            nodes = [self._job.nodes[task] for task in self.tasks_of(fault)]
             effect.met += any(not node.dead and not node.ended for node in nodes)
             for_ns = self._draw(fault, "duration")
             for node in nodes:
                 node.stall(True)
-                engine.after(for_ns, lambda n=node: n.stall(False))
+                self._clock.after(for_ns, lambda n=node: n.stall(False))
         else:
-            over = self._begin(engine, fault)
-            engine.schedule(self._draw(fault, "duration"), over)
+            over = self._begin(fault)
+            self._clock.schedule(self._draw(fault, "duration"), over)
 
-    def _begin(self, engine: Engine, fault: Fault) -> Callable[[], None]:
+    def _begin(self, fault: Fault) -> Callable[[], None]:
         """Let a fault that lasts begin; what is returned ends it."""
         kind = fault.kind
         if kind in ("failing_store", "full_store", "lost_ack"):
@@ -165,8 +174,8 @@ class Faults:
         edge = fault.channel
         assert edge is not None
         end = self.links[edge].add(fault.factor, added, effect)
-        engine.link_changed(edge)
-        return _all([end, lambda: engine.link_changed(edge)])
+        self._link_changed(edge)
+        return _all([end, lambda: self._link_changed(edge)])
 
     def _draw(self, fault: Fault, purpose: str) -> int:
         return self._randoms.sampler(fault.for_s, fault.name, purpose)()

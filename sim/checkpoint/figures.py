@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barrierlab.impl.messages import CheckpointBarrier, Event
-from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.model.spec.history import Entry
+from barrierlab.model.spec.topology import Topology
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from barrierlab.sim.checkpoint.metrics import CheckpointRecord
-    from barrierlab.sim.checkpoint.result import Result
 
 WAITS, ALIGNS, SAVES = "#9aa5b1", "#d9822b", "#2b7bba"
 AHEAD, BEHIND, BARRIER = "#2b7bba", "#9aa5b1", "#b3261e"
 
 
-def timeline(result: Result, checkpoint_id: int | None = None) -> Figure:
-    """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement.
-
-    Parameters
-    ----------
-    result : Result
-    checkpoint_id : int, optional
-        The last completed one where not given.
-
-    Raises
-    ------
-    KeyError
-        If the run has no such checkpoint.
-    """
+def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
+    """One bar a task: until its first barrier (start delay), to its last (alignment), to its acknowledgement."""
     from matplotlib.figure import Figure
 
-    record = result.record(checkpoint_id)
-    tasks = [task for task in result.scenario.topology.tasks if task in record.parts]
+    tasks = [task for task in graph.tasks if task in record.parts]
     figure = Figure(figsize=(8, 1.2 + 0.32 * len(tasks)), layout="constrained")
     axes = figure.subplots()
     for place, task in enumerate(tasks):
@@ -49,30 +36,16 @@ def timeline(result: Result, checkpoint_id: int | None = None) -> Figure:
     axes.set_yticks(range(len(tasks)), tasks)
     axes.invert_yaxis()
     axes.set_xlabel("ms since the trigger")
-    axes.set_title(f"{result.scenario.title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
+    axes.set_title(f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
-def topology(result: Result, checkpoint_id: int | None = None) -> Figure:
-    """The graph of the run's tasks, each with the time from the trigger to its cut.
-
-    Parameters
-    ----------
-    result : Result
-    checkpoint_id : int, optional
-        The last completed one where not given.
-
-    Raises
-    ------
-    KeyError
-        If the run has no such checkpoint.
-    """
+def topology(graph: Topology, record: CheckpointRecord) -> Figure:
+    """The graph of the run's tasks, each with the time from the trigger to its cut."""
     from matplotlib.figure import Figure
 
-    record = result.record(checkpoint_id)
-    graph = result.scenario.topology
     depth: dict[str, int] = {}
     for task in graph.tasks:
         senders = [graph.ends(channel)[0] for channel in graph.inputs(task)]
@@ -109,32 +82,22 @@ def topology(result: Result, checkpoint_id: int | None = None) -> Figure:
     return figure
 
 
-def space_time(result: Result, checkpoint_id: int | None = None) -> Figure:
+def space_time(
+    title: str, graph: Topology, record: CheckpointRecord, entries: Sequence[Entry], duration_ns: int
+) -> Figure:
     """The walk of one barrier: time runs to the right, a line is a task, an arrow is the barrier on a channel.
 
     A thin line is an event, from where it was sent to where it took effect, in the colour of its sender's side of the
     cut. A dot is an event that took effect, in the colour of the receiver's side. A grey line that ends in a blue dot
     would be an orphan; a blue line that ends in a grey dot is in flight, which an aligned checkpoint has none of.
-
-    Parameters
-    ----------
-    result : Result
-    checkpoint_id : int, optional
-        The last completed one where not given.
-
-    Raises
-    ------
-    KeyError
-        If the run has no such checkpoint.
     """
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-    record = result.record(checkpoint_id)
-    tasks = result.scenario.topology.tasks
-    length = ((result.duration_ns if record.ended_ns is None else record.ended_ns) - record.triggered_ns) / NS_PER_MS
+    tasks = graph.tasks
+    length = ((duration_ns if record.ended_ns is None else record.ended_ns) - record.triggered_ns) / NS_PER_MS
     margin = max(0.4 * length, 1.0)
-    steps = [step for step in _steps(result, record) if -margin <= step.at and step.sent_at <= length + margin]
+    steps = [step for step in _steps(tasks, record, entries) if -margin <= step.at and step.sent_at <= length + margin]
     figure = Figure(figsize=(9, 1.4 + 0.55 * len(tasks)), layout="constrained")
     axes = figure.subplots()
     axes.hlines(range(len(tasks)), -margin, length + margin, color="#dde2e7", zorder=0)
@@ -159,7 +122,7 @@ def space_time(result: Result, checkpoint_id: int | None = None) -> Figure:
     axes.plot([], [], lw=1.6, color=BARRIER, label="barrier")
     axes.set_yticks(range(len(tasks)), tasks)
     axes.set(xlim=(-margin, length + margin), ylim=(len(tasks) - 0.5, -0.5), xlabel="ms since the trigger")
-    axes.set_title(f"{result.scenario.title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
+    axes.set_title(f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(left=False)
     figure.legend(loc="outside lower center", ncols=5, frameon=False)
@@ -177,18 +140,18 @@ class _Step(NamedTuple):
     side: str
 
 
-def _steps(result: Result, record: CheckpointRecord) -> list[_Step]:
+def _steps(tasks: Iterable[str], record: CheckpointRecord, entries: Iterable[Entry]) -> list[_Step]:
     """All events and the barriers of one checkpoint, from their sending to their effect."""
-    place = {task: number for number, task in enumerate(result.scenario.topology.tasks)}
+    place = {task: number for number, task in enumerate(tasks)}
     sent: dict[tuple[str | None, object], tuple[int, float, str]] = {}
     passed: set[str | None] = set()  # tasks that have cut, channels that the barrier is on or has left
     steps = []
-    for at_ns, verb, node, channel, what in result.entries:
+    for at_ns, verb, node, channel, what in entries:
         at = (at_ns - record.triggered_ns) / NS_PER_MS
         side = BEHIND if node in passed else AHEAD
         if verb == ">emit":
             steps.append(_Step(place[node], at, side, place[node], at, side))
-        elif verb == "snapshot" and what[0] == record.checkpoint_id:
+        elif verb == "snapshot" and isinstance(what, tuple) and what[0] == record.checkpoint_id:
             passed.add(node)
         elif verb == "send" and type(what) is Event:
             sent[channel, what] = place[node], at, BEHIND if channel in passed else AHEAD

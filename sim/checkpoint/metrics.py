@@ -53,26 +53,6 @@ class CheckpointRecord:
     manifest_ns: int | None = None
 
 
-@dataclass(slots=True)
-class RecoveryRecord:
-    """One failure, and how the job came to run again. Times are simulated nanoseconds; None: not that far.
-
-    `attempt` is the one that begins then, the first being 1; `starts` counts how often it had to be begun;
-    `positions` are the sources' when it failed.
-    """
-
-    attempt: int
-    cause: str
-    failed_ns: int
-    starts: int = 1
-    noticed_ns: int | None = None
-    checkpoint_id: int | None = None
-    restored_ns: int | None = None
-    replayed: int = 0
-    caught_up_ns: int | None = None
-    positions: dict[str, int] = field(default_factory=dict)
-
-
 class Metrics:
     """Collects what happens; `model` judges it, this only measures it."""
 
@@ -81,8 +61,17 @@ class Metrics:
         self.refusals: dict[str, int] = {}
         self.queued: list[tuple[int, float]] = []  # when, and how many records wait anywhere
 
-    def triggered(self, checkpoint_id: int, now_ns: int) -> None:
-        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns)
+    def triggered(self, checkpoint_id: int, now_ns: int, commands_ns: int) -> None:
+        """A checkpoint has begun; its commands leave at `commands_ns`."""
+        self.checkpoints[checkpoint_id] = CheckpointRecord(checkpoint_id, now_ns, commands_ns=commands_ns)
+
+    def manifest(self, checkpoint_id: int, now_ns: int) -> None:
+        """The manifest of a checkpoint is begun."""
+        self.checkpoints[checkpoint_id].manifest_ns = now_ns
+
+    def waiting(self, now_ns: int, records: float) -> None:
+        """So many records wait anywhere."""
+        self.queued.append((now_ns, records))
 
     def barrier(self, task: str, checkpoint_id: int, now_ns: int, bytes_taken: int) -> None:
         """A barrier took effect at `task`: the first one of a checkpoint, or a later one."""
@@ -98,18 +87,13 @@ class Metrics:
         part = self.checkpoints[checkpoint_id].parts[task]
         part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
 
-    def sizes(self, report: Acknowledge) -> int:
-        """What a part has to save; how many bytes that is."""
-        part = self.checkpoints[report.checkpoint_id].parts[report.task]
-        part.state_bytes = len(repr(report.image))
-        part.is_unaligned = report.is_unaligned
-        part.persisted_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
-        return part.state_bytes + part.persisted_bytes
-
-    def async_part(self, report: Acknowledge, began_ns: int, async_ns: int) -> None:
-        """How long it takes to save a part while the task goes on."""
+    def async_part(
+        self, report: Acknowledge, began_ns: int, async_ns: int, state_bytes: int, inflight_bytes: int
+    ) -> None:
+        """What a part has to save, and how long that takes while the task goes on."""
         part = self.checkpoints[report.checkpoint_id].parts[report.task]
         part.reported_ns, part.async_ns = began_ns, async_ns
+        part.state_bytes, part.persisted_bytes, part.is_unaligned = state_bytes, inflight_bytes, report.is_unaligned
 
     def commanded(self, source: str, checkpoint_id: int, now_ns: int) -> None:
         """The command to take a checkpoint has come to a source."""
@@ -118,11 +102,6 @@ class Metrics:
     def overtook(self, channel: str, checkpoint_id: int, now_ns: int) -> None:
         """A barrier that has passed what lies in `channel` is at its receiver, which ends its step first."""
         self.checkpoints[checkpoint_id].overtook_ns[channel] = now_ns
-
-    def sizes_of(self, checkpoint_id: int) -> list[int]:
-        """How many bytes each task saved for a checkpoint."""
-        parts = self.checkpoints[checkpoint_id].parts.values()
-        return [part.state_bytes + part.persisted_bytes for part in parts]
 
     def part(self, task: str, checkpoint_id: int) -> TaskPart | None:
         """One task's part; None if it has none."""

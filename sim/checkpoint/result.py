@@ -15,11 +15,13 @@ from barrierlab.model.checkpoint.trace import head_of, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History
 from barrierlab.model.spec.invariants import Limits, Verdict, Violation, judge_attempts
+from barrierlab.sim.checkpoint import figures
 from barrierlab.sim.checkpoint.build import make_task_operator
 from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF, Journal, Piece
 from barrierlab.sim.checkpoint.engine import Engine
-from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, RecoveryRecord, TaskPart
+from barrierlab.sim.checkpoint.failover import RecoveryRecord
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED, SteadyState, piles_up, steady_state
 from barrierlab.sim.checkpoint.tasks import BACKPRESSURED, BUSY, OperatorNode
 from barrierlab.sim.scenario.settings import Scenario, ns
@@ -54,7 +56,7 @@ class Result:
         self.entries: list[Entry] = engine.entries
         self._metrics = engine.metrics
         self._engine = engine
-        self.duration_ns = engine.now
+        self.duration_ns = engine.clock.now
         self.judged = self._judge(engine)
         self.verdict: str = self.judged.verdict
         self.violations: list[Violation] = list(self.judged.violations)
@@ -136,11 +138,11 @@ class Result:
         """One row for the whole run."""
         records = self._metrics.checkpoints.values()
         busiest, backpressure = self._pressure()
-        events_in = sum(n.task.position - 1 for n in self._engine.source_nodes)
+        events_in = sum(n.task.position - 1 for n in self._engine.job.source_nodes)
         events_out = sum(n.applied for n in self._sinks())
         recoveries = self._engine.recovery.records
         completed = sum(r.status == "COMPLETED" for r in records)
-        arrivals = sum(node.arrivals() for node in self._engine.source_nodes)
+        arrivals = sum(node.arrivals() for node in self._engine.job.source_nodes)
         coverage = self.coverage
         ended = [r.restored_ns - r.failed_ns for r in recoveries if r.restored_ns is not None]
         seconds = self.duration_ns / 1e9
@@ -181,7 +183,7 @@ class Result:
         }
 
     def _sinks(self) -> list[OperatorNode]:
-        return [node for node in self._engine.operator_nodes if node.name in self.scenario.topology.sinks]
+        return [node for node in self._engine.job.operator_nodes if node.name in self.scenario.topology.sinks]
 
     def _duplicates(self) -> int:
         """Events that were written to the outside and are not among those that count: they come, or came, again."""
@@ -303,7 +305,7 @@ class Result:
         """The task that was busiest, and the largest share of its time that any task was back-pressured."""
         if not self.duration_ns:
             return None, 0.0
-        nodes = self._engine.nodes.values()
+        nodes = self._engine.job.nodes.values()
         busiest = max(nodes, key=lambda n: n.spent_ns[BUSY])
         return busiest.name, max(n.spent_ns[BACKPRESSURED] for n in nodes) / self.duration_ns
 
@@ -401,7 +403,7 @@ class Result:
                     "backPressuredTimeMsPerSecond": self._per_second(node.spent_ns[BACKPRESSURED]),
                     "idleTimeMsPerSecond": self._per_second(node.spent_ns[0]),
                 }
-                for name, node in self._engine.nodes.items()
+                for name, node in self._engine.job.nodes.items()
             },
         }
 
@@ -441,21 +443,16 @@ class Result:
 
     def timeline(self, checkpoint_id: int | None = None) -> Figure:
         """When the barrier of one checkpoint (by default the last completed) reached and left each task, drawn."""
-        from barrierlab.sim.checkpoint.figures import timeline
-
-        return timeline(self, checkpoint_id)
+        return figures.timeline(self.scenario.title, self.scenario.topology, self.record(checkpoint_id))
 
     def graph(self, checkpoint_id: int | None = None) -> Figure:
         """The tasks and their channels, with the time at which each task cut (by default in the last completed)."""
-        from barrierlab.sim.checkpoint.figures import topology
-
-        return topology(self, checkpoint_id)
+        return figures.topology(self.scenario.topology, self.record(checkpoint_id))
 
     def space_time(self, checkpoint_id: int | None = None) -> Figure:
         """The walk of one checkpoint's barrier (by default the last completed) among the events around it, drawn."""
-        from barrierlab.sim.checkpoint.figures import space_time
-
-        return space_time(self, checkpoint_id)
+        scenario, record = self.scenario, self.record(checkpoint_id)
+        return figures.space_time(scenario.title, scenario.topology, record, self.entries, self.duration_ns)
 
     def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:
         """The record of one checkpoint, by default the last completed.

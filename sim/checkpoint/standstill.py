@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from barrierlab.model.spec.history import Entry
+from barrierlab.sim.checkpoint.tasks import Job, SourceNode
+from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.scenario.settings import Scenario, ns
-
-if TYPE_CHECKING:
-    from barrierlab.sim.checkpoint.engine import Engine
-    from barrierlab.sim.checkpoint.tasks import SourceNode
 
 MEAN_GAPS = 10
 """So many mean inter-arrivals must a source be behind: ten in a row are late by chance alone in no shipped scenario."""
@@ -32,9 +31,11 @@ class Standstill:
     ends a buffer: that is no progress.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        scenario = engine.scenario
-        self._engine, self._until_ns = engine, ns(scenario.until_s)
+    def __init__(
+        self, scenario: Scenario, clock: Clock, entries: list[Entry], job: Job, is_busy: Callable[[], bool]
+    ) -> None:
+        self._scenario, self._until_ns = scenario, ns(scenario.until_s)
+        self._clock, self._entries, self._job, self._is_busy = clock, entries, job, is_busy
         flush_s = [c.flush_timeout_s + c.flush_late_s.mean for c in scenario.channels.values() if c.form == "network"]
         gap_s = 1 / max(source.rate_per_s for source in scenario.sources.values())
         self._every_ns = max(ns(MEAN_GAPS * gap_s), ns(2 * max(flush_s, default=0.0)), self._until_ns // MOST_LOOKS, 1)
@@ -46,31 +47,29 @@ class Standstill:
         self._await()
 
     def _await(self) -> None:
-        if self._engine.now + self._every_ns < self._until_ns:
-            self._engine.schedule(self._every_ns, self._look)
+        if self._clock.now + self._every_ns < self._until_ns:
+            self._clock.schedule(self._every_ns, self._look)
 
     def _look(self) -> None:
-        engine = self._engine
+        entries, attempt = self._entries, self._clock.attempt
         self._await()
-        seen, self._seen = self._seen, len(engine.entries)
-        if any(engine.entries[place][1] in _MOVED for place in range(seen, self._seen)):
+        seen, self._seen = self._seen, len(entries)
+        if any(entries[place][1] in _MOVED for place in range(seen, self._seen)):
             return
-        if engine.attempt != self._attempt and not self._may_move():
-            source = next(filter(self._is_held_up, engine.source_nodes), None)
+        if attempt != self._attempt and not self._may_move():
+            source = next(filter(self._is_held_up, self._job.source_nodes), None)
             if source is not None:
-                self._attempt = engine.attempt
-                engine.entries.append((engine.now, ">stuck", source.name, None, None))
+                self._attempt = attempt
+                entries.append((self._clock.now, ">stuck", source.name, None, None))
 
     def _is_held_up(self, source: SourceNode) -> bool:
-        return source.overdue_ns() >= overdue_ns_of(self._engine.scenario, source.name)
+        return source.overdue_ns() >= overdue_ns_of(self._scenario, source.name)
 
     def _may_move(self) -> bool:
-        engine = self._engine
+        job = self._job
         return (
-            engine.recovery.under_way
-            or engine.coordinator.dead
-            or engine.coordinator.has_on_its_way()
-            or any(node.serving or node.stalled or node.dead for node in engine.nodes.values())
-            or any(node.task.gate.next_deadline_ns() is not None for node in engine.operator_nodes)
-            or any(channel.in_transit() for channel in engine.channels.values())
+            self._is_busy()
+            or any(node.serving or node.stalled or node.dead for node in job.nodes.values())
+            or any(node.task.gate.next_deadline_ns() is not None for node in job.operator_nodes)
+            or any(channel.in_transit() for channel in job.channels.values())
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from barrierlab.impl import (
     Acknowledge,
@@ -16,10 +15,8 @@ from barrierlab.impl import (
     StoreFailedError,
     snapshot_of,
 )
+from barrierlab.sim.checkpoint.faults import Faults
 from barrierlab.sim.scenario.settings import Scenario
-
-if TYPE_CHECKING:
-    from barrierlab.sim.checkpoint.faults import Faults
 
 # After these a job is restored, or how many bytes there are decides: else nobody would ever read what is stored.
 NEED_BYTES = ("crash", "coordinator_crash", "failing_store", "full_store")
@@ -92,6 +89,7 @@ class Storage:
         )
         self._store = RefusingStore(faults, lands) if keeps else None
         self._parts: dict[int, dict[str, Part]] = {}
+        self._sizes: dict[int, dict[str, int]] = {}  # of a checkpoint's parts by task, in bytes
 
     @property
     def keeps_bytes(self) -> bool:
@@ -100,10 +98,16 @@ class Storage:
 
     # What it costs.
 
-    def write_ns(self, usual_ns: int, size_bytes: int) -> int:
+    def write_ns(self, report: Acknowledge, usual_ns: int, size_bytes: int) -> int:
         """How long it takes to save a part: what it takes anyway, and by its size."""
+        if self._store is not None:
+            self._sizes.setdefault(report.checkpoint_id, {})[report.task] = size_bytes
         rate = self._settings.bytes_per_s
         return self._faults.store.slowed(usual_ns + (0 if rate is None else round(size_bytes / rate * 1e9)))
+
+    def largest_bytes(self, checkpoint_id: int) -> int:
+        """The size of the largest part of a checkpoint."""
+        return max(self._sizes.get(checkpoint_id, {}).values(), default=0)
 
     def publish_ns(self) -> int:
         """How long a manifest takes."""

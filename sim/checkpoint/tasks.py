@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from barrierlab.impl import (
     Acknowledge,
     BarrierInjectorHandle,
     CheckpointBarrier,
+    Decline,
     Event,
     InjectBarrierCommand,
     OperatorTask,
@@ -26,13 +28,13 @@ from barrierlab.impl import (
     StreamMessage,
     Watermark,
 )
-
-if TYPE_CHECKING:
-    from barrierlab.sim.channels.input_gate import Inbox
-    from barrierlab.sim.channels.network import BufferPool
-    from barrierlab.sim.channels.spsc import Channel
-    from barrierlab.sim.checkpoint.engine import Engine
-    from barrierlab.sim.core.distributions import EventLog
+from barrierlab.model.spec.history import Entry
+from barrierlab.sim.channels.input_gate import Inbox
+from barrierlab.sim.channels.network import BufferPool
+from barrierlab.sim.channels.spsc import Channel
+from barrierlab.sim.checkpoint.metrics import Metrics
+from barrierlab.sim.core.clock import Clock
+from barrierlab.sim.core.distributions import EventLog
 
 IDLE, BUSY, BACKPRESSURED = range(3)
 
@@ -40,6 +42,46 @@ IDLE, BUSY, BACKPRESSURED = range(3)
 def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
     """The barrier of an unaligned checkpoint of the same id."""
     return CheckpointBarrier.new_unaligned(barrier.checkpoint_id, barrier.epoch)
+
+
+class Coordinator(Protocol):
+    """What tasks say to the coordinator, and ask of it: when a checkpoint was triggered, in nanoseconds."""
+
+    triggered_ns: dict[int, int]
+
+    def request(self) -> None:
+        """A source's periodic injector asks for a checkpoint (rule 2)."""
+
+    def report(self, report: Acknowledge | Decline) -> None:
+        """A task has something to say."""
+
+    def give_up(self, checkpoint_id: int, reason: Reason) -> None:
+        """A newer command replaced this one at a source."""
+
+    def finished(self, part: Acknowledge) -> None:
+        """A task has ended; this is its final part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What a task is given of the run around it.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        The journal.
+    switch_ns : int or None
+        How long after its trigger a checkpoint turns unaligned; None: never.
+    caught_up : callable
+        Called by a source that has nothing overdue any more, after a restart.
+    """
+
+    clock: Clock
+    entries: list[Entry]
+    metrics: Metrics
+    coordinator: Coordinator
+    switch_ns: int | None
+    caught_up: Callable[[], None]
 
 
 class Node:
@@ -50,16 +92,21 @@ class Node:
         "_pools",
         "_since_ns",
         "_state",
+        "_switch_ns",
+        "_sync",
         "_timer",
         "_unsettled",
+        "applied",
+        "clock",
+        "coordinator",
         "crashed",
         "dead",
         "ended",
-        "engine",
         "entries",
         "input_names",
         "listed",
         "may_overtake",
+        "metrics",
         "name",
         "output_names",
         "serving",
@@ -72,18 +119,27 @@ class Node:
     task: OperatorTask | SourceTask
 
     def __init__(
-        self, engine: Engine, name: str, outputs: list[Channel], output_names: Sequence[str], spent_ns: list[int]
+        self,
+        ports: Ports,
+        name: str,
+        outputs: list[Channel],
+        output_names: Sequence[str],
+        spent_ns: list[int],
+        sync: Callable[[], int],
     ) -> None:
-        self.engine, self.name, self.entries = engine, name, engine.entries
+        self.clock, self.entries, self.metrics = ports.clock, ports.entries, ports.metrics
+        self.coordinator, self._switch_ns = ports.coordinator, ports.switch_ns
+        self.name, self._sync = name, sync
+        self.applied = 0  # events, since the start or a restored one's cut; a source applies none
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
-        self._timer = engine.timer(self._served)
+        self._timer = self.clock.timer(self._served)
         self.listed = self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
         self.spent_ns = spent_ns  # in all attempts
-        self._state, self._since_ns = IDLE, engine.now
+        self._state, self._since_ns = IDLE, self.clock.now
         self.input_names: Sequence[str] = ()
         self.may_overtake: list[bool] = [True] * len(outputs)
         self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
@@ -98,7 +154,7 @@ class Node:
         """Something changed that may let this node go on."""
         if not self.listed:
             self.listed = True
-            self.engine.ready.append(self)
+            self.clock.ready.append(self)
 
     def run(self) -> None:
         """Do all that can be done now."""
@@ -106,7 +162,7 @@ class Node:
 
     def enter(self, state: int) -> None:
         """Account the time up to now to the state before."""
-        now = self.engine.now
+        now = self.clock.now
         self.spent_ns[self._state] += now - self._since_ns
         self._state, self._since_ns = state, now
 
@@ -116,14 +172,14 @@ class Node:
 
     def notify(self, checkpoint_id: int) -> None:
         """The announcement that a checkpoint is complete reaches the task."""
-        self.entries.append((self.engine.now, ">notify", self.name, None, checkpoint_id))
-        self.task.notify(checkpoint_id, self.engine.now)
+        self.entries.append((self.clock.now, ">notify", self.name, None, checkpoint_id))
+        self.task.notify(checkpoint_id, self.clock.now)
 
     def crash(self) -> None:
         """Stop dead: nothing more is done here, and nothing more is said."""
         if self.crashed:
             return
-        self.entries.append((self.engine.now, ">crash", self.name, None, None))
+        self.entries.append((self.clock.now, ">crash", self.name, None, None))
         if not self.dead:
             self.enter(IDLE)
             self.stalled += 1
@@ -133,7 +189,7 @@ class Node:
         """Stand still, or go on."""
         if self.dead:
             return
-        self.entries.append((self.engine.now, ">stall" if stalled else ">resume", self.name, None, None))
+        self.entries.append((self.clock.now, ">stall" if stalled else ">resume", self.name, None, None))
         self.stalled += 1 if stalled else -1
         if not self.stalled:
             self.wake()
@@ -155,6 +211,12 @@ class Node:
         self.work_ns = 0
         return True
 
+    def _snapshot(self, checkpoint_id: int) -> int:
+        """Return how long the synchronous part of a snapshot takes, in nanoseconds."""
+        sync_ns = self._sync()
+        self.metrics.snapshot(self.name, checkpoint_id, self.clock.now, sync_ns, self.applied)
+        return sync_ns
+
     def _served(self) -> None:
         self.serving = False
         self.enter(IDLE)
@@ -172,7 +234,7 @@ class Node:
         `continues` says that this is part of the move that filled the outbox.
         """
         outbox, outputs, names = self.task.outbox, self._outputs, self.output_names
-        entries, now, name = self.entries, self.engine.now, self.name
+        entries, now, name = self.entries, self.clock.now, self.name
         while outbox:
             index, message = outbox[0]
             channel = outputs[index]
@@ -207,16 +269,15 @@ class Node:
 
     def _forwarded(self, barrier: CheckpointBarrier) -> None:
         """An aligned barrier is on its way out: until it has left each channel, it may yet overtake there."""
-        if self.engine.switch_ns is not None and not barrier.is_unaligned:
+        if self._switch_ns is not None and not barrier.is_unaligned:
             on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
             if on_their_way:
                 self._unsettled[barrier.checkpoint_id] = on_their_way
 
     def _is_late(self, checkpoint_id: int) -> bool:
         """Whether the time for an aligned checkpoint is up."""
-        switch_ns = self.engine.switch_ns
-        assert switch_ns is not None
-        return self.engine.now >= self.engine.metrics.checkpoints[checkpoint_id].triggered_ns + switch_ns
+        assert self._switch_ns is not None
+        return self.clock.now >= self.coordinator.triggered_ns[checkpoint_id] + self._switch_ns
 
     def _turn_late(self) -> bool:
         """Let barriers whose time is up pass what holds the outbox back; whether there are any."""
@@ -261,7 +322,7 @@ class Node:
         for report in [r for r in reports if r not in waiting]:
             if type(report) is Acknowledge and report.is_unaligned:
                 self._note_captured(report)
-            self.engine.coordinator.report(report)
+            self.coordinator.report(report)
         reports[:] = waiting
 
     def _end(self) -> None:
@@ -269,11 +330,11 @@ class Node:
         task = self.task
         if task.finished and not self.ended and not task.outbox and not task.reports:
             self.ended = True
-            self.engine.finished(self)
+            self.coordinator.finished(task.final_part())
 
     def _note_captured(self, report: Acknowledge) -> None:
         """Into the journal: the in-flight data that the acknowledgement carries."""
-        entries, now, name = self.entries, self.engine.now, self.name
+        entries, now, name = self.entries, self.clock.now, self.name
         for names, kept in ((self.input_names, report.inflight), (self.output_names, report.inflight_output)):
             for data in kept:
                 for event in data.events:
@@ -290,10 +351,12 @@ class SourceNode(Node):
         "_log",
         "_max_ms",
         "_next_watermark_ns",
+        "_on_caught_up",
         "_service",
         "_usual_service_ns",
         "_watermark_ns",
         "_watermark_sent_ms",
+        "_woken_ns",
         "behind",
         "handle",
         "task",
@@ -304,11 +367,12 @@ class SourceNode(Node):
 
     def __init__(
         self,
-        engine: Engine,
+        ports: Ports,
         name: str,
         outputs: list[Channel],
         output_names: Sequence[str],
         spent_ns: list[int],
+        sync: Callable[[], int],
         log: EventLog,
         service: Callable[[], int],
         usual_service_ns: int,
@@ -316,14 +380,16 @@ class SourceNode(Node):
         watermark_ns: int | None,
         lateness_ms: int,
     ) -> None:
-        super().__init__(engine, name, outputs, output_names, spent_ns)
+        super().__init__(ports, name, outputs, output_names, spent_ns, sync)
         self._log, self._service, self._usual_service_ns = log, service, usual_service_ns
         self._catch_up_ns = catch_up_ns
         self._due_ns = log.due_ns[0] + log.shift_ns
         self._watermark_ns = watermark_ns
-        self._next_watermark_ns = None if watermark_ns is None else (engine.now // watermark_ns + 1) * watermark_ns
+        self._next_watermark_ns = None if watermark_ns is None else (self.clock.now // watermark_ns + 1) * watermark_ns
         self._lateness = lateness_ms
         self._max_ms = self._watermark_sent_ms = -1
+        self._woken_ns: int | None = None
+        self._on_caught_up = ports.caught_up
         self.behind = False  # whether it still catches up after a restart
 
     def seek(self) -> None:
@@ -334,7 +400,7 @@ class SourceNode(Node):
     def run(self) -> None:
         if self.serving or self.stalled:
             return
-        engine, task = self.engine, self.task
+        task = self.task
         continues = False
         while True:
             if task.outbox and not self._push(continues):
@@ -343,9 +409,9 @@ class SourceNode(Node):
             if task.reports:
                 self._report()
             continues = True
-            now = engine.now
+            now = self.clock.now
             if task.injector.due_request(now) is not None:
-                engine.coordinator.request()
+                self.coordinator.request()
             if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
                 if self._serve():
                     return
@@ -369,21 +435,27 @@ class SourceNode(Node):
                 if self.behind:
                     self._caught_up()
                 self.enter(IDLE)
-                engine.wake_at(self, self._next_due_ns())
+                self._wake_at(self._next_due_ns())
                 return
             self._emit(now)
             if self._serve():
                 return
 
+    def _wake_at(self, due_ns: int) -> None:
+        """Go on at `due_ns`, if that has not been asked for already."""
+        if self._woken_ns != due_ns:
+            self._woken_ns = due_ns
+            self.clock.after(due_ns - self.clock.now, self.wake)
+
     def arrivals(self) -> int:
         """Return how many events have fallen due so far, given off or not."""
-        return max(self._log.due_by(self.engine.now), self.task.position - 1)
+        return max(self._log.due_by(self.clock.now), self.task.position - 1)
 
     def overdue_ns(self) -> int:
         """Return since how many nanoseconds the next event waits to be given off; 0 if none does."""
         if self.task.finished or (self._log.last is not None and self.task.position > self._log.last):
             return 0
-        return max(self.engine.now - self._due_ns, 0)
+        return max(self.clock.now - self._due_ns, 0)
 
     def held_back_ns(self) -> int:
         """Return how far the source is behind its arrivals, those included that its own rate limit has put back."""
@@ -413,7 +485,7 @@ class SourceNode(Node):
 
     def _caught_up(self) -> None:
         self.behind = False
-        self.engine.recovery.caught_up()
+        self._on_caught_up()
 
     def _send_watermark(self, now: int) -> bool:
         """A watermark is due: behind the newest event by the lateness that the scenario allows, and never back."""
@@ -431,25 +503,25 @@ class SourceNode(Node):
     def inject(self, command: InjectBarrierCommand) -> None:
         """The coordinator's command is here; what it replaces is given up (rule 3)."""
         for replaced in self.handle.inject(command).replaced:
-            self.engine.coordinator.give_up(replaced, Reason.REPLACED)
+            self.coordinator.give_up(replaced, Reason.REPLACED)
         self.wake()
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the source."""
-        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
-        self.task.abort(checkpoint_id, reason, self.engine.now)
+        self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
+        self.task.abort(checkpoint_id, reason, self.clock.now)
         self.wake()
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the source task."""
         if verb == "capture_output":
             return  # noted with the acknowledgement that carries it
-        now = self.engine.now
+        now = self.clock.now
         if verb == "snapshot":
             checkpoint_id = subject[0]  # type: ignore[index]
             self.entries.append((now, ">inject", self.name, None, checkpoint_id))
-            self.engine.metrics.barrier(self.name, checkpoint_id, now, 0)
-            self.work_ns += self.engine.snapshot_taken(self.name, checkpoint_id)
+            self.metrics.barrier(self.name, checkpoint_id, now, 0)
+            self.work_ns += self._snapshot(checkpoint_id)
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
         self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
@@ -459,6 +531,7 @@ class OperatorNode(Node):
     """An operator or sink subtask."""
 
     __slots__ = (
+        "_deadline_ns",
         "_fires_timers",
         "_holds_in_channel",
         "_in_hand",
@@ -468,7 +541,6 @@ class OperatorNode(Node):
         "_overdue",
         "_overtakers",
         "_service",
-        "applied",
         "bytes_taken",
         "task",
         "written",
@@ -478,11 +550,12 @@ class OperatorNode(Node):
 
     def __init__(
         self,
-        engine: Engine,
+        ports: Ports,
         name: str,
         outputs: list[Channel],
         output_names: Sequence[str],
         spent_ns: list[int],
+        sync: Callable[[], int],
         inputs: list[Channel],
         input_names: Sequence[str],
         inbox: Inbox,
@@ -490,23 +563,23 @@ class OperatorNode(Node):
         holds_in_channel: bool,
         interruptible_timers: bool,
     ) -> None:
-        super().__init__(engine, name, outputs, output_names, spent_ns)
+        super().__init__(ports, name, outputs, output_names, spent_ns, sync)
         self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
+        self._deadline_ns: int | None = None
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
         self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
         self.bytes_taken = 0
-        self.applied = 0  # events, since the start or a restored one's cut
         self.written = 0  # to the outside, visible at once
 
     def run(self) -> None:
         if self.serving or self.stalled:
             return
         task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
-        engine = self.engine
+        clock = self.clock
         continues = False
         while True:
             blocked = bool(task.outbox) and not self._push(continues)
@@ -532,7 +605,7 @@ class OperatorNode(Node):
                 self.enter(BACKPRESSURED)
                 return
             continues = True
-            now = engine.now
+            now = clock.now
             if gate.has_released:
                 entries.append((now, ">release", name, None, None))
                 task.release_next(now)
@@ -559,15 +632,15 @@ class OperatorNode(Node):
     def _offer(self, index: int, message: StreamMessage) -> None:
         """Give the gate a message; one that it does not take stays in hand."""
         gate = self.task.gate
-        self._in_hand = None if gate.offer(index, message, self.engine.now) else (index, message)
+        self._in_hand = None if gate.offer(index, message, self.clock.now) else (index, message)
         if not gate.can_take(index):
             self._inbox.block(index)
 
     def _take_overtaking(self, index: int, came_ns: int) -> None:
         """A barrier that has overtaken in input `index` gets to the task."""
         barrier, ahead = self._inputs[index].take_overtaking(self._inbox.unread(index))
-        now, channel = self.engine.now, self.input_names[index]
-        self.engine.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
+        now, channel = self.clock.now, self.input_names[index]
+        self.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
         self.entries.append((now, ">overtake", self.name, channel, None))
         self.entries.append((now, "take", self.name, channel, barrier))
         took = self.task.offer_overtaking(index, barrier, ahead, now)
@@ -577,12 +650,12 @@ class OperatorNode(Node):
     def overtaken(self, index: int) -> None:
         """A barrier has overtaken in input `index`."""
         self._inbox.recheck(index)
-        self._overtakers.append((index, self.engine.now))
+        self._overtakers.append((index, self.clock.now))
         self.wake()
 
     def announced(self, index: int, barrier: CheckpointBarrier) -> None:
         """An aligned barrier has been queued at the receiver: it may be late enough to overtake."""
-        if self.task.gate.wants_overtaking(index, barrier, self.engine.now):
+        if self.task.gate.wants_overtaking(index, barrier, self.clock.now):
             self._inputs[index].expedite_received(flagged(barrier))
 
     def expedite(self, barrier: CheckpointBarrier) -> None:
@@ -592,7 +665,7 @@ class OperatorNode(Node):
 
     def _expedite_inputs(self, barrier: CheckpointBarrier) -> None:
         """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
-        gate, now = self.task.gate, self.engine.now
+        gate, now = self.task.gate, self.clock.now
         for index, channel in enumerate(self._inputs):
             if gate.wants_overtaking(index, barrier, now):
                 channel.expedite_received(flagged(barrier))
@@ -602,13 +675,13 @@ class OperatorNode(Node):
         self._inbox.notify(index)
         if not self.listed:
             self.listed = True
-            self.engine.ready.append(self)
+            self.clock.ready.append(self)
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the task: into the journal, and what it means in time."""
         if verb == "capture" or verb == "capture_output":
             return  # noted with the acknowledgement that carries it
-        now = self.engine.now
+        now = self.clock.now
         self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
         if verb == "deliver":
             self._fires_timers = type(subject) is Watermark
@@ -617,29 +690,36 @@ class OperatorNode(Node):
                 self.bytes_taken += subject.size_bytes
                 self.applied += 1
         elif verb == "block":
-            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+            self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
             if self._holds_in_channel:
                 self._inbox.block(index)
-            self.engine.watch_deadline(self)
+            self._watch_deadline()
         elif verb == "resume":
             self._inbox.unblock()
             self.wake()
         elif verb == "ignore" and type(subject) is CheckpointBarrier:
             self._inbox.resume(index)
         elif verb == "snapshot":
-            self.work_ns += self.engine.snapshot_taken(self.name, subject[0])  # type: ignore[index]
+            self.work_ns += self._snapshot(subject[0])  # type: ignore[index]
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
         elif verb == "complete":  # by an end of input, it may be, which is a barrier, too
-            self.engine.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
+            self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
         elif verb == "write":
             self.written += 1
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the task."""
-        self.entries.append((self.engine.now, ">abort", self.name, None, checkpoint_id))
-        self.task.gate.abort(checkpoint_id, reason, self.engine.now)
+        self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
+        self.task.gate.abort(checkpoint_id, reason, self.clock.now)
         self.wake()
+
+    def _watch_deadline(self) -> None:
+        """Look at the alignment's deadline when it passes."""
+        due_ns = self.task.gate.next_deadline_ns()
+        if due_ns is not None and self._deadline_ns != due_ns:
+            self._deadline_ns = due_ns
+            self.clock.after(max(due_ns - self.clock.now, 0), self.deadline)
 
     def deadline(self) -> None:
         """The alignment's deadline may have passed. A task that could switch does so between two messages."""
@@ -649,10 +729,20 @@ class OperatorNode(Node):
         if self._overdue:
             return
         due_ns = self.task.gate.next_deadline_ns()
-        if due_ns is not None and due_ns <= self.engine.now:
-            self.entries.append((self.engine.now, ">expire", self.name, None, None))
-            self.task.gate.on_time(self.engine.now)
+        if due_ns is not None and due_ns <= self.clock.now:
+            self.entries.append((self.clock.now, ">expire", self.name, None, None))
+            self.task.gate.on_time(self.clock.now)
             barrier = self.task.gate.aligner.barrier
             if barrier is not None:
                 self._expedite_inputs(barrier)
             self.wake()
+
+
+@dataclass(slots=True)
+class Job:
+    """The tasks and channels of the attempt that runs; a restart puts others into the same job."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    operator_nodes: list[OperatorNode] = field(default_factory=list)
+    source_nodes: list[SourceNode] = field(default_factory=list)
+    channels: dict[str, Channel] = field(default_factory=dict)

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import simpy
-
 from barrierlab.impl.control import (
     BarrierControlSignalKind,
     Carrier,
@@ -30,6 +28,7 @@ from barrierlab.model.control.world import CARRIER, Processors, as_text, head_of
 from barrierlab.sim.checkpoint.coverage import NO_SIGNAL, Coverage
 from barrierlab.sim.control.metrics import ControlMetrics
 from barrierlab.sim.control.scenario import ALIGNERS, ControlScenario, LinkSettings
+from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import Arrivals, stream
 from barrierlab.sim.scenario.settings import ns
 
@@ -57,9 +56,9 @@ class Link:
         """The message is on its way."""
         engine = self._engine
         self._inside += 1
-        self._last_ns = max(engine.now + self._latency(), self._last_ns)
+        self._last_ns = max(engine.clock.now + self._latency(), self._last_ns)
         engine.note("send", self.sender.name, self.name, message)
-        engine.after(self._last_ns - engine.now, lambda: self._arrive(message))
+        engine.clock.after(self._last_ns - engine.clock.now, lambda: self._arrive(message))
 
     def _arrive(self, message: Message) -> None:
         self.queue.append(message)
@@ -112,7 +111,7 @@ class HeadNode(Node):
         super().__init__(engine, HEAD)
         self.machine: ControlSourceProcessor = head_of(engine.scenario.wiring, self.tell)
         for at_s, signal, channel in engine.scenario.signals:
-            engine.after(ns(at_s), partial(self._send, signal, channel))
+            engine.clock.after(ns(at_s), partial(self._send, signal, channel))
 
     def _send(self, signal: BarrierControlSignalKind | InstantControlSignal, channel: str) -> None:
         self.engine.note(">signal", HEAD, None, f"{signal} on {channel}")
@@ -157,7 +156,7 @@ class ProcessorNode(Node):
                 delay_ns = self._service() if type(link.queue[0]) is Event and not self.machine.ended else 0
                 if delay_ns:
                     self._busy = True
-                    self.engine.after(delay_ns, partial(self._served, kind, index))
+                    self.engine.clock.after(delay_ns, partial(self._served, kind, index))
                 else:
                     self._offer(kind, index)
                 return True
@@ -199,7 +198,7 @@ class SourceNode(ProcessorNode):
         at_ns = self._arrivals.next()
         enough = self._most is not None and self._made + self._due >= self._most
         if not enough and at_ns <= ns(self.engine.scenario.until_s) and not self.machine.ended:
-            self.engine.after(at_ns - self.engine.now, self._come)
+            self.engine.clock.after(at_ns - self.engine.clock.now, self._come)
 
     def _come(self) -> None:
         self._due += 1
@@ -212,7 +211,7 @@ class SourceNode(ProcessorNode):
         while self._due and not self.machine.ended and not self.machine.outbox[Carrier.DATA]:
             self._due -= 1
             self._made += 1
-            event = Event(self.name, self._made, timestamp_ms=self.engine.now // 1_000_000)
+            event = Event(self.name, self._made, timestamp_ms=self.engine.clock.now // 1_000_000)
             self.engine.note(">emit", self.name, None, event)
             self.machine.emit(event)
             self.push()
@@ -223,9 +222,8 @@ class ControlEngine:
 
     def __init__(self, scenario: ControlScenario, seed: int, make: Callable[..., ControlProcessor]) -> None:
         self.scenario, self.seed = scenario, seed
-        self.now = 0
+        self.clock = Clock()
         self.entries: list[Entry] = []
-        self._env = simpy.Environment(initial_time=0)
         control = scenario.control
         kinds = {name: operator.kind for name, operator in scenario.operators.items()}
         parameters = {name: dict(operator.parameters) for name, operator in scenario.operators.items()}
@@ -242,22 +240,13 @@ class ControlEngine:
             kind = SourceNode if name in scenario.sources else ProcessorNode
             self.nodes[name] = kind(self, name, processors)
 
-    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
-        """Call `action` once, `delay_ns` from now."""
-
-        def fire(_: object) -> None:
-            self.now = int(self._env.now)  # SimPy's may be a float; these are nanoseconds, and whole
-            action()
-
-        self._env.timeout(delay_ns).callbacks.append(fire)
-
     def note(self, verb: str, node: str, where: str | None, subject: object) -> None:
         """One entry of the journal."""
-        self.entries.append((self.now, verb, node, where, subject))
+        self.entries.append((self.clock.now, verb, node, where, subject))
 
     def run(self) -> None:
         """Until nothing more can happen: sources end with the scenario's time, or before."""
-        self._env.run()
+        self.clock.run()
 
 
 class ControlResult:

@@ -13,9 +13,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-import simpy
-from simpy.events import NORMAL
-
 from barrierlab.impl.join import (
     ClockDomain,
     Frame,
@@ -37,6 +34,7 @@ from barrierlab.model.join.history import text as entry_text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld
 from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, Coverage
+from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import NS_PER_S, Law, stream
 from barrierlab.sim.join.scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from barrierlab.sim.scenario.settings import ns
@@ -54,8 +52,7 @@ class JoinEngine:
 
     def __init__(self, scenario: JoinScenario, seed: int) -> None:
         self.scenario, self.seed = scenario, seed
-        self.env = simpy.Environment(initial_time=0)
-        self.now = 0
+        self.clock = Clock()
         self.until_ns = ns(scenario.until_s)
         slots = {number: scenario.inputs[name].slots for name, number in scenario.streams.items()}
         self.world = JoinWorld(make_stage(scenario), slots)
@@ -73,18 +70,6 @@ class JoinEngine:
         """A sampler with a random stream of its own, in nanoseconds."""
         return law.sampler(stream(self.seed, node, purpose))
 
-    def after(self, delay_ns: int, action: Callable[[], None]) -> None:
-        """Call `action` once, `delay_ns` from now."""
-
-        def fire(_: object) -> None:
-            self.now = self.env.now
-            action()
-
-        event = simpy.Event(self.env)
-        event._ok, event._value = True, None
-        event.callbacks = [fire]
-        self.env.schedule(event, NORMAL, delay_ns)
-
     def run(self) -> None:
         """Run to the scenario's end."""
         for producer in self.inputs:
@@ -92,10 +77,9 @@ class JoinEngine:
         self._control.start()
         tick_s = self.scenario.join.tick_s
         if tick_s is not None:
-            self.after(ns(tick_s), lambda: self._tick(ns(tick_s)))
-        while self.env.peek() <= self.until_ns:
-            self.env.step()
-        self.now = self.until_ns
+            self.clock.after(ns(tick_s), lambda: self._tick(ns(tick_s)))
+        self.clock.run(self.until_ns)
+        self.clock.now = self.until_ns
 
     # The stage.
 
@@ -104,8 +88,8 @@ class JoinEngine:
         ring = self.world.rings[frame.stream_id]
         header_is_there = ring.holds(frame)
         seen = frame if header_is_there else frame._replace(slot_ns=None)
-        self.measures.arrived(frame, self.now)
-        self.world.observe(seen, self.now)
+        self.measures.arrived(frame, self.clock.now)
+        self.world.observe(seen, self.clock.now)
         join = self.scenario.join
         if join.drive == producer.name:
             if join.barrier == "latest":
@@ -118,8 +102,8 @@ class JoinEngine:
 
     def wants(self, out: int) -> None:
         """An output is wanted."""
-        self.measures.wanted(out, self.now)
-        self.world.offer(out, self.now)
+        self.measures.wanted(out, self.clock.now)
+        self.world.offer(out, self.clock.now)
         self._measure()
 
     def _next_tick(self) -> int:
@@ -129,20 +113,20 @@ class JoinEngine:
 
     def _tick(self, tick_ns: int) -> None:
         latest = self.scenario.join.barrier == "latest"
-        out = self._next_tick() if latest else self.now - ns(self.scenario.join.budget_s)
+        out = self._next_tick() if latest else self.clock.now - ns(self.scenario.join.budget_s)
         if out >= 0:
             self.wants(out)
-        self.after(tick_ns, lambda: self._tick(tick_ns))
+        self.clock.after(tick_ns, lambda: self._tick(tick_ns))
         self.go()
 
     def go(self) -> None:
         """Do what can be done now."""
-        while not self._serving and self.world.try_next(self.now):
+        while not self._serving and self.world.try_next(self.clock.now):
             self._measure()
             self._serving = True
             service_ns = self._service()
             if service_ns:
-                self.after(service_ns, self._served)
+                self.clock.after(service_ns, self._served)
                 return
             self._end()
         self._measure()
@@ -154,7 +138,7 @@ class JoinEngine:
 
     def _end(self) -> None:
         self._serving = False
-        self.world.end(self.now)
+        self.world.end(self.clock.now)
         self._measure()
 
     def _measure(self) -> None:
@@ -162,17 +146,17 @@ class JoinEngine:
         outcomes = self.world.outcomes
         for outcome in outcomes[self._measured :]:
             if isinstance(outcome, Joined):
-                self.measures.joined(outcome, self.now)
+                self.measures.joined(outcome, self.clock.now)
             else:
-                self.measures.skipped(outcome, self.now)
+                self.measures.skipped(outcome, self.clock.now)
         self._measured = len(outcomes)
 
     def _watch_deadline(self) -> None:
         """Ask again when an input will be stale: nothing else may come."""
-        due_ns = self.world.stage.next_deadline_ns(self.now)
-        if due_ns is not None and due_ns != self._deadline_ns and due_ns > self.now:
+        due_ns = self.world.stage.next_deadline_ns(self.clock.now)
+        if due_ns is not None and due_ns != self._deadline_ns and due_ns > self.clock.now:
             self._deadline_ns = due_ns
-            self.after(due_ns - self.now, self.go)
+            self.clock.after(due_ns - self.clock.now, self.go)
 
 
 class Producer:
@@ -200,14 +184,14 @@ class Producer:
         if settings.clock_domain is not None:
             self.engine.world.declare_clock(self.number, ClockDomain[settings.clock_domain], 0)
         for at_s in settings.restart_at_s:
-            self.engine.after(ns(at_s), self._restart)
+            self.engine.clock.after(ns(at_s), self._restart)
         self._next()
 
     def _restart(self) -> None:
         """The producer is started again: a new epoch, from frame 0, after a pause."""
         self._epoch += 1
         self._seq = 0
-        self._down_until_ns = self.engine.now + ns(self.settings.restart_s)
+        self._down_until_ns = self.engine.clock.now + ns(self.settings.restart_s)
 
     def _next(self) -> None:
         """Capture the next frame when it is due, a little late; frames do not overtake one another."""
@@ -215,27 +199,27 @@ class Producer:
         self._count += 1
         self._captured_ns = max(due_ns, self._captured_ns)
         if self._captured_ns < self._stop_ns:
-            self.engine.after(max(self._captured_ns - self.engine.now, 0), self._capture)
+            self.engine.clock.after(max(self._captured_ns - self.engine.clock.now, 0), self._capture)
 
     def _capture(self) -> None:
         engine = self.engine
         dropped = self._chance.random() < self.settings.drop
         delay_ns, write_ns, latency_ns = self._delay(), self._write(), self._latency()
-        if engine.now >= self._down_until_ns:
+        if engine.clock.now >= self._down_until_ns:
             seq = self._seq
             self._seq += 1
             if not dropped:
-                begins_ns = max(engine.now + delay_ns, self._written_ns)
+                begins_ns = max(engine.clock.now + delay_ns, self._written_ns)
                 self._written_ns = begins_ns + write_ns
                 self._arrives_ns = max(self._written_ns + latency_ns, self._arrives_ns)
-                frame = Frame(self.number, self._epoch, seq, self._written_ns, engine.now)
-                engine.after(begins_ns - engine.now, lambda: engine.world.begin(frame))
-                engine.after(self._written_ns - engine.now, lambda: self._commit(frame))
-                engine.after(self._arrives_ns - engine.now, lambda: engine.arrived(self, frame))
+                frame = Frame(self.number, self._epoch, seq, self._written_ns, engine.clock.now)
+                engine.clock.after(begins_ns - engine.clock.now, lambda: engine.world.begin(frame))
+                engine.clock.after(self._written_ns - engine.clock.now, lambda: self._commit(frame))
+                engine.clock.after(self._arrives_ns - engine.clock.now, lambda: engine.arrived(self, frame))
         self._next()
 
     def _commit(self, frame: Frame) -> None:
-        self.engine.world.commit(frame, self.engine.now)
+        self.engine.world.commit(frame, self.engine.clock.now)
         self.engine.published += 1
 
 
@@ -258,32 +242,34 @@ class Control:
         join = self.engine.scenario.join
         self._publish(FIRST_EPOCH)
         for number, at_s in enumerate(join.epoch_at_s, FIRST_EPOCH + 1):
-            self.engine.after(ns(at_s), lambda epoch=number: self._publish(epoch))
-        self.engine.after(ns(join.joins_at_s), self._join)
+            self.engine.clock.after(ns(at_s), lambda epoch=number: self._publish(epoch))
+        self.engine.clock.after(ns(join.joins_at_s), self._join)
 
     def _publish(self, epoch: int) -> None:
         for merge_map in maps(self.engine.scenario, epoch):
-            self._carry([encode(said) for said in self._authority.publish(merge_map, self.engine.now)], self._hear)
+            self._carry(
+                [encode(said) for said in self._authority.publish(merge_map, self.engine.clock.now)], self._hear
+            )
         if epoch == FIRST_EPOCH:
             self._again()
 
     def _again(self) -> None:
-        self._carry([encode(said) for said in self._authority.on_time(self.engine.now)], self._hear)
+        self._carry([encode(said) for said in self._authority.on_time(self.engine.clock.now)], self._hear)
         due_ns = self._authority.next_deadline_ns()
         assert due_ns is not None
-        self.engine.after(max(due_ns - self.engine.now, 1), self._again)
+        self.engine.clock.after(max(due_ns - self.engine.clock.now, 1), self._again)
 
     def _join(self) -> None:
         self._is_there = True
-        self._ask(self._joiner.start(0, self.engine.now))
+        self._ask(self._joiner.start(0, self.engine.clock.now))
 
     def _ask(self, request: MergeMapRequest | None) -> None:
         if request is not None:
             self._carry([encode(request)], self._answer)
         due_ns = self._joiner.next_deadline_ns()
         if due_ns is not None:
-            self.engine.after(
-                max(due_ns - self.engine.now, 0), lambda: self._ask(self._joiner.on_time(self.engine.now))
+            self.engine.clock.after(
+                max(due_ns - self.engine.clock.now, 0), lambda: self._ask(self._joiner.on_time(self.engine.clock.now))
             )
 
     def _answer(self, data: bytes) -> None:
@@ -297,14 +283,14 @@ class Control:
         said = decode(data)
         assert not isinstance(said, Undecodable | InvalidMergeMap | SequenceMergeMapRequest | TimestampMergeMapRequest)
         self._joiner.heard(said)
-        self.engine.world.announce(said, self.engine.now)
+        self.engine.world.announce(said, self.engine.clock.now)
         self.engine.go()
 
     def _carry(self, messages: list[bytes], to: Callable[[bytes], None]) -> None:
         for data in messages:
             latency_ns = self._latency()
             if self._loss.random() >= self.engine.scenario.join.control_loss:
-                self.engine.after(latency_ns, lambda data=data: to(data))
+                self.engine.clock.after(latency_ns, lambda data=data: to(data))
 
 
 class Measures:
@@ -489,7 +475,7 @@ class JoinResult:
     @property
     def waits_for(self) -> list[str]:
         """The inputs that the next output lacks at the end of the run, if one is wanted and not being read."""
-        stage, now_ns = self._engine.world.stage, self._engine.now
+        stage, now_ns = self._engine.world.stage, self._engine.clock.now
         out = stage.next_out()
         if out is None or stage.attempt is not None or stage.barrier.active is None:
             return []

@@ -166,12 +166,12 @@ def oldest(self: Storage) -> Checkpoint:
 
 def is_still_heard(self: Node) -> None:
     """A crash is noted, and nothing stops."""
-    self.entries.append((self.engine.now, ">crash", self.name, None, None))
+    self.entries.append((self.clock.now, ">crash", self.name, None, None))
 
 
 def keeps_the_attempt(self: Engine) -> None:
     """What an older attempt has asked for still happens."""
-    self.ready.clear()
+    self.clock.ready.clear()
 
 
 def announces_nothing(self: CoordinatorNode, action: Any) -> None:

@@ -13,7 +13,8 @@ import pytest
 import simpy
 
 from barrierlab.sim import load, run
-from barrierlab.sim.checkpoint.engine import Engine, Timer
+from barrierlab.sim.checkpoint.engine import Engine
+from barrierlab.sim.core.clock import Timer
 from tests.sim.support import SKEWED, bent, scenario, toml
 from tests.sim.test_determinism import BUSY
 

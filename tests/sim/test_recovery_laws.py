@@ -80,8 +80,8 @@ def utilisations(
     for seed in range(seeds):
         engine = Engine(small, seed)
         engine.run()
-        (source,) = engine.source_nodes
-        found.append((source.task.position - 1) * SERVICE_S / (engine.now / 1e9))
+        (source,) = engine.job.source_nodes
+        found.append((source.task.position - 1) * SERVICE_S / (engine.clock.now / 1e9))
     return found
 
 
