@@ -45,6 +45,7 @@ from barrierlab.model.checkpoint.tables.happenings import (
     Release,
     Triggered,
 )
+from barrierlab.model.errors import InputError
 
 PROTOCOLS = ("aligned", "unaligned", "fallback")
 """What can be asked of an aligner; the last two of one that goes unaligned."""
@@ -54,7 +55,7 @@ _EXAMPLE = "--impl my_package.my_module:MyAligner"
 _END = EndOfInput()
 
 
-class ForeignError(ValueError):
+class ForeignError(InputError):
     """A class that cannot stand in for `impl.checkpoint.gate.Gate`: one line, with what it did and what is asked
     for."""
 

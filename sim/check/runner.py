@@ -22,6 +22,7 @@ from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import SOUND, Parts
 from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, load, parts_of, releases_first
+from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import UNDECIDED, NotRepeatableError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
@@ -36,7 +37,7 @@ OF_GATES = PROTOCOLS[:3]
 """Those in which an aligner of one's own can stand in."""
 
 
-class CheckError(ValueError):
+class CheckError(InputError):
     """What cannot be checked: one line, with what to do."""
 
 

@@ -18,7 +18,7 @@ BATCH = 5
 LEAST = 20  # four means of five; of fewer, half is not a choice
 TOLERANCE = 0.05  # half of what the measured jobs are predicted within
 SIGNIFICANCE = 0.01
-STATIONARY, NOT_STATIONARY, TOO_SHORT = "stationary", "not stationary", "too short to judge"
+STATIONARY, NOT_STATIONARY, TOO_SHORT, NOT_JUDGED = "stationary", "not stationary", "too short to judge", "not judged"
 
 OVERLOADED = 0.05  # of what arrives, piling up over the steady time: load 1.05; queues below 1 come and go
 
@@ -29,7 +29,7 @@ class SteadyState(NamedTuple):
     Attributes
     ----------
     verdict : str
-        `STATIONARY`, `NOT_STATIONARY` or `TOO_SHORT`.
+        `STATIONARY`, `NOT_STATIONARY`, `TOO_SHORT`, or `NOT_JUDGED` where a library is missing.
     checkpoints : int
         How many it saw.
     left_out : int
@@ -70,10 +70,14 @@ def steady_state(durations_ms: Sequence[float]) -> SteadyState:
         front, rest = durations_ms[:split], durations_ms[split:]
         before, after = fmean(front), fmean(rest)
         moved = after - (before if is_drift else mean)
-        if (
-            abs(moved) > TOLERANCE * after
-            and _chance(durations_ms if is_drift else front, rest, is_drift) < SIGNIFICANCE
-        ):
+        if abs(moved) <= TOLERANCE * after:
+            continue
+        try:
+            chance = _chance(durations_ms if is_drift else front, rest, is_drift)
+        except ModuleNotFoundError as error:  # the core runs without the libraries of sweeps
+            why = f"a test of {count} checkpoints needs {error.name}: pip install 'barrierlab[sweep]'"
+            return SteadyState(NOT_JUDGED, count, left_out, why)
+        if chance < SIGNIFICANCE:
             why = (
                 f"the first {split} of {count} checkpoints after the warm-up take {before:.0f} ms on average, the "
                 f"others {after:.0f} ms: warm up longer, and run longer"

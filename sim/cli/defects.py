@@ -14,12 +14,13 @@ from rich.table import Table
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, Entry, catalogue
 from barrierlab.model.defects.found import Found
+from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.sim.core.status import HOLDS, UNDECIDED, VIOLATION, stdout_console
 from barrierlab.sim.sweep.progress import Watch
 
 
-class DefectsError(ValueError):
+class DefectsError(InputError):
     """An entry that there is not: one line, with what to do."""
 
 

@@ -5,39 +5,29 @@ What an exit status means is in `sim.core.status`. With `--json`, stdout is one 
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
 
-from barrierlab.model.checkpoint.external import ForeignError
-from barrierlab.model.suites.tables import TABLES
-from barrierlab.sim.check.runner import CheckError
-from barrierlab.sim.checkpoint.result import run
-from barrierlab.sim.cli.check import check_command
-from barrierlab.sim.cli.console import exit_status, show
-from barrierlab.sim.cli.defects import DefectsError, defects_command
-from barrierlab.sim.cli.show import ShowError, show_command
-from barrierlab.sim.core.budget import SECONDS, announcement, budget
-from barrierlab.sim.core.files import write
-from barrierlab.sim.core.status import (
-    RAISED,
-    STATUSES,
-    VIOLATION,
-    Group,
-    raised_by_machine,
-    run_command_line,
-    stdout_console,
-)
-from barrierlab.sim.scenario.load import ScenarioError, all_shipped, load
-from barrierlab.sim.sweep.commands import COMMANDS
-from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.core.status import STATUSES, Group, run_command_line
+
+# Where each command is, and what the list of commands says of it: none is imported before it is asked for.
+COMMANDS = {
+    "run": ("sim.cli.run:run_command", "Simulate a scenario once, and judge it."),
+    "scenarios": ("sim.cli.scenarios:scenarios_command", "List the scenarios that are shipped."),
+    "table": ("sim.cli.table:table_command", "Print a protocol as a table of situations and effects."),
+    "check": ("sim.cli.check:check_command", "Explore every interleaving of small scopes, of an engine's class, too."),
+    "defects": ("sim.cli.defects:defects_command", "Run the catalogue of what goes wrong, each with its shortest run."),
+    "sweep": ("sim.sweep.commands:sweep_command", "Run many runs, on processes or on Spark."),
+    "analyse": ("sim.sweep.commands:analyse_command", "Print the answer of a sweep, and its figures."),
+    "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in Spark SQL."),
+    "report": ("sim.sweep.commands:report_command", "Write the report on a sweep: one HTML file."),
+    "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),
+    "show": ("sim.cli.show:show_command", "Show a trace or a counterexample, also as a picture."),
+}
 
 
-@click.group(cls=Group, epilog=STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Group, lazy=COMMANDS, epilog=STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="barrierlab")
 def cli() -> None:
     """Prove, break and predict the checkpoints of stream processors.
@@ -46,147 +36,9 @@ def cli() -> None:
     """
 
 
-def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """KEY=VALUE pairs as a mapping; a value is TOML where it can be, else text.
-
-    Raises
-    ------
-    ScenarioError
-        If a pair has no '='.
-    """
-    import tomllib
-
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise ScenarioError(f"--set {pair!r}: allowed: KEY=VALUE, such as --set level=sat_4ms")
-        try:
-            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            settings[key.strip()] = value.strip()
-    return settings
-
-
-@cli.command("run")
-@click.argument("scenario")
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
-)
-@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
-@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s; then status 3.")
-@click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def run_command(
-    scenario: str,
-    seed: int | None,
-    pairs: tuple[str, ...],
-    trace: Path | None,
-    budget_s: float | None,
-    strict: bool,
-    as_json: bool,
-) -> None:
-    """Simulate SCENARIO once: its checkpoints, control signals or joined outputs, and the verdict of the invariants.
-
-    SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
-
-    Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
-    """
-    loaded = load(scenario, read_settings(pairs))
-    if budget_s is None and (long := announcement(loaded)):
-        click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
-    console = stdout_console()
-    try:
-        with budget(budget_s):
-            result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
-            if trace is not None:
-                write(trace, result.trace(), ScenarioError, "--trace")
-            if as_json:
-                shown = json.dumps(result.as_json(), indent=2, allow_nan=False) + "\n"
-            else:
-                with console.capture() as capture:  # whole or not at all, since the budget may end it
-                    show(console, result)
-                shown = capture.get()
-    except Exception as error:
-        if machine := raised_by_machine(error):
-            _show_raised(machine, as_json)
-            sys.exit(VIOLATION)
-        raise
-    click.echo(shown, nl=False)
-    sys.exit(exit_status(result, strict))
-
-
-def _show_raised(machine: str, as_json: bool) -> None:
-    """Print that a machine of the system under test raised: there is no more of that run."""
-    violation = {"invariant": RAISED, "reason": machine}
-    if as_json:
-        click.echo(json.dumps({"verdict": "broken", "violations": [violation]}, indent=2))
-    else:
-        click.echo(f"! {RAISED}: {machine}\nverdict: broken (1 violations)")
-
-
-def _with_status(text: str, work: Any) -> Any:
-    """Do `work`, with a spinner on a terminal."""
-    errors = Console(stderr=True)
-    if not errors.is_terminal:
-        return work()
-    with errors.status(text):
-        return work()
-
-
-@cli.command("scenarios")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def scenarios_command(as_json: bool) -> None:
-    """List what is shipped: scenarios, with the parameters that --set takes.
-
-    Example: barrierlab scenarios
-    """
-    found = {name: load(name) for name in all_shipped()}
-    if as_json:
-        rows = {
-            name: {"title": s.title, "topology": str(s.topology), "parameters": s.parameters}
-            for name, s in found.items()
-        }
-        click.echo(json.dumps({"scenarios": rows}, indent=2))
-        return
-    console = stdout_console()
-    for name, scenario in found.items():
-        console.print(f"[bold]{name}[/bold]: {scenario.title}", highlight=False)
-        console.print(f"  {scenario.topology}", highlight=False, markup=False)
-        for parameter, text in scenario.parameters.items():
-            console.print(f"  --set {parameter}=...  {text}", highlight=False, markup=False)
-
-
-@cli.command("table")
-@click.argument("name", metavar="NAME", type=click.Choice(list(TABLES)))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def table_command(name: str, as_json: bool) -> None:
-    """Print what the protocol NAME does in each situation, in Markdown: aligned, unaligned, fallback or control.
-
-    Exactly one row applies to whatever happens at a task's inputs, or of control at a processor's upstreams; its
-    actions are done in order.
-
-    Example: barrierlab table aligned
-    """
-    if not as_json:
-        click.echo("\n".join(TABLES[name].lines()))
-        return
-    rows = [
-        {"name": row.name, "when": [guard.__name__ for guard in row.when], "then": [each.__name__ for each in row.then]}
-        for row in TABLES[name].rows
-    ]
-    click.echo(json.dumps({"table": name, "rows": rows}, indent=2))
-
-
-for command in (check_command, defects_command, *COMMANDS, show_command):
-    cli.add_command(command)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run a command, and exit with its status."""
-    told = (ScenarioError, SweepError, ShowError, CheckError, ForeignError, DefectsError)
-    sys.exit(run_command_line(cli, arguments, told))
+    sys.exit(run_command_line(cli, arguments))
 
 
 if __name__ == "__main__":

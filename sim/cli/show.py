@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
+from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import BROKEN, HOLDS
 from barrierlab.model.render.exports import itf, mermaid, perfetto, shiviz
 from barrierlab.model.render.spacetime import SpaceTime, lay_out
@@ -21,7 +22,7 @@ from barrierlab.sim.core.files import write as write_file
 from barrierlab.sim.core.status import OF_VERDICT
 
 
-class ShowError(ValueError):
+class ShowError(InputError):
     """What cannot be shown: one line, with what to do."""
 
 

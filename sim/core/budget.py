@@ -1,4 +1,4 @@
-"""How long a run may take: a budget of wall time, and an estimate before it begins."""
+"""How long a command may take: a budget of wall time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-import networkx as nx
-
-from barrierlab.sim.scenario.settings import Scenario
-
-STEPS_PER_S = 100_000
-"""About so many steps are simulated in a second on one core, the verdict included (`make bench` measures it)."""
-LONG_S = 600.0
-"""A run that takes longer is announced."""
 
 
 class BudgetError(Exception):
@@ -61,43 +53,3 @@ def budget(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def steps(scenario: Any) -> float:
-    """Return about how many steps a run has, an event, watermark or barrier at a task being one; 0 where unknown.
-
-    What operators make of events, and what is replayed after a crash, is not counted.
-    """
-    if not isinstance(scenario, Scenario):
-        return 0.0
-    until_s, topology = scenario.until_s, scenario.topology
-    graph, per_s = topology.graph(), 0.0
-    for name, source in scenario.sources.items():
-        for task in topology.tasks_of(name):
-            behind = nx.descendants(graph, task)
-            operators = {topology.operator_of(each) for each in behind}
-            per_s += source.rate_per_s * (1 + len(operators))
-            per_s += (1 + len(behind)) / source.watermark_interval_s if source.watermark_interval_s else 0.0
-    if scenario.checkpoint.interval_s:
-        per_s += (len(topology.tasks) + len(topology.channels)) / scenario.checkpoint.interval_s
-    per_s += sum(each.rate_per_s or (1 / each.every_s if each.every_s else 0.0) for each in scenario.faults)
-    return per_s * until_s
-
-
-def announcement(scenario: Any) -> str | None:
-    """Return a line about a run that will take long; None of any other."""
-    expected = steps(scenario)
-    seconds = expected / STEPS_PER_S
-    if seconds < LONG_S:
-        return None
-    return (
-        f"about {expected:.0e} steps, at {STEPS_PER_S:,} a second some {_span(seconds)}; a shorter until_s, lower "
-        "rates or longer intervals make fewer, --budget 60s ends it"
-    )
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3_600.0)):
-        if seconds >= size:
-            return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds / 60:.0f} minutes"

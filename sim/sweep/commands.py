@@ -367,6 +367,3 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
         judged = [cell for cell in cells if cell.good is not None]
         click.echo(f"\n{sum(c.good is True for c in judged)} of {len(judged)} targets are met; {verdict_line(found)}")
     sys.exit(of_runs(found))
-
-
-COMMANDS = [sweep_command, analyse_command, verify_command, report_command, measured_command]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from barrierlab.model.errors import InputError
 
-class SweepError(ValueError):
+
+class SweepError(InputError):
     """A sweep that cannot be planned, run, continued or read. Its text is one line, which the command prints."""

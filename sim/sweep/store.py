@@ -57,10 +57,12 @@ class Store:
             )
             raise SweepError(f"{directory} is there already: {hint}name another directory")
         try:
+            import pyarrow.parquet  # noqa: F401  # ahead of the first folder: without it nothing can be kept there
+
+            manifest = _manifest(plan) | {"keeps_events": keeps_events}
             for name in (*ON_REQUEST, *TABLES) if keeps_events else TABLES:
                 store._path(name).mkdir(parents=True, exist_ok=True)
             store._write("sweep.toml", plan.text.encode())
-            manifest = _manifest(plan) | {"keeps_events": keeps_events}
             store._write(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False).encode())
         except OSError as error:
             raise SweepError(f"{directory}: cannot be written: {error.strerror or error}") from None

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import Scenario, load
-from barrierlab.sim.cli.main import main
+from barrierlab.sim.cli.main import cli, main
+
+COMMANDS = {name: cli.get_command(None, name) for name in cli.list_commands(None)}  # type: ignore[arg-type]
 
 # Two skewed inputs with watermarks, several checkpoints: every rule of alignment has work to do.
 SKEWED: dict[str, Any] = {

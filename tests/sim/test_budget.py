@@ -11,8 +11,9 @@ import pytest
 import barrierlab.sim.core.budget as sim_core_budget
 import barrierlab.sim.sweep.commands as sim_sweep_commands
 from barrierlab.sim import load
+from barrierlab.sim.checkpoint.estimate import announcement, steps
 from barrierlab.sim.checkpoint.result import run
-from barrierlab.sim.core.budget import BudgetError, announcement, budget, steps
+from barrierlab.sim.core.budget import BudgetError, budget
 from tests.sim.support import barrierlab
 
 ENDLESS = {

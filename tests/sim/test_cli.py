@@ -14,7 +14,7 @@ from barrierlab.model.suites.tables import TABLES
 from barrierlab.sim import load, run, shipped
 from barrierlab.sim.cli.main import cli
 from barrierlab.sim.scenario.load import all_shipped
-from tests.sim.support import SKEWED, barrierlab, toml
+from tests.sim.support import COMMANDS, SKEWED, barrierlab, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
 QUICK = ["run", "diamond", "--set", "until_s=5.0", "--seed", "3"]
@@ -158,7 +158,7 @@ def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str
 
 def test_every_command_shows_an_example() -> None:
     """A person would have to guess how a command is called."""
-    for command in (None, *cli.commands):
+    for command in (None, *COMMANDS):
         shown = CliRunner().invoke(cli, [*([command] if command else []), "--help"])
         assert shown.exit_code == 0
         assert "Example: barrierlab " in shown.output, command
@@ -166,17 +166,17 @@ def test_every_command_shows_an_example() -> None:
 
 def test_examples_name_what_there_is() -> None:
     """An example of the help would fail when it is tried."""
-    for command in cli.commands.values():
+    for command in COMMANDS.values():
         example = next(line for line in (command.help or "").splitlines() if "Example: " in line)
         words = example.split("Example: barrierlab ")[1].split()
-        assert words[0] in cli.commands
-        with cli.commands[words[0]].make_context(words[0], words[1:], resilient_parsing=False):
+        assert words[0] in COMMANDS
+        with COMMANDS[words[0]].make_context(words[0], words[1:], resilient_parsing=False):
             pass
 
 
 def test_settings_are_read_as_toml_or_text() -> None:
     """`--set parallelism=2` would set a text, or `--set level=sat_4ms` fail."""
-    from barrierlab.sim.cli.main import read_settings
+    from barrierlab.sim.cli.run import read_settings
 
     pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ law = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
     assert read_settings(pairs) == {

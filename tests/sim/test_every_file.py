@@ -21,12 +21,11 @@ import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import plan, run
-from barrierlab.sim.cli.main import cli
 from barrierlab.sim.sweep.outcome import outcome
 from barrierlab.sim.sweep.plan import load_plan
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.tables import ON_REQUEST, TABLES
-from tests.sim.support import barrierlab
+from tests.sim.support import COMMANDS, barrierlab
 
 SCENARIO = """
 topology = "a->s"
@@ -111,6 +110,7 @@ TO_FILE = {
     ("run", "trace"): ("run", "job.toml", "--trace"),
     ("show", "out"): ("show", "run.trace", "--out"),
     ("check", "junit_file"): (*CHECK, "--junit"),
+    ("check", "sarif_file"): (*CHECK, "--sarif"),
     ("check", "markdown_file"): (*CHECK, "--markdown"),
 }
 TO_FOLDER = {
@@ -187,7 +187,7 @@ def test_every_path_of_every_command_has_rows() -> None:
     """A command could be added that meets a damaged file with a traceback."""
     paths = {
         (command.name, parameter.name)
-        for command in cli.commands.values()
+        for command in COMMANDS.values()
         for parameter in command.params
         if isinstance(parameter.type, click.Path) or isinstance(parameter, click.Argument)
     }

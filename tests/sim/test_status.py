@@ -31,6 +31,7 @@ from barrierlab.sim.core.status import TRACEBACK, of_runs
 from barrierlab.sim.sweep.execute import rows_of, simulate
 from barrierlab.sim.sweep.outcome import COLUMNS, outcome, verdict_line
 from barrierlab.sim.sweep.plan import parameters_text, plan_of
+from tests.sim.support import COMMANDS as ALL
 from tests.sim.support import barrierlab
 
 OK = {"status": "OK", "verdict": "holds", "violations": 0}
@@ -218,7 +219,7 @@ def test_every_command_is_in_the_table(
         def callback(*_: object, **__: object) -> None:
             raise error
 
-        monkeypatch.setattr(cli.commands[arguments[0]], "callback", callback)
+        monkeypatch.setattr(ALL[arguments[0]], "callback", callback)
 
     for error in (RuntimeError("what is\nthat"), AssertionError(), KeyError("x"), ModuleNotFoundError("nothing")):
         raises(error)
@@ -240,10 +241,10 @@ def test_every_command_is_in_the_table(
 
 def test_the_table_has_every_command() -> None:
     """A new command would be in no test of its exit status."""
-    assert {each[0] for each in EACH} == set(cli.commands)
+    assert {each[0] for each in EACH} == set(ALL)
 
 
-@pytest.mark.parametrize("name", [None, *cli.commands])
+@pytest.mark.parametrize("name", [None, *ALL])
 def test_help_says_what_a_status_means(name: str | None, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever writes a script would have to look for it."""
     status, out, _ = barrierlab(capsys, *([name] if name else []), "--help")

@@ -1,0 +1,108 @@
+"""The command `run`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from barrierlab.sim.checkpoint.estimate import announcement
+from barrierlab.sim.checkpoint.result import run
+from barrierlab.sim.cli.console import exit_status, show
+from barrierlab.sim.core.budget import SECONDS, budget
+from barrierlab.sim.core.files import write
+from barrierlab.sim.core.status import RAISED, VIOLATION, raised_by_machine, stdout_console
+from barrierlab.sim.scenario.load import ScenarioError, load
+
+
+def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
+    """KEY=VALUE pairs as a mapping; a value is TOML where it can be, else text.
+
+    Raises
+    ------
+    ScenarioError
+        If a pair has no '='.
+    """
+    import tomllib
+
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise ScenarioError(f"--set {pair!r}: allowed: KEY=VALUE, such as --set level=sat_4ms")
+        try:
+            settings[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+@click.command("run")
+@click.argument("scenario")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
+)
+@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
+@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s; then status 3.")
+@click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def run_command(
+    scenario: str,
+    seed: int | None,
+    pairs: tuple[str, ...],
+    trace: Path | None,
+    budget_s: float | None,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Simulate SCENARIO once: its checkpoints, control signals or joined outputs, and the verdict of the invariants.
+
+    SCENARIO is the name of a shipped one (barrierlab scenarios) or a TOML file.
+
+    Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
+    """
+    loaded = load(scenario, read_settings(pairs))
+    if budget_s is None and (long := announcement(loaded)):
+        click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
+    console = stdout_console()
+    try:
+        with budget(budget_s):
+            result = _with_status(f"simulating {loaded.name}", lambda: run(loaded, seed))
+            if trace is not None:
+                write(trace, result.trace(), ScenarioError, "--trace")
+            if as_json:
+                shown = json.dumps(result.as_json(), indent=2, allow_nan=False) + "\n"
+            else:
+                with console.capture() as capture:  # whole or not at all, since the budget may end it
+                    show(console, result)
+                shown = capture.get()
+    except Exception as error:
+        if machine := raised_by_machine(error):
+            _show_raised(machine, as_json)
+            sys.exit(VIOLATION)
+        raise
+    click.echo(shown, nl=False)
+    sys.exit(exit_status(result, strict))
+
+
+def _show_raised(machine: str, as_json: bool) -> None:
+    """Print that a machine of the system under test raised: there is no more of that run."""
+    violation = {"invariant": RAISED, "reason": machine}
+    if as_json:
+        click.echo(json.dumps({"verdict": "broken", "violations": [violation]}, indent=2))
+    else:
+        click.echo(f"! {RAISED}: {machine}\nverdict: broken (1 violations)")
+
+
+def _with_status(text: str, work: Any) -> Any:
+    """Do `work`, with a spinner on a terminal."""
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        return work()
+    with errors.status(text):
+        return work()
