@@ -42,9 +42,14 @@ class Defect(Protocol):
         The invariant, or ``value`` where values show it.
     """
 
-    entry: str
-    kind: str
-    breaks: str
+    @property
+    def entry(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def breaks(self) -> str: ...
 
     def as_documented(self) -> Found:
         """What goes wrong with the protocol at its document's word."""

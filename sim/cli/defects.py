@@ -13,6 +13,7 @@ from rich.table import Table
 
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, Entry, catalogue
+from barrierlab.model.defects.engines.kind import STANDINGS, EngineEntry
 from barrierlab.model.defects.found import Found
 from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import suggestion
@@ -34,16 +35,20 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` has it."""
-        defect = self.entry.defect
+        entry, defect = self.entry, self.entry.defect
+        of_engines = {}
+        if isinstance(entry, EngineEntry):
+            of_engines = {"row": entry.row, "reports": list(entry.reports), "standing": entry.standing}
         return {
-            "name": self.entry.name,
-            "id": self.entry.id,
-            "document": self.entry.document,
+            "name": entry.name,
+            "id": entry.id,
+            "document": entry.document,
             "invariant": None if defect is None else defect.breaks,
             "status": self.status,
             "steps": self.found.steps,
             "states": self.found.states,
             "seconds": round(self.found.seconds, 3),
+            **of_engines,
         }
 
 
@@ -53,16 +58,18 @@ class Row:
     "--markdown", "as_markdown", is_flag=True, help="The page of the catalogue, with the matrix of detectors."
 )
 @click.option("--json", "json_wanted", is_flag=True, help="A JSON list on stdout.")
-def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool) -> None:
+@click.option("--engines", is_flag=True, help="The second catalogue: public reports about engines, each as a scheme.")
+def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool, engines: bool) -> None:
     """Run the catalogue: the protocols at their documents' word, each with the shortest run in which that goes wrong.
 
     An entry is caught if it breaks the invariant that it names, and the sound protocol, in the same scope, none. With
     one NAME or ID its page and its counterexample are printed. One that is missed leaves the catalogue undecided; a
-    violation is what the sound protocol breaks.
+    violation is what the sound protocol breaks. With --engines it is the catalogue of public reports about engines,
+    where sound is the scheme as it was repaired; its ids, such as FLINK-1775, are known without the option, too.
 
     Example: barrierlab defects A-04
     """
-    chosen = _chosen(names)
+    chosen = _chosen(names, engines)
     rows = []
     with Watch(len(chosen), what="entries") as watch:
         for done, entry in enumerate(chosen, 1):
@@ -71,7 +78,7 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
     if json_wanted:
         click.echo(json.dumps([row.as_json() for row in rows], indent=2))
     elif as_markdown:
-        click.echo("\n".join(page(rows)))
+        click.echo("\n".join(engine_page(rows) if engines else page(rows)))
     elif len(names) == 1:
         for row in rows:
             _show_one(row)
@@ -81,15 +88,26 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
     sys.exit(VIOLATION if UNSOUND in found else UNDECIDED if MISSED in found else HOLDS)
 
 
-def _chosen(names: Sequence[str]) -> list[Entry]:
-    entries = catalogue()
+def _chosen(names: Sequence[str], engines: bool) -> list[Entry]:
+    entries: tuple[Entry, ...] = () if engines else catalogue()
+    if engines or not {*names} <= _words(entries).keys():
+        from barrierlab.model.defects.engines.catalogue import (
+            reports,  # which looks at a dozen aligners, and takes a moment
+        )
+
+        entries += reports()
     if not names:
         return list(entries)
-    known = [word for entry in entries for word in (entry.id, entry.name)]
+    known = _words(entries)
     for name in names:
         if name not in known:
-            raise DefectsError(f"there is no defect {name!r}; {suggestion(name, list(dict.fromkeys(known)))}")
+            raise DefectsError(f"there is no defect {name!r}; {suggestion(name, list(known))}")
     return [entry for entry in entries if entry.id in names or entry.name in names]
+
+
+def _words(entries: Sequence[Entry]) -> dict[str, None]:
+    """By what an entry can be called, in order."""
+    return dict.fromkeys(word for entry in entries for word in (entry.id, entry.name))
 
 
 def _show_one(row: Row) -> None:
@@ -138,6 +156,52 @@ def page(rows: Sequence[Row], all_detectors: bool = True) -> Iterator[str]:
             yield ""
             for row in its:
                 yield from _section(row)
+
+
+_ENGINE_HEAD = """\
+# Real engines, real bugs
+
+Public reports of what went wrong in engines that run in the world, each as a scheme of a few lines, written from what
+the report says; no code was taken. A scheme is broken as reported and holds as repaired, in the same scope. It says
+nothing about the code of an engine as it is today. Where a report is a remark in a review, from a pull request that is
+not merged, open or latent, that stands beside it. The steps are those of a shortest run: of the explored dataflow for
+rows 1, 10, 13, 17, 18 and 21, of the scheme itself for the others.
+
+This page is printed by `barrierlab defects --engines --markdown`; `barrierlab defects FLINK-1775` prints one entry with
+its run, which is kept as `traces/FLINK-1775.trace` beside the schemes.
+"""
+
+_SOUND_HEAD = """\
+## Sound schemes beside them
+
+These hold in every dataflow of `barrierlab check --scope small` that they declare to take part in (slow tests explore
+them). Storm's checkpoint tuples, row 21, lose nothing there, which is enough for at least once.
+"""
+
+
+def engine_page(rows: Sequence[Row]) -> Iterator[str]:
+    """`docs/engines.md`."""
+    from barrierlab.model.defects.engines.catalogue import SOUND
+
+    yield _ENGINE_HEAD
+    yield f"{summary(rows)}."
+    yield ""
+    yield "| row | entry | engine | reports | what went wrong | breaks | steps | repair |"
+    yield "| ---: | --- | --- | --- | --- | --- | ---: | --- |"
+    for row in rows:
+        entry = row.entry
+        assert isinstance(entry, EngineEntry)
+        assert entry.defect is not None
+        links = ", ".join(f"[{link.rpartition('/')[2]}]({link})" for link in entry.reports)
+        standing = "" if entry.standing == "repaired" else f" ({STANDINGS[entry.standing]})"
+        yield (
+            f"| {entry.row} | {entry.id} | {entry.engine} | {links}{standing} | {entry.wrong} | {entry.defect.breaks} "
+            f"| {row.found.steps} | {entry.repair} |"
+        )
+    yield ""
+    yield _SOUND_HEAD
+    yield from (f"* {name}: {', '.join(modes)}" for name, (_, modes) in SOUND.items())
+    yield ""
 
 
 def _section(row: Row) -> Iterator[str]:

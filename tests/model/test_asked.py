@@ -18,6 +18,7 @@ from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted_scopes import stories
 from barrierlab.model.checkpoint.world import World
+from barrierlab.model.defects.engines import aligners
 from barrierlab.model.suites.conformance import cases
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.report import as_json, markdown, show
@@ -25,7 +26,6 @@ from barrierlab.sim.check.runner import check_one, plan
 from barrierlab.sim.core.status import stdout_console
 from docs.aligner.aligner import Phase, PhasedAligner
 from docs.aligner.unaligned import RecordingAligner
-from tests.model.engines import push
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
 SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
@@ -45,7 +45,7 @@ def verdicts(kind: type, scopes: list[WorldScope], protocol: str = "aligned") ->
 
 # Sound schemes, and unsound ones.
 
-SOUND = [push.Jet, push.FlinkCount, push.EpochMerge]
+SOUND = [aligners.Jet, aligners.FlinkCount, aligners.EpochMerge]
 
 
 @pytest.mark.parametrize("kind", SOUND)
@@ -64,24 +64,24 @@ def test_a_sound_scheme_of_another_kind_holds_in_small_dataflows(kind: type) -> 
 @pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
 def test_inputs_may_stay_blocked_after_the_switch(protocol: str) -> None:
     """Flink's own controller would be called broken for a difference that nobody downstream can see."""
-    assert set(verdicts(push.Alternating, TINY, protocol).values()) == {None}
+    assert set(verdicts(aligners.Alternating, TINY, protocol).values()) == {None}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
 def test_inputs_may_stay_blocked_after_the_switch_in_small_dataflows(protocol: str) -> None:
     """As above, where there is more to come."""
-    assert set(verdicts(push.Alternating, SMALL, protocol).values()) == {None}
+    assert set(verdicts(aligners.Alternating, SMALL, protocol).values()) == {None}
 
 
 @pytest.mark.parametrize(
     ("kind", "invariant", "steps", "scope"),
     [
-        (push.OneSide, "CUT", 8, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
-        (push.EndForgets, "LIVE", 9, "aligned: a->s b->s; events 1, checkpoints 1; closed input"),
-        (push.NoTombstone, "LIVE", 14, "aligned: a->s b->s; events 1, checkpoints 1; abort"),
-        (push.Tuples, "CUT", 10, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
-        (push.Stash, "CUT", 11, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
+        (aligners.OneSide, "CUT", 8, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
+        (aligners.EndForgets, "LIVE", 9, "aligned: a->s b->s; events 1, checkpoints 1; closed input"),
+        (aligners.NoTombstone, "LIVE", 14, "aligned: a->s b->s; events 1, checkpoints 1; abort"),
+        (aligners.Tuples, "CUT", 10, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
+        (aligners.Stash, "CUT", 11, "aligned: a->s b->s; events 1, checkpoints 1; no fault"),
     ],
 )
 def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str, steps: int, scope: str) -> None:
@@ -93,7 +93,7 @@ def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str,
 # Whether the loop releases what may go before it reads on.
 
 
-class ReleasesFirst(push.Stash):
+class ReleasesFirst(aligners.Stash):
     """Its driver never reads on while the stash is full."""
 
     capabilities = Capabilities(timeout=False, reads_on=False)
@@ -104,7 +104,7 @@ TWO_SOURCES = [each for each in TINY if "a->s b->s" in each.name]
 
 def test_a_loop_that_reads_on_is_explored_unless_the_class_declares_that_its_own_does_not() -> None:
     """The world would always release first, and a bug of a reading loop that is not declared would hold."""
-    found = verdicts(push.Stash, TWO_SOURCES).values()
+    found = verdicts(aligners.Stash, TWO_SOURCES).values()
     assert [each and (each.invariant, each.reads_on) for each in found] == [
         *[("CUT", True), ("CUT", True), ("ONCE", True), ("CUT", True)],
     ]
@@ -123,7 +123,7 @@ def test_a_gate_of_impl_releases_first() -> None:
 def test_a_counterexample_that_rests_on_the_loop_says_what_may_be_declared() -> None:
     """A team whose driver always releases first would look for a bug that it has not."""
     told = []
-    for kind in (push.Stash, push.OneSide):
+    for kind in (aligners.Stash, aligners.OneSide):
         case = next(each for each in cases(kind) if each.scope == TWO_SOURCES[0])
         with pytest.raises(AssertionError) as raised:
             case.check()
@@ -136,8 +136,8 @@ def test_a_counterexample_that_rests_on_the_loop_says_what_may_be_declared() -> 
 @pytest.mark.parametrize(
     ("name", "status", "line"),
     [
-        ("push:Stash", 1, f"hint: in 1 of 1 counterexamples {READS_ON}"),
-        ("push:OneSide", 1, ""),
+        ("aligners:Stash", 1, f"hint: in 1 of 1 counterexamples {READS_ON}"),
+        ("aligners:OneSide", 1, ""),
         ("releases_first", 0, "of a loop that releases before it reads on (reads_on=False)"),
     ],
 )
@@ -145,7 +145,8 @@ def test_a_verdict_says_which_loop_it_is_about(
     name: str, status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A verdict about a loop that releases first would pass for one about every loop."""
-    kind = "tests.model.test_asked:ReleasesFirst" if name == "releases_first" else f"tests.model.engines.{name}"
+    of_engines = f"barrierlab.model.defects.engines.{name}"
+    kind = "tests.model.test_asked:ReleasesFirst" if name == "releases_first" else of_engines
     chosen = replace(plan("tiny", ["aligned"], kind), names=(TWO_SOURCES[0].name,))
     outcomes = [check_one(chosen, each) for each in chosen.names]
     show(stdout_console(400), outcomes, chosen)

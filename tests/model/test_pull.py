@@ -16,10 +16,10 @@ from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
+from barrierlab.model.defects.engines.aligners import Alternating, LeavesInChannel, Stash
+from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
 from barrierlab.model.explore.checker import explore
 from barrierlab.model.suites.standard import SCOPES
-from tests.model.engines.pull import JetLoop, StashLoop
-from tests.model.engines.push import Alternating, LeavesInChannel, Stash
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
 SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]

@@ -18,11 +18,11 @@ from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.external import Aligner, Driven, PullAligner, load, parts_of, pulls
 from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.engines.aligners import LeavesInChannel
 from barrierlab.model.suites.conformance import Case, cases
 from barrierlab.sim.cli.show import Shown
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
-from tests.model.engines.push import LeavesInChannel
 from tests.sim.support import barrierlab
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,9 @@ from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
-from barrierlab.sim.cli.defects import Row, page
+from barrierlab.model.defects.engines.catalogue import reports
+from barrierlab.model.defects.engines.kind import EngineEntry
+from barrierlab.sim.cli.defects import Row, engine_page, page
 from tests.sim.support import barrierlab
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
@@ -107,3 +109,78 @@ def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
     status, out, err = barrierlab(capsys, "defects", "A-044")
     assert (status, out) == (2, "")
     assert err == "barrierlab: there is no defect 'A-044'; did you mean 'A-04'?\n"
+
+
+# The second catalogue.
+
+
+@pytest.fixture(scope="module")
+def engine_rows() -> list[Row]:
+    """The whole second catalogue, run once."""
+    return [Row(entry, *entry.run()) for entry in reports()]
+
+
+def test_the_page_of_engines_is_not_stale(engine_rows: list[Row]) -> None:
+    """The page would say something else than the catalogue: `barrierlab defects --engines --markdown` prints it."""
+    kept = (PAGE.parent / "engines.md").read_text(encoding="utf-8")
+    assert kept == "\n".join(engine_page(engine_rows)) + "\n"
+    assert "\n29 of 29 that can be run are caught; 0 are listed.\n" in kept
+
+
+def test_the_page_names_the_rows_that_are_dataflows(engine_rows: list[Row]) -> None:
+    """A reader would take a scheme's own steps for those of a dataflow."""
+    worlds = sorted(
+        row.entry.row
+        for row in engine_rows
+        if isinstance(row.entry, EngineEntry) and isinstance(row.entry.defect, BarrierDefect)
+    )
+    told = re.search(r"for\s+rows ([\d, and]+), of the scheme", "\n".join(engine_page(engine_rows)))
+    assert told is not None
+    assert [int(number) for number in re.findall(r"\d+", told[1])] == worlds
+
+
+def test_all_reports_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person would not see what there is."""
+    status, out, _ = barrierlab(capsys, "defects", "--engines")
+    assert status == 0
+    assert out.splitlines()[-1] == "29 of 29 that can be run are caught; 0 are listed"
+    assert all(each.id in out for each in reports())
+
+
+@pytest.mark.parametrize("options", [(), ("--engines",)])
+def test_a_report_is_shown_with_its_run(capsys: pytest.CaptureFixture[str], options: tuple[str, ...]) -> None:
+    """A reader would not see how it goes wrong."""
+    status, out, _ = barrierlab(capsys, "defects", *options, "FLINK-20097")
+    assert status == 0
+    assert out.startswith("FLINK-20097 the_end_of_a_checkpoint_forgets_the_next_barrier: Flink: caught\n")
+    assert "    https://issues.apache.org/jira/browse/FLINK-20097\n" in out
+    assert out.rstrip().endswith("! CUT: y came behind barrier 2, and is recorded as in flight in checkpoint 2")
+
+
+def test_json_of_a_report_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """A machine that reads it could not tell a bug from a remark in a review."""
+    status, out, _ = barrierlab(capsys, "defects", "A-04", "SEATUNNEL-11559", "--json")
+    of_documents, of_engines = json.loads(out)
+    assert status == 0
+    added = set(of_engines) - set(of_documents)
+    assert {name: of_engines[name] for name in sorted(added)} == {
+        "reports": ["https://github.com/apache/seatunnel/pull/11559"],
+        "row": 17,
+        "standing": "review remark",
+    }
+    assert (of_engines["document"], of_engines["invariant"], of_engines["steps"]) == ("SeaTunnel", "LIVE", 14)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("FLINK-1776", "there is no defect 'FLINK-1776'; did you mean 'FLINK-1775'?"),
+        ("A-04", "there is no defect 'A-04'; "),
+    ],
+)
+def test_a_report_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
+    """A person would be left without a word on what there is; or be shown another catalogue's entry."""
+    status, out, err = barrierlab(capsys, "defects", "--engines", name)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"barrierlab: {told}")
+    assert len(err.splitlines()) == 1

@@ -163,7 +163,7 @@ class NoTombstone(LeavesInChannel):
 
 
 class Stash(LeavesInChannel):
-    """As repaired in Hazelcast PR 22207: the last barrier waits in a stash, and its inputs wait no more."""
+    """As reported in Hazelcast PR 22207: the last barrier waits in a stash, and its inputs wait no more."""
 
     capabilities = Capabilities(timeout=False)
 

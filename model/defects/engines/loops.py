@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from barrierlab.model.checkpoint.capabilities import Capabilities
-from tests.model.engines.push import LeavesInChannel
+from barrierlab.model.defects.engines.aligners import LeavesInChannel
 
 
 class JetLoop(LeavesInChannel):
@@ -41,7 +41,7 @@ class JetLoop(LeavesInChannel):
 
 
 class StashLoop(JetLoop):
-    """As repaired in Hazelcast PR 22207: the last barrier waits for the end of the round, its inputs no more."""
+    """As reported in Hazelcast PR 22207: the last barrier waits for the end of the round, its inputs no more."""
 
     def __init__(self, port: Any, config: Any) -> None:
         super().__init__(port, config)

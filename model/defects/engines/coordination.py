@@ -1,0 +1,526 @@
+"""Reports about who asks for a checkpoint, who answers, and who is waited for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.impl.reasons import Reason
+from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry
+
+HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
+
+
+class MidRecovery(NamedTuple):
+    """A task that reads its channel state back, and a checkpoint that is asked for.
+
+    Attributes
+    ----------
+    left : int
+        Buffers of channel state that are still to be read back.
+    checkpoint : str
+        Empty, ``open``, ``unheard`` (the task was asked, and did nothing), ``taken`` or ``declined``.
+    """
+
+    left: int = 3
+    checkpoint: str = ""
+
+
+def no_op_trigger(repaired: bool) -> Scheme[MidRecovery]:
+    """As repaired, such a job recovers in the old way, in which a task that is not ready declines."""
+
+    def answer(state: MidRecovery) -> MidRecovery:
+        during = "declined" if repaired else "unheard"
+        return state._replace(checkpoint=during if state.left else "taken")
+
+    return Scheme(
+        MidRecovery(),
+        {
+            "a buffer is read back": (lambda s: s.left > 0, lambda s: s._replace(left=s.left - 1)),
+            "a checkpoint is triggered": (lambda s: not s.checkpoint, lambda s: s._replace(checkpoint="open")),
+            "the task is asked for it": (lambda s: s.checkpoint == "open", answer),
+        },
+        left=lambda s: (
+            None
+            if s.checkpoint in ("taken", "declined")
+            else "LIVE: the checkpoint is neither taken nor declined, until it expires and the job fails over"
+        ),
+    )
+
+
+class Batches(NamedTuple):
+    """Two senders, each of which makes barriers 1 and 2, and a coalescer that pairs the heads of their queues.
+
+    Attributes
+    ----------
+    made : tuple of int
+        The highest barrier that each has made.
+    handed : tuple of int
+        The highest that each has handed over.
+    queues : tuple of tuple of int
+        What waits: the highest barrier of each batch.
+    out : int
+        The highest barrier that has gone on.
+    """
+
+    made: tuple[int, int] = (0, 0)
+    handed: tuple[int, int] = (0, 0)
+    queues: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    out: int = 0
+
+
+def coalescer(repaired: bool) -> Scheme[Batches]:
+    """Barriers that are ready are handed over in one batch; repaired, a batch is split before it is queued."""
+
+    def at(values: tuple[int, int], sender: int, value: int) -> tuple[int, int]:
+        return (value, values[1]) if sender == 0 else (values[0], value)
+
+    def hand_over(state: Batches, sender: int) -> Batches:
+        first, last = state.handed[sender] + 1, state.made[sender]
+        queue = state.queues[sender] + (tuple(range(first, last + 1)) if repaired else (last,))
+        queues = (queue, state.queues[1]) if sender == 0 else (state.queues[0], queue)
+        return state._replace(handed=at(state.handed, sender, last), queues=queues)
+
+    def pair(state: Batches) -> Batches:
+        one, other = state.queues
+        return state._replace(queues=(one[1:], other[1:]), out=max(state.out, one[0], other[0]))
+
+    def left(state: Batches) -> str | None:
+        return "LIVE: a barrier waits for a partner that was paired already" if any(state.queues) else None
+
+    return Scheme(
+        Batches(),
+        {
+            "A makes a barrier": (lambda s: s.made[0] < 2, lambda s: s._replace(made=at(s.made, 0, s.made[0] + 1))),
+            "B makes a barrier": (lambda s: s.made[1] < 2, lambda s: s._replace(made=at(s.made, 1, s.made[1] + 1))),
+            "A hands over what it has": (lambda s: s.handed[0] < s.made[0], lambda s: hand_over(s, 0)),
+            "B hands over what it has": (lambda s: s.handed[1] < s.made[1], lambda s: hand_over(s, 1)),
+            "the heads of the queues are paired and go on": (lambda s: all(s.queues), pair),
+        },
+        wrong=lambda s: (
+            f"CUT: barrier {s.out} went on, and one of the two has not handed it over"
+            if s.out > min(s.handed)
+            else None
+        ),
+        left=left,
+    )
+
+
+class Wiring(NamedTuple):
+    """A table is replaced by another while its consumer reads it; each flag is a step that is done.
+
+    Attributes
+    ----------
+    issued, above, old, merge : bool
+        Where the barrier is: with the coordinator, at the job above, past the old table, at the consumer's merge.
+    announced : bool
+        The consumer knows of the change, and has asked for the output of the new table.
+    built : bool
+        The new table is there, and has asked for the output of the job above.
+    """
+
+    issued: bool = False
+    above: bool = False
+    announced: bool = False
+    built: bool = False
+    old: bool = False
+    merge: bool = False
+
+
+def mutation(repaired: bool) -> Scheme[Wiring]:
+    """The change comes with the barrier; repaired, the consumer is told of it beside the barrier."""
+    return Scheme(
+        Wiring(),
+        {
+            "a barrier is issued that carries the change": (lambda s: not s.issued, lambda s: s._replace(issued=True)),
+            "the barrier is at the job above": (lambda s: s.issued and not s.above, lambda s: s._replace(above=True)),
+            "the consumer hears of the change": (
+                lambda s: not s.announced and (s.merge or (repaired and s.issued)),
+                lambda s: s._replace(announced=True),
+            ),
+            "the new table is built": (lambda s: s.announced and not s.built, lambda s: s._replace(built=True)),
+            "the job above sends the barrier on to old and new": (
+                lambda s: s.above and s.built and not s.old,
+                lambda s: s._replace(old=True),
+            ),
+            "the old table sends the barrier on": (lambda s: s.old and not s.merge, lambda s: s._replace(merge=True)),
+        },
+        left=lambda s: None if s.merge else "LIVE: the barrier waits for the new table, which waits for the barrier",
+    )
+
+
+class Phases(NamedTuple):
+    """A snapshot of two phases on one member with two processors, of which P completes before it has done phase 1.
+
+    Attributes
+    ----------
+    counted : int
+        Processors that are on the counter.
+    p : str
+        ``runs``, ``done`` (it has sent its last item) or ``gone`` (and is off the counter).
+    taken : bool
+        Whether the snapshot's thread has taken P's last item.
+    one, two : bool
+        Whether Q has done phase 1, and phase 2.
+    waits_for : int or None
+        Processors that are still to do phase 2, once that has begun.
+    """
+
+    counted: int = 2
+    p: str = "runs"
+    taken: bool = False
+    one: bool = False
+    two: bool = False
+    waits_for: int | None = None
+
+
+def phases(repaired: bool) -> Scheme[Phases]:
+    """P sends its last item, and is taken off the counter; repaired, in one step."""
+    ends = {"p": "gone", "counted": 1} if repaired else {"p": "done"}
+    return Scheme(
+        Phases(),
+        {
+            "P completes, and sends its last item": (lambda s: s.p == "runs", lambda s: s._replace(**ends)),
+            "P's last item is taken, and stands for its phase 1": (
+                lambda s: s.p != "runs" and not s.taken,
+                lambda s: s._replace(taken=True),
+            ),
+            "P is taken off the counter": (lambda s: s.p == "done", lambda s: s._replace(p="gone", counted=1)),
+            "Q does phase 1": (lambda s: not s.one, lambda s: s._replace(one=True)),
+            "phase 1 is done: phase 2 begins, for all on the counter": (
+                lambda s: s.one and s.taken and s.waits_for is None,
+                lambda s: s._replace(waits_for=s.counted),
+            ),
+            "Q does phase 2": (
+                lambda s: s.waits_for is not None and not s.two,
+                lambda s: s._replace(two=True, waits_for=(s.waits_for or 0) - 1),
+            ),
+        },
+        left=lambda s: None if s.waits_for == 0 else "LIVE: phase 2 waits for a processor that has completed",
+    )
+
+
+class Lost(NamedTuple):
+    """Two members, each of which is told to begin a snapshot; one that is behind a distributed edge hears both.
+
+    Attributes
+    ----------
+    order : tuple of str
+        By member: empty, ``sent``, ``lost`` or ``come``.
+    losses : int
+        Messages that may still be lost.
+    failed : bool
+        Whether the master has given the snapshot up.
+    barriers : int
+        Barriers that have come to the processor behind the edge.
+    """
+
+    order: tuple[str, str] = ("", "")
+    losses: int = 1
+    failed: bool = False
+    barriers: tuple[bool, bool] = (False, False)
+
+
+def lost_order(repaired: bool) -> Scheme[Lost]:
+    """An order that is lost fails the snapshot at the master; repaired, it is sent again until it is answered."""
+
+    def put(state: Lost, member: int, value: str) -> Lost:
+        order = (value, state.order[1]) if member == 0 else (state.order[0], value)
+        return state._replace(order=order)
+
+    def barrier(state: Lost, member: int) -> Lost:
+        found = (True, state.barriers[1]) if member == 0 else (state.barriers[0], True)
+        return state._replace(barriers=found)
+
+    def not_heard(state: Lost) -> Lost:
+        return put(state, 1, "sent") if repaired else put(state._replace(failed=True), 1, "given up")
+
+    def left(state: Lost) -> str | None:
+        if state.barriers in ((True, True), (False, False)):
+            return None
+        return "LIVE: the processor behind the edge waits for a barrier that no one will send"
+
+    return Scheme(
+        Lost(),
+        {
+            "the master tells both members to begin": (
+                lambda s: s.order == ("", ""),
+                lambda s: s._replace(order=("sent", "sent")),
+            ),
+            "the order comes to member 1": (lambda s: s.order[0] == "sent", lambda s: put(s, 0, "come")),
+            "the order comes to member 2": (lambda s: s.order[1] == "sent", lambda s: put(s, 1, "come")),
+            "the order to member 2 is lost": (
+                lambda s: s.order[1] == "sent" and s.losses > 0,
+                lambda s: put(s._replace(losses=0), 1, "lost"),
+            ),
+            "the master hears nothing of member 2": (lambda s: s.order[1] == "lost", not_heard),
+            "member 1 sends its barrier over the edge": (
+                lambda s: s.order[0] == "come" and not s.barriers[0],
+                lambda s: barrier(s, 0),
+            ),
+            "member 2 sends its barrier over the edge": (
+                lambda s: s.order[1] == "come" and not s.barriers[1],
+                lambda s: barrier(s, 1),
+            ),
+        },
+        left=left,
+        faults=("the order to member 2 is lost",),
+    )
+
+
+class NeverAsked(SourceTask):
+    """The order to inject a barrier at source b fails on its way, and its failure is in a future that nobody reads."""
+
+    def poll(self, now_ns: int) -> CheckpointBarrier | None:
+        if self.name == "a":
+            return super().poll(now_ns)
+        barrier = self.injector.poll_barrier(now_ns)
+        if barrier is not None:
+            self.failed(barrier)
+        return None
+
+    def failed(self, barrier: CheckpointBarrier) -> None: ...
+
+
+class Reported(NeverAsked):
+    """The failure goes to the coordinator."""
+
+    def failed(self, barrier: CheckpointBarrier) -> None:
+        self.last_done = barrier.checkpoint_id
+        self.decline(barrier.checkpoint_id, Reason.OUTPUT_CLOSED)
+        self.cancel(barrier.checkpoint_id)
+
+
+class Tail(NamedTuple):
+    """The end of a checkpoint, which is written in the background, and a recovery that begins meanwhile.
+
+    Attributes
+    ----------
+    tails : tuple of str
+        By checkpoint: ``writes``, ``stuck``, ``done`` or ``cancelled``.
+    fenced : bool
+        Whether a recovery was announced.
+    stopped, begun : bool
+        Whether this node has said that it has stopped, and the recovery begun.
+    """
+
+    tails: tuple[str, str] = ("writes", "writes")
+    fenced: bool = False
+    stopped: bool = False
+    begun: bool = False
+
+
+def tails(repaired: bool) -> Scheme[Tail]:
+    """A node stops when no tail is left; repaired, a recovery cancels them first."""
+
+    def put(state: Tail, at: int, value: str) -> Tail:
+        return state._replace(tails=(value, state.tails[1]) if at == 0 else (state.tails[0], value))
+
+    def quiet(state: Tail) -> bool:
+        return all(tail in ("done", "cancelled") for tail in state.tails)
+
+    return Scheme(
+        Tail(),
+        {
+            "a tail is written": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "done")),
+            "the other tail is written": (lambda s: s.tails[1] == "writes", lambda s: put(s, 1, "done")),
+            "the store does not answer a tail": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "stuck")),
+            "a recovery is announced": (lambda s: not s.fenced, lambda s: s._replace(fenced=True)),
+            "the tails are cancelled": (
+                lambda s: repaired and s.fenced and not quiet(s),
+                lambda s: s._replace(tails=("cancelled", "cancelled")),
+            ),
+            "the node says that it has stopped": (
+                lambda s: s.fenced and not s.stopped and quiet(s),
+                lambda s: s._replace(stopped=True),
+            ),
+            "the recovery begins": (lambda s: s.stopped and not s.begun, lambda s: s._replace(begun=True)),
+        },
+        left=lambda s: "LIVE: a recovery was announced, and never begins" if s.fenced and not s.begun else None,
+        faults=("the store does not answer a tail",),
+    )
+
+
+class Head(NamedTuple):
+    """The head of an iteration, and the coordinator that sends it an event ahead of each checkpoint.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the head has finished.
+    event : bool
+        Whether an event is on its way to it.
+    checkpoint : str
+        Empty or ``open``.
+    last : str
+        How the last checkpoint ended.
+    """
+
+    ended: bool = False
+    event: bool = False
+    checkpoint: str = ""
+    last: str = ""
+
+
+def head_events(repaired: bool) -> Scheme[Head]:
+    """The job goes on behind its head, and so do its checkpoints."""
+
+    def begin(state: Head) -> Head:
+        return state._replace(checkpoint="open", event=not (repaired and state.ended))
+
+    def left(state: Head) -> str | None:
+        if state.ended and state.last != "completed":
+            return "LIVE: no checkpoint completes any more, since its event cannot be delivered"
+        return None
+
+    return Scheme(
+        Head(),
+        {
+            "a checkpoint begins, with an event for the head": (lambda s: not s.checkpoint, begin),
+            "the head takes the event": (lambda s: s.event and not s.ended, lambda s: s._replace(event=False)),
+            "the event cannot be delivered: the checkpoint fails": (
+                lambda s: s.event and s.ended,
+                lambda s: s._replace(event=False, checkpoint="", last="failed"),
+            ),
+            "the checkpoint completes": (
+                lambda s: bool(s.checkpoint) and not s.event,
+                lambda s: s._replace(checkpoint="", last="completed"),
+            ),
+            "the head finishes": (lambda s: not s.ended and not s.event, lambda s: s._replace(ended=True, last="")),
+        },
+        left=left,
+    )
+
+
+ENTRIES = (
+    entry(
+        5,
+        "a_checkpoint_during_recovery_is_neither_taken_nor_declined",
+        "Flink",
+        ("https://issues.apache.org/jira/browse/FLINK-40518", "https://github.com/apache/flink/pull/29055"),
+        "With unaligned checkpoints disabled, the trigger of checkpoints during recovery does nothing: one that is "
+        "asked for then is open until it expires, and the job fails over, again and again.",
+        "Checkpoints during recovery are enabled only together with unaligned ones; otherwise a task declines.",
+        SchemeDefect(
+            *("FLINK-40518", "liveness", "LIVE"),
+            "A checkpoint is asked for while channel state is read back.",
+            no_op_trigger,
+        ),
+    ),
+    entry(
+        11,
+        "a_batch_of_two_barriers_is_paired_with_a_batch_of_one",
+        RISINGWAVE,
+        ("https://github.com/risingwavelabs/risingwave/pull/24951",),
+        "A sender may hand over two barriers in one batch; the coalescer pairs the heads of its queues, and so a batch "
+        "of two with a batch of one.",
+        "Batches are split before they are queued, so that each pair is of one barrier.",
+        SchemeDefect(
+            *("RISINGWAVE-24951", "safety", "CUT"),
+            "A hands over barriers 1 and 2 in one batch, B barrier 1 alone.",
+            coalescer,
+        ),
+        "open pull request",
+    ),
+    entry(
+        12,
+        "the_barrier_waits_for_an_upstream_that_waits_for_the_barrier",
+        RISINGWAVE,
+        (
+            "https://github.com/risingwavelabs/risingwave/pull/23273",
+            "https://github.com/risingwavelabs/risingwave/pull/23221",
+        ),
+        "A merge hears with the barrier that it gets a new upstream; that one cannot be built before the merge has "
+        "asked for it, and the barrier does not come down before it is built.",
+        "The merge is told of the change beside the barrier, not by it.",
+        SchemeDefect(
+            *("RISINGWAVE-23273", "liveness", "LIVE"),
+            "The barrier that carries the change is at the job above.",
+            mutation,
+        ),
+    ),
+    entry(
+        14,
+        "phase_two_waits_for_a_processor_that_is_gone",
+        HAZELCAST,
+        ("https://github.com/hazelcast/hazelcast/pull/18530",),
+        "A processor that completes sends its last item before it is taken off the counter; phase 1 ends between the "
+        "two, and phase 2 then counts on a processor that will do nothing.",
+        "It is taken off the counter before the item is sent.",
+        SchemeDefect(
+            *("HAZELCAST-18530", "liveness", "LIVE"),
+            "P has sent its last item, and is still on the counter when phase 2 begins.",
+            phases,
+        ),
+    ),
+    entry(
+        16,
+        "an_order_that_is_lost_is_not_sent_again",
+        HAZELCAST,
+        ("https://github.com/hazelcast/hazelcast-jet/pull/1435",),
+        "One member never hears that a snapshot has begun; the master gives it up, and a processor behind a "
+        "distributed edge waits for that member's barrier for ever.",
+        "The order is sent again until it is answered.",
+        SchemeDefect(
+            *("JET-1435", "liveness", "LIVE"),
+            "The order to the second member is lost.",
+            lost_order,
+        ),
+    ),
+    entry(
+        18,
+        "a_barrier_that_was_not_dispatched_is_waited_for",
+        "SeaTunnel",
+        (
+            "https://github.com/apache/seatunnel/pull/12111",
+            "https://github.com/apache/seatunnel/pull/12314",
+        ),
+        "The coordinator waits for the future that says that all calls were made, not for the calls: one that fails is "
+        "dropped, and nothing but the timeout ends the checkpoint.",
+        "The failure of a call goes to the coordinator, which gives the checkpoint up.",
+        BarrierDefect(
+            *("SEATUNNEL-12111", "liveness", "LIVE"),
+            Setup("a->join b->join", events=0),
+            Parts(source=NeverAsked),
+            "b was never asked for its barrier, and nobody is told.",
+            Parts(source=Reported),
+        ),
+        "open",
+    ),
+    entry(
+        25,
+        "a_stop_waits_for_what_it_should_cancel",
+        "laminardb",
+        ("https://github.com/laminardb/laminardb/pull/507",),
+        "A node that is to recover waits until no checkpoint is under way before it ends their tails; one that hangs "
+        "in the store keeps the node from saying that it has stopped, and the recovery from beginning.",
+        "Once a recovery is announced, the tails are cancelled first.",
+        SchemeDefect(
+            *("LAMINARDB-507", "liveness", "LIVE"),
+            "The store does not answer when a recovery is announced.",
+            tails,
+        ),
+    ),
+    entry(
+        29,
+        "the_coordinator_goes_on_sending_to_a_head_that_has_finished",
+        "Flink ML",
+        (
+            "https://issues.apache.org/jira/browse/FLINK-24807",
+            "https://github.com/apache/flink-ml/pull/25",
+            "https://github.com/apache/flink-ml/pull/17",
+        ),
+        "Ahead of each checkpoint the coordinator of an iteration sends an event to its head, also when that has "
+        "finished: the event cannot be delivered, and each checkpoint fails.",
+        "No event is sent to a head that is terminating.",
+        SchemeDefect(
+            *("FLINK-24807", "liveness", "LIVE"),
+            "The head has finished, and the job goes on.",
+            head_events,
+        ),
+    ),
+)

@@ -1,0 +1,177 @@
+"""A scheme as a few guarded moves, as reported and as repaired; and an entry of the second catalogue.
+
+Where the explored dataflows have what a report is about, its entry is a `BarrierDefect`: an aligner or a task in a
+world, judged by the invariants of all worlds. The rest - threads, futures, logs, pools of buffers - is a scheme of its
+own. A scheme states its invariant itself, in the terms of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Generic
+
+from barrierlab.model.checkpoint.check import ALWAYS, AT_REST
+from barrierlab.model.defects.barrier_kind import BOUND, broken_by
+from barrierlab.model.defects.catalogue import Entry
+from barrierlab.model.defects.found import Defect, Found
+from barrierlab.model.explore.checker import Always, AtRest, Result, S, explore, traps
+
+Rule = tuple[Callable[[S], bool], Callable[[S], S]]
+"""When a move can be made, and the state behind it."""
+
+STANDINGS = {
+    "repaired": "repaired since",
+    "open": "open when this was written",
+    "open pull request": "from a pull request that was not merged",
+    "review remark": "a remark in a review, of code that was not merged",
+    "latent": "latent: the engine as it is run does not come to it",
+    "documented": "a documented limit, and no defect of what is promised",
+}
+"""How far an engine has what is reported of it."""
+
+
+class Scheme(Generic[S]):
+    """A system of guarded moves.
+
+    Parameters
+    ----------
+    begin : S
+        The state in which every run begins.
+    rules : mapping of str to Rule
+        By the line of text of the move, in the order in which they are tried.
+    wrong : callable, optional
+        Given any state, what is wrong with it, ``"CUT: ..."``; None if nothing.
+    left : callable, optional
+        Given a state where a run ends or in which it goes round for ever, what has not ended; None if all has.
+    faults : sequence of str
+        Moves that a fair run need not make.
+    """
+
+    def __init__(
+        self,
+        begin: S,
+        rules: Mapping[str, Rule[S]],
+        *,
+        wrong: Callable[[S], str | None] = lambda state: None,
+        left: Callable[[S], str | None] = lambda state: None,
+        faults: Sequence[str] = (),
+    ) -> None:
+        self.begin, self.rules, self.wrong, self.left, self.faults = begin, rules, wrong, left, frozenset(faults)
+
+    def start(self) -> S:
+        """The state in which every run begins."""
+        return self.begin
+
+    def moves(self, state: S) -> Sequence[str]:
+        """The moves whose guards hold."""
+        return [name for name, (guard, _) in self.rules.items() if guard(state)]
+
+    def after(self, state: S, move: str) -> S:
+        """The state behind a move."""
+        return self.rules[move][1](state)
+
+    def explored(self) -> Result[S, str]:
+        """The first violation on a shortest run, of every fair run."""
+        result = explore(self, [Always(ALWAYS, self.wrong), AtRest(AT_REST, self.left)], limits=BOUND)
+        return result if result.violations else self._gone_round(result)
+
+    def _gone_round(self, result: Result[S, str]) -> Result[S, str]:
+        left: dict[S, str] = {}
+        for _, states in traps(self.begin, self.moves, self.after, self.faults.__contains__, BOUND):
+            reasons = [self.left(state) for state in states]
+            if None not in reasons and (len(states) > 1 or self.moves(states[0])):
+                left |= {
+                    state: f"{reason}; it goes round for ever" for state, reason in zip(states, reasons, strict=True)
+                }
+        return explore(self, [Always(AT_REST, left.get)], limits=BOUND) if left else result
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeDefect(Generic[S]):
+    """A scheme as it was reported, and as it was repaired.
+
+    Attributes
+    ----------
+    entry, kind, breaks, title : str
+        As of `model.defects.barrier_kind.BarrierDefect`.
+    scheme : callable
+        Given whether it is repaired, the scheme.
+    """
+
+    entry: str
+    kind: str
+    breaks: str
+    title: str
+    scheme: Callable[[bool], Scheme[S]]
+
+    def as_documented(self) -> Found:
+        """The shortest run that breaks something."""
+        return self._explored(self.scheme(False))
+
+    def sound(self) -> Found:
+        """Every run of the repaired scheme."""
+        return self._explored(self.scheme(True))
+
+    def _explored(self, scheme: Scheme[S]) -> Found:
+        begun = monotonic()
+        result = scheme.explored()
+        states = result.counts.states
+        if not result.violations:
+            return Found(states=states, seconds=monotonic() - begun)
+        violation = result.violations[0]
+        lines = [f"# {self.title}", "", *(f"> {move}" for move in violation.moves), f"! {violation.reason}"]
+        trace = "".join(f"{line}\n" for line in lines)
+        return Found(broken_by(violation.reason), len(violation.moves), states, monotonic() - begun, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry(Entry):
+    """An entry of the second catalogue.
+
+    Attributes
+    ----------
+    row : int
+        Its place in the list of reports; two entries may share a report.
+    engine : str
+    reports : tuple of str
+        Addresses.
+    standing : str
+        One of `STANDINGS`.
+    wrong, repair : str
+        A sentence each.
+    """
+
+    row: int = 0
+    engine: str = ""
+    reports: tuple[str, ...] = ()
+    standing: str = ""
+    wrong: str = ""
+    repair: str = ""
+
+    @property
+    def document(self) -> str:
+        """The engine that it is about."""
+        return self.engine
+
+
+def entry(
+    row: int,
+    name: str,
+    engine: str,
+    reports: Sequence[str],
+    wrong: str,
+    repair: str,
+    defect: Defect,
+    standing: str = "repaired",
+) -> EngineEntry:
+    """Return an entry with its page; `name` is the sentence at its head, with ``_`` for blanks."""
+    title = name.replace("_", " ")
+    links = "\n".join(f"    {link}" for link in reports)
+    page = (
+        f"{title[0].upper()}{title[1:]}.\n\nReport\n{links}\n    ({STANDINGS[standing]})\n"
+        f"What goes wrong\n    {wrong}\nRepair\n    {repair}"
+    )
+    about = (row, engine, tuple(reports), standing, wrong, repair)
+    return EngineEntry(defect.entry, name, defect, page, *about)
