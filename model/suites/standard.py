@@ -128,7 +128,6 @@ def _combined() -> Iterator[WorldScope]:
     for topology in (CHAIN, LONG):
         yield from _worlds(topology, MODES, ends, events=1, checkpoints=2)
     yield from _worlds(PAIR, ("aligned",), ends, **one_of_each)
-    yield from _worlds(JOIN, ("unaligned",), ends, **one_of_each)
     yield from _worlds(JOIN, MODES, ("closed input",), watermarks=1, emits=True, **one_of_each)
     yield from _worlds(LONG, MODES, ends, watermarks=1, emits=True, **one_of_each)
     yield from _worlds(JOIN, ("aligned", "unaligned"), crash, watermarks=1, **one_of_each)
@@ -157,6 +156,7 @@ def full() -> Iterator[Scope]:
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
     yield from _aborted()
+    yield from _worlds(JOIN, ("unaligned",), ("closed input and crash",), events=1, checkpoints=1)
     yield from (*GATES, *GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from (*JOINS, *WIDE_JOINS)
