@@ -13,12 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from barrierlab.model.spec.history import kind_of
 from barrierlab.model.spec.invariants import PREMISES, Verdict
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
 from barrierlab.sim.checkpoint.faults import Effect
 from barrierlab.sim.checkpoint.metrics import CheckpointRecord
-from barrierlab.sim.checkpoint.standstill import overdue_ns_of
 from barrierlab.sim.scenario.settings import Fault, Scenario, ns
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ NO_OUTPUT, NO_SIGNAL = "no output", "no signal"
 """Of a join, and of control signals: nothing came about that could be judged."""
 LOOP = 3
 """So many restarts from one checkpoint with none completed between are a loop: twice is bad luck."""
-INTERVALS = 2
-"""So many checkpoint intervals without a record at a sink are a standstill: a checkpoint may hold records for one."""
 
 _STRIKES_TASKS = "the task was down, or had ended"
 MET_NOTHING = {
@@ -78,6 +74,9 @@ class Coverage:
         Whether the warm-up leaves no time to measure.
     restarts_in_a_row : int
         The most restarts from one checkpoint with none completed between.
+    standstill_ns : int
+        The longest time in which no sink took a record although events were overdue and nobody was at work. One that
+        is over by the end is told, and makes no verdict fall short: what came of it was judged.
     """
 
     vacuous: tuple[str, ...] = ()
@@ -89,6 +88,7 @@ class Coverage:
     notes: tuple[str, ...] = ()
     is_unmeasured: bool = False
     restarts_in_a_row: int = 0
+    standstill_ns: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """As `--json` has it."""
@@ -120,6 +120,13 @@ def coverage_of(scenario: Scenario, engine: Engine, judged: Verdict) -> Coverage
         notes += [f"{name} was asked for, and had nothing to judge ({PREMISES[name]}: 0)" for name in asked_for_nothing]
     if longest >= LOOP and progress != RESTART_LOOP:
         notes.append(f"the job was restarted {longest} times in a row from one checkpoint, with none completed between")
+    stood = engine.standstill.longest_ns()
+    if stood is not None and (progress != STANDS_STILL or stood[0] != engine.standstill.since_ns()):
+        since_s, until_s = stood[0] / 1e9, stood[1] / 1e9
+        notes.append(
+            f"the job stood still for {until_s - since_s:.3f} s at the longest, from {since_s:.3f} to {until_s:.3f} s: "
+            "no sink took a record, though events were overdue"
+        )
     is_unmeasured = ns(scenario.warmup_s) >= max(engine.clock.now, 1)
     if is_unmeasured:
         notes.append(
@@ -137,6 +144,7 @@ def coverage_of(scenario: Scenario, engine: Engine, judged: Verdict) -> Coverage
         tuple(notes),
         is_unmeasured,
         longest,
+        0 if stood is None else stood[1] - stood[0],
     )
 
 
@@ -161,7 +169,7 @@ def asked_for(scenario: Scenario) -> set[str]:
 
 def _progress(engine: Engine, records: Sequence[CheckpointRecord], loop: int) -> tuple[str, str]:
     """Return the word for it and the headline."""
-    since_ns = _stands_still_since(engine)
+    since_ns = engine.standstill.since_ns()
     if since_ns is not None:
         return STANDS_STILL, f"the job stands still: no sink has taken a record since {since_ns / 1e9:.3f} s"
     if loop >= LOOP:
@@ -186,28 +194,6 @@ def _restarts_in_a_row(restarts: Sequence[RecoveryRecord], records: Sequence[Che
             current = current + 1 if is_same else 1
             longest, since_ns, origin = max(longest, current), at_ns, restart.checkpoint_id
     return longest, 0 if any(end_ns > since_ns for end_ns in ends_ns) else current
-
-
-def _stands_still_since(engine: Engine) -> int | None:
-    """Return when a sink last took a record, or the job began, if it stands still at the end; else None."""
-    scenario, now = engine.scenario, engine.clock.now
-    if engine.recovery.under_way:
-        return None
-    held_up = [source for source in engine.job.source_nodes if source.overdue_ns()]
-    if not held_up:
-        return None
-    gap_ns = max(overdue_ns_of(scenario, source.name) for source in held_up)
-    longest_ns = max(gap_ns, INTERVALS * ns(scenario.checkpoint.interval_s or 0.0))
-    since_ns = engine.recovery.restored_ns
-    sinks = set(scenario.topology.sinks)
-    for at_ns, verb, node, _, subject in reversed(engine.entries):
-        if at_ns <= since_ns:
-            break
-        if verb == "deliver" and node in sinks and kind_of(subject) == "Event":
-            since_ns = at_ns
-            break
-    overdue_ns = max(source.overdue_ns() for source in held_up)
-    return since_ns if min(now - since_ns, overdue_ns) > longest_ns else None
 
 
 # Faults.

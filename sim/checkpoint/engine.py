@@ -72,6 +72,7 @@ class Engine:
         )
         self.coordinator = self._new_coordinator(first_id=1)
         self._build()
+        self.standstill = Standstill(scenario, self.clock, self.entries, self.job, self._is_busy, self.recovery)
 
     def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
         """One stream for each task."""
@@ -142,7 +143,7 @@ class Engine:
             "cancel_checkpoint": lambda _: self.coordinator.cancel(),
         }
         self.faults.start(clock, self.job, at_once, self._link_changed)
-        Standstill(self.scenario, clock, self.entries, self.job, self._is_busy).start()
+        self.standstill.start()
         warm_ns = ns(self.scenario.warmup_s)
         for at_ns in (warm_ns, (warm_ns + until_ns) // 2):
             if warm_ns < until_ns:

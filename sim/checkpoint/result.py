@@ -177,6 +177,7 @@ class Result:
             "failures": len(recoveries),
             "recovery_time_max_ms": _most(duration_ns / NS_PER_MS for duration_ns in ended),
             "restarts_in_a_row": coverage.restarts_in_a_row,
+            "standstill_max_ms": coverage.standstill_ns / NS_PER_MS,
             "catch_up_max_ms": _most(ms for row in self.recovery_rows() if (ms := row["catch_up_ms"]) is not None),
             "events_replayed": sum(r.replayed for r in recoveries),
             "duplicates": self._duplicates(),
@@ -373,6 +374,7 @@ class Result:
             "steady_state": self.steady_state._asdict(),
             "undecided": list(self.undecided),
             **self.coverage.as_json(),
+            "longest_standstill_ms": row["standstill_max_ms"],
             "checkpoints": [
                 {
                     "id": c["checkpoint_id"],

@@ -28,6 +28,7 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
     assert set(found) == {
         *("scenario", "seed", "settings", "verdict", "violations", "undecided", "checkpoints"),
         *("vacuous", "vacuous_asked_for", "premises", "faults_without_effect", "progress", "notes", "falls_short"),
+        "longest_standstill_ms",
         *("recoveries", "throughput", "backpressure", "warnings", "steady_state"),
     }
     assert (found["scenario"], found["seed"], found["verdict"], found["violations"]) == ("diamond", 3, "holds", [])

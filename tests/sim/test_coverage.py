@@ -252,6 +252,63 @@ def test_a_job_that_stands_still_is_named(tmp_path: Path) -> None:
     assert coverage.falls_short
 
 
+TIGHT = bent(CHAIN, {"channel": {"default": {"capacity": 4}}, "until_s": 12.0, "checkpoint": {"timeout_s": 0.5}})
+
+
+def stalled(*spans: tuple[float, float], task: str = "sink") -> list[dict[str, Any]]:
+    """A fault each: the task takes nothing from one time on, for so long."""
+    return [{"kind": "stall", "task": task, "at_s": at_s, "for_s": for_s} for at_s, for_s in spans]
+
+
+def test_the_longest_standstill_that_ends_within_the_run_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A job that gave nothing out for a third of its run would be told of as one that went on."""
+    job = {**TIGHT, "fault": stalled((1.5, 2.5), (6.0, 4.0))}
+    result = run(scenario(tmp_path, job))
+    assert (result.coverage.progress, result.coverage.falls_short) == (GOES_ON, False)
+    note = "the job stood still for 4.010 s at the longest, from 5.990 to 10.000 s: "
+    note += "no sink took a record, though events were overdue"
+    assert result.coverage.notes == (note,)
+    assert result.run_row()["standstill_max_ms"] == 4010.0
+    status, out = command(capsys, tmp_path, job, "--strict")
+    assert status == 0
+    assert f"note: {note} verdict: holds (0 violations" in " ".join(out.split())
+    assert json.loads(command(capsys, tmp_path, job, "--json")[1])["longest_standstill_ms"] == 4010.0
+
+
+def test_a_standstill_lasts_until_the_next_record_the_next_failure_or_the_end(tmp_path: Path) -> None:
+    """The time in which a job is down would count, or a standstill would not be over."""
+    crashed = {**TIGHT, "fault": [*stalled((4.0, 7.0)), {**CRASH, "at_s": 8.0}]}
+    assert 3900.0 < run(scenario(tmp_path, crashed)).run_row()["standstill_max_ms"] < 4100.0
+    to_the_end = run(scenario(tmp_path, {**TIGHT, "fault": stalled((1.5, 3.0), (7.0, 100.0))}))
+    assert to_the_end.coverage.progress == STANDS_STILL
+    assert to_the_end.coverage.notes == ()  # the headline tells of it
+    assert to_the_end.run_row()["standstill_max_ms"] > 4900.0
+    longer_before = run(scenario(tmp_path, {**TIGHT, "fault": stalled((1.5, 6.0), (8.5, 100.0))}))
+    assert longer_before.coverage.progress == STANDS_STILL
+    assert [note[:31] for note in longer_before.coverage.notes] == ["the job stood still for 6.010 s"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"operator": {"map": {"service_s": 3.0}}},
+        {"operator": {"sink": {"service_s": 3.0}}},
+        {"fault": stalled((2.0, 1.5))},
+        {"source": {"src": {"rate_per_s": 0.2}}},
+        {"recovery": {"restart_s": 6.0}, "fault": [CRASH]},
+    ],
+    ids=str,
+)
+def test_a_job_that_is_slow_idle_or_down_never_stood_still(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Every slow job would be told of as one that had stopped."""
+    result = run(scenario(tmp_path, bent(TIGHT, changes)))
+    assert result.run_row()["standstill_max_ms"] == 0.0
+    assert not [note for note in result.coverage.notes if "stood still" in note]
+
+
 @pytest.mark.parametrize("late_s", [0.0, 4.5])
 def test_a_job_that_is_slow_or_was_down_does_not_stand_still(late_s: float, tmp_path: Path) -> None:
     """An overloaded job, or one that was restarted a moment ago, would be called dead."""
