@@ -837,11 +837,12 @@ SCOPES = (
     ),
     _scope(
         "a sink that writes",
-        727,
-        "event end_of barriers complete take last_part",
+        1_178,
+        "event promise end_of barriers complete take last_part",
         False,
-        events=2,
+        events=1,
         ids=1,
+        marks=(1,),
         writes=True,
     ),
 )
