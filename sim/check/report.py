@@ -77,12 +77,9 @@ def show(console: Console, outcomes: Sequence[Outcome], chosen: Plan) -> None:
     for outcome in outcomes:
         if outcome.verdict == UNDECIDED:
             console.print(f"undecided: {outcome.name}: {outcome.why}", highlight=False, markup=False)
-    first, *others = violations_of(outcomes) or [None]
-    if first is not None:
-        console.print(first.trace or line_of(first), highlight=False, markup=False)
-    for violation in others:
-        if violation is not None:
-            console.print(line_of(violation), highlight=False, markup=False)
+    for place, violation in enumerate(violations_of(outcomes)):
+        shown = violation.trace if violation.trace and not place else line_of(violation)
+        console.print(shown, highlight=False, markup=False)
     for line in _reach_lines(outcomes):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print(summary(outcomes, chosen), highlight=False, markup=False, soft_wrap=True)
@@ -221,8 +218,8 @@ def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def annotations(outcomes: Sequence[Outcome], chosen: Plan) -> Iterator[str]:
-    """Workflow commands: an error a violation, with the first move of its run; a warning for what is undecided.
+def workflow_commands(outcomes: Sequence[Outcome], chosen: Plan) -> Iterator[str]:
+    """Commands of GitHub Actions: an error a violation, with the first move of its run; a warning for what is open.
 
     Both are at the class statement of the external class, if there is one.
     """

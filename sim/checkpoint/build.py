@@ -6,6 +6,7 @@ What outlives an attempt is handed in: the named random streams, the sources' ev
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange, UnalignedCheckpointConfig
@@ -84,16 +85,17 @@ class Builder:
                 node.attach_pools(pools[task])
                 self._start_flushing(ports.clock, node, task)
             for name in outputs:
-                if isinstance(channels[name], SpscChannel):
-                    channels[name].on_room = node.wake
-        for node in job.operator_nodes:
-            for index, name in enumerate(topology.inputs(node.name)):
-                channels[name].on_arrival = lambda n=node, i=index: n.arrived(i)
-                channels[name].on_overtaking = lambda n=node, i=index: n.overtaken(i)
-                channels[name].on_announcement = lambda b, n=node, i=index: n.announced(i, b)
+                channel = channels[name]
+                if isinstance(channel, SpscChannel):
+                    channel.on_room = node.wake
+        for each in job.operator_nodes:
+            for index, name in enumerate(topology.inputs(each.name)):
+                channels[name].on_arrival = partial(each.arrived, index)
+                channels[name].on_overtaking = partial(each.overtaken, index)
+                channels[name].on_announcement = partial(each.announced, index)
         for node in job.nodes.values():
             for index, name in enumerate(topology.outputs(node.name)):
-                channels[name].on_departure = lambda c, n=node, i=index: n.departed(i, c)
+                channels[name].on_departure = partial(node.departed, index)
                 node.may_overtake[index] = not self.scenario.aligns(topology.ends(name)[1])
 
     # Channels.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from barrierlab.impl import (
     Aborted,
@@ -199,7 +200,7 @@ class CoordinatorNode:
         now = self._clock.now
         if (report.task, report.checkpoint_id) in self._unsaved:
             report = Decline(report.task, report.checkpoint_id, Reason.STORE_FAILED)
-        if type(report) is Acknowledge:
+        if isinstance(report, Acknowledge):
             self._entries.append((now, ">ack", report.task, None, report.checkpoint_id))
             self._metrics.acknowledged(report.task, report.checkpoint_id, now)
             self._carry_out(self.machine.acknowledge(report, now))
@@ -250,26 +251,25 @@ class CoordinatorNode:
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         now = self._clock.now
         for action in actions:
-            kind = type(action)
-            if kind is Triggered:
+            if isinstance(action, Triggered):
                 self._triggered(action.checkpoint_id)
-            elif kind is Inject:
-                self._later(action.source, self._latencies.trigger, lambda a=action: self._inject(a), self._commands_ns)
-            elif kind is AbortTask:
-                self._later(action.task, self._latencies.trigger, lambda a=action: self._abort(a))
-            elif kind is Publish:
+            elif isinstance(action, Inject):
+                self._later(action.source, self._latencies.trigger, partial(self._inject, action), self._commands_ns)
+            elif isinstance(action, AbortTask):
+                self._later(action.task, self._latencies.trigger, partial(self._abort, action))
+            elif isinstance(action, Publish):
                 self._publish(action)
-            elif kind is Completed:
+            elif isinstance(action, Completed):
                 self.gone |= {part.task for part in action.parts if part.finished}
                 self._entries.append((now, "completed", NAME, None, action.checkpoint_id))
                 self._metrics.completed(action.checkpoint_id, now)
-            elif kind is Notify:
+            elif isinstance(action, Notify):
                 self._announce(action)
-            elif kind is Aborted:
+            elif isinstance(action, Aborted):
                 self._aborted(action)
-            elif kind is Refused:
+            elif isinstance(action, Refused):
                 self._metrics.refused(str(action.reason))
-            elif kind is FailJob:
+            elif isinstance(action, FailJob):
                 self._fail(str(action.reason))
         if not self.dead:
             self._arm()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from barrierlab.sim.checkpoint.tasks import Job
@@ -153,7 +154,7 @@ class Faults:
             for_ns = self._draw(fault, "duration")
             for node in nodes:
                 node.stall(True)
-                self._clock.after(for_ns, lambda n=node: n.stall(False))
+                self._clock.after(for_ns, partial(node.stall, False))
         else:
             over = self._begin(fault)
             self._clock.schedule(self._draw(fault, "duration"), over)

@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.check import reach_of, verdict_of
 from barrierlab.model.explore.checker import HOLDS, UNDECIDED
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import DIRECTORY
-from barrierlab.sim.check.report import annotations, as_json, junit, markdown, save, show, violations_of
+from barrierlab.sim.check.report import as_json, junit, markdown, save, show, violations_of, workflow_commands
 from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
 from barrierlab.sim.core.budget import SECONDS
@@ -140,7 +140,7 @@ def check_command(
     if markdown_file is not None:
         write(markdown_file, markdown(outcomes, chosen), CheckError, "--markdown")
     if github or os.environ.get("GITHUB_ACTIONS"):
-        for line in annotations(outcomes, chosen):
+        for line in workflow_commands(outcomes, chosen):
             click.echo(line, err=json_wanted)
     if os.environ.get("GITHUB_ACTIONS") and (page := os.environ.get("GITHUB_STEP_SUMMARY")):
         with Path(page).open("a", encoding="utf-8") as summary:

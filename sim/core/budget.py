@@ -15,7 +15,7 @@ class BudgetError(Exception):
     """The budget was used up before the verdict: a line that says so."""
 
 
-class Seconds(click.ParamType):
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 takes none
     """Seconds of wall time: ``60``, ``60s``, ``5m``, ``1h``."""
 
     name = "SECONDS"

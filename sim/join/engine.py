@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.impl.join import (
@@ -242,7 +242,7 @@ class Control:
         join = self.engine.scenario.join
         self._publish(FIRST_EPOCH)
         for number, at_s in enumerate(join.epoch_at_s, FIRST_EPOCH + 1):
-            self.engine.clock.after(ns(at_s), lambda epoch=number: self._publish(epoch))
+            self.engine.clock.after(ns(at_s), partial(self._publish, number))
         self.engine.clock.after(ns(join.joins_at_s), self._join)
 
     def _publish(self, epoch: int) -> None:
@@ -290,7 +290,7 @@ class Control:
         for data in messages:
             latency_ns = self._latency()
             if self._loss.random() >= self.engine.scenario.join.control_loss:
-                self.engine.clock.after(latency_ns, lambda data=data: to(data))
+                self.engine.clock.after(latency_ns, partial(to, data))
 
 
 class Measures:

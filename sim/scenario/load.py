@@ -224,7 +224,7 @@ class Builder:
         return texts
 
     def _set(self, key: str, value: Any) -> None:
-        node = self.data
+        node: Any = self.data
         parts = _split(key)
         if not parts:
             self.fail("setting ''", "is no key; write one such as source.a.rate_per_s")
@@ -303,7 +303,8 @@ class Builder:
             self.fail(
                 f"[source.{both[0]}]", f"and [operator.{both[0]}] are both there; an operator is one or the other"
             )
-        parallelism = {name: s.parallelism for name, s in {**sources, **operators}.items()}
+        parallelism = {name: s.parallelism for name, s in sources.items()}
+        parallelism |= {name: s.parallelism for name, s in operators.items()}
         exchanges = {
             edge: exchange
             for edge in text.split()
