@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_is_one_line(
 ) -> None:
     """A traceback and status 1, which says violation; or half a file."""
     outcome = Outcome(SCOPE, "aligned", "holds", "", 1, 1, 0.0)
-    monkeypatch.setattr(sim_cli_check, "run", lambda *_: [outcome])
+    monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: [outcome])
     (place / "a folder").mkdir()
     os.mkfifo(place / "a pipe nobody reads")
     before = _files(place)

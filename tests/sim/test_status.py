@@ -161,7 +161,7 @@ def test_check_ends_as_its_verdict(
     """A gate of a build would let a broken aligner pass."""
     violations = (Violation("CUT", "a->s", 3, "lost"),) if verdict == "broken" else ()
     made = [Outcome("a->s", "aligned", verdict, "why", 1, 1, 0.0, violations)]
-    monkeypatch.setattr(sim_cli_check, "run", lambda *_: made)
+    monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: made)
     assert barrierlab(capsys, "check", "--scope", "tiny")[0] == VERDICTS[verdict]
 
 
