@@ -19,6 +19,7 @@ from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted_scopes import stories
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines import aligners
+from barrierlab.model.defects.engines.catalogue import SOUND as ENGINES
 from barrierlab.model.suites.conformance import cases
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.report import as_json, markdown, show
@@ -45,7 +46,7 @@ def verdicts(kind: type, scopes: list[WorldScope], protocol: str = "aligned") ->
 
 # Sound schemes, and unsound ones.
 
-SOUND = [aligners.Jet, aligners.FlinkCount, aligners.EpochMerge]
+SOUND = [kind for kind, modes in ENGINES.values() if modes == ("aligned",)]
 
 
 @pytest.mark.parametrize("kind", SOUND)

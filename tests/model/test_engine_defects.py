@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barrierlab.model.checkpoint.check import properties
+from barrierlab.model.checkpoint.check import WorldScope, properties
 from barrierlab.model.checkpoint.external import capabilities_of, parts_of
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import replay
@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 from barrierlab.model.defects.catalogue import CAUGHT, MISSED, UNSOUND, catalogue
-from barrierlab.model.defects.engines.aligners import OneSide, Tuples
+from barrierlab.model.defects.engines.aligners import Alternating, ObsoleteBarrier, OneSide, Tuples
 from barrierlab.model.defects.engines.catalogue import SOUND, TRACES, reports
 from barrierlab.model.defects.engines.channels import wakeup
 from barrierlab.model.defects.engines.kind import STANDINGS, Scheme, SchemeDefect, entry
@@ -120,6 +120,17 @@ def test_the_race_of_the_flag_does_not_come_with_one_barrier_at_a_time() -> None
     """The entry would call broken what Flink says is safe, and is."""
     assert wakeup(False, concurrent=1).explored().verdict == "holds"
     assert wakeup(False, concurrent=2).explored().verdict == "broken"
+
+
+@pytest.mark.slow
+def test_an_obsolete_barrier_ends_the_recording_in_a_dataflow_too() -> None:
+    """The scheme would leave out what keeps a dataflow from it. (Checkpoint 1 is aborted once it is triggered.)"""
+    setup = Setup("a->join b->join join->s", mode="unaligned", events=1, checkpoints=2, gives_up=(1, 0))
+    scope = WorldScope("a join", setup)
+    (violation,) = scope.check(parts_of(ObsoleteBarrier, "unaligned"), None).violations
+    assert (violation.invariant, violation.steps) == ("CUT", 23)
+    assert "are lost: sent before the cut, taken after in checkpoint 2" in violation.reason
+    assert scope.check(parts_of(Alternating, "unaligned"), None).verdict == "holds"
 
 
 # The judge of schemes itself.

@@ -302,3 +302,33 @@ class Alternating(LeavesInChannel):
     def restore(self, value: Any) -> None:
         rest, self.is_unaligned, self.was_threshold_triggered, self.triggers = value
         super().restore(rest)
+
+
+class ObsoleteBarrier(Alternating):
+    """As reported in FLINK-21104: the barrier of an older checkpoint ends what is recorded for the newer one."""
+
+    def __init__(self, port: Any, config: Any, unaligned: Any, is_sink: bool) -> None:
+        super().__init__(port, config, unaligned, is_sink)
+        self.is_over = [False] * config.num_inputs
+
+    def offer(self, input_id: int, message: Any, now_ns: int) -> bool:
+        if not self.can_take(input_id):
+            return False
+        if isinstance(message, CheckpointBarrier) and self.current is not None:
+            self.is_over[input_id] |= message.checkpoint_id < self.current.checkpoint_id
+        if isinstance(message, Event) and self.is_over[input_id]:
+            self.port.deliver(input_id, message)
+            return True
+        return super().offer(input_id, message, now_ns)
+
+    def go_on(self, checkpoint_id: int) -> None:
+        super().go_on(checkpoint_id)
+        self.is_over = [False] * len(self.inputs)
+
+    def capture(self) -> Any:
+        return super().capture(), tuple(self.is_over)
+
+    def restore(self, value: Any) -> None:
+        rest, is_over = value
+        super().restore(rest)
+        self.is_over = list(is_over)
