@@ -164,8 +164,9 @@ _ENGINE_HEAD = """\
 Public reports of what went wrong in engines that run in the world, each as a scheme of a few lines, written from what
 the report says; no code was taken. A scheme is broken as reported and holds as repaired, in the same scope. It says
 nothing about the code of an engine as it is today. Where a report is a remark in a review, from a pull request that is
-not merged, open or latent, that stands beside it. The steps are those of a shortest run: of the explored dataflow for
-rows 1, 10, 13, 17, 18 and 21, of the scheme itself for the others.
+not merged, open or latent, that stands beside it. The repair is the report's where that names one, and otherwise one
+with which the scheme holds. The steps are those of a shortest run: of the explored dataflow for rows 1, 10, 13, 17, 18
+and 21, of the scheme itself for the others.
 
 This page is printed by `barrierlab defects --engines --markdown`; `barrierlab defects FLINK-1775` prints one entry with
 its run, which is kept as `traces/FLINK-1775.trace` beside the schemes.

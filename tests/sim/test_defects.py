@@ -134,7 +134,7 @@ def test_the_page_names_the_rows_that_are_dataflows(engine_rows: list[Row]) -> N
         for row in engine_rows
         if isinstance(row.entry, EngineEntry) and isinstance(row.entry.defect, BarrierDefect)
     )
-    told = re.search(r"for\s+rows ([\d, and]+), of the scheme", "\n".join(engine_page(engine_rows)))
+    told = re.search(r"for\s+rows ([\d,\sand]+), of the scheme", "\n".join(engine_page(engine_rows)))
     assert told is not None
     assert [int(number) for number in re.findall(r"\d+", told[1])] == worlds
 

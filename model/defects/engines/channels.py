@@ -267,12 +267,7 @@ ENTRIES = (
         2,
         "the_end_of_a_checkpoint_forgets_the_next_barrier",
         FLINK,
-        (
-            "https://issues.apache.org/jira/browse/FLINK-20097",
-            "https://github.com/apache/flink/pull/14040",
-            "https://issues.apache.org/jira/browse/FLINK-20645",
-            "https://github.com/apache/flink/pull/14721",
-        ),
+        ("https://issues.apache.org/jira/browse/FLINK-20097", "https://github.com/apache/flink/pull/14040"),
         "The network's thread has seen barrier 2 when the task ends checkpoint 1, and that resets the channel: "
         "checkpoint 2 then waits for a barrier that has passed, and records what comes behind it.",
         "The end of a checkpoint leaves alone what was seen of a newer barrier.",

@@ -48,7 +48,10 @@ ENTRIES = (
         10,
         "the_barrier_goes_on_when_one_side_has_it",
         "RisingWave",
-        ("https://github.com/risingwavelabs/risingwave/issues/2243",),
+        (
+            "https://github.com/risingwavelabs/risingwave/issues/2243",
+            "https://github.com/risingwavelabs/risingwave/pull/2244",
+        ),
         "An operator with two inputs sends the barrier on as soon as one of them has delivered it.",
         "Both sides deliver the barrier of an epoch before it goes on.",
         _defect(
