@@ -41,14 +41,17 @@ class Place(NamedTuple):
 
     Attributes
     ----------
+    path : Path
+        Absolute.
     file : str
-        Relative to the checkout (GITHUB_WORKSPACE) or to the working directory, with slashes; or absolute.
+        As it is shown, with slashes: relative to GITHUB_WORKSPACE or to the working directory, or absolute.
     line : int
         Counted from 1; it is 1 if the class is made without a statement.
     name : str
         ``module.Class``.
     """
 
+    path: Path
     file: str
     line: int
     name: str
@@ -69,7 +72,7 @@ def place_of(chosen: Plan) -> Place | None:
     bases = [Path(base).resolve() for base in (os.environ.get("GITHUB_WORKSPACE"), chosen.folder) if base]
     base = next((base for base in bases if path.is_relative_to(base)), None)
     shown = path.relative_to(base) if base is not None else path
-    return Place(shown.as_posix(), line, f"{kind.__module__}.{kind.__qualname__}")
+    return Place(path, shown.as_posix(), line, f"{kind.__module__}.{kind.__qualname__}")
 
 
 def _classes(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
@@ -174,8 +177,8 @@ def _result(violation: Violation, rule: int, chosen: Plan, place: Place | None) 
 
 
 def _location(place: Place) -> dict[str, Any]:
-    path = Path(place.file)
-    file = {"uri": path.as_uri()} if path.is_absolute() else {"uri": quote(place.file), "uriBaseId": ROOT}
+    is_relative = not Path(place.file).is_absolute()
+    file = {"uri": quote(place.file), "uriBaseId": ROOT} if is_relative else {"uri": place.path.as_uri()}
     return {
         "physicalLocation": {"artifactLocation": file, "region": {"startLine": place.line}},
         "logicalLocations": [{"fullyQualifiedName": place.name, "kind": "type"}],
