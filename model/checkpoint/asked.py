@@ -15,6 +15,7 @@ from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES, Capabil
 from barrierlab.model.checkpoint.check import Scope, WorldScope
 from barrierlab.model.checkpoint.gate_runs import RunScope
 from barrierlab.model.checkpoint.gate_scopes import Scope as GateScope
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import setup_of_story
 from barrierlab.model.checkpoint.scripted_scopes import StoryScope
@@ -96,7 +97,7 @@ def needs(scope: Scope) -> list[str]:
     elif isinstance(scope, GateScope):
         found = _needs_of_gate(scope)
     elif isinstance(scope, RunScope):  # whatever can happen at a gate happens in such a run
-        found = set(RULES) - ({"unaligned"} if scope.protocol == "aligned" else set())
+        found = set(RULES) - ({"unaligned"} - set(protocol_of(scope.protocol).properties))
     else:
         found = set()
     return [name for name in RULES if name in found]
@@ -106,7 +107,8 @@ def shows(scope: Scope) -> list[str]:
     """The permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
     found = {
         "leaves_in_channel": isinstance(scope, RunScope) or (isinstance(scope, StoryScope) and " hold " in scope.text),
-        "keeps_blocked_after_switch": isinstance(scope, RunScope | StoryScope) and scope.protocol == "fallback",
+        "keeps_blocked_after_switch": isinstance(scope, RunScope | StoryScope)
+        and protocol_of(scope.protocol).settings.is_late,
     }
     return [name for name in DIFFERENCES if found[name]]
 
@@ -120,13 +122,12 @@ def _needs_of_setup(setup: Setup) -> set[str]:
         "several_inputs": any(len(topology.inputs(name)) > 1 for name in topology.tasks),
         "aborts": bool(setup.cancels or setup.expiries or setup.gives_up),
         "ends": setup.closes,
-        "timeout": bool(setup.expiries) or setup.mode == "fallback",
+        "timeout": bool(setup.expiries),
         "limits": any(
             getattr(setup, field.name) != field.default for field in fields(Setup) if field.name.startswith("max_")
         ),
-        "unaligned": setup.mode != "aligned",
     }
-    return {name for name, is_needed in found.items() if is_needed}
+    return {name for name, is_needed in found.items() if is_needed} | set(setup.protocol.properties)
 
 
 def _needs_of_gate(scope: GateScope) -> set[str]:
@@ -136,8 +137,7 @@ def _needs_of_gate(scope: GateScope) -> set[str]:
         "several_inputs": scope.rules.num_inputs > 1,
         "aborts": Abort in kinds or CancelBarrier in messages,
         "ends": EndOfInput in messages,
-        "timeout": bool(kinds & {Clock, Triggered}) or scope.protocol == "fallback",
+        "timeout": bool(kinds & {Clock, Triggered}),
         "limits": True,
-        "unaligned": scope.protocol != "aligned",
     }
-    return {name for name, is_needed in found.items() if is_needed}
+    return {name for name, is_needed in found.items() if is_needed} | set(protocol_of(scope.protocol).properties)

@@ -35,6 +35,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import MakeGate, Parts, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
+from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import Machine, Move, listed
 from barrierlab.model.checkpoint.tables.happenings import (
     Abort,
@@ -47,8 +48,8 @@ from barrierlab.model.checkpoint.tables.happenings import (
 )
 from barrierlab.model.errors import InputError
 
-PROTOCOLS = ("aligned", "unaligned", "fallback")
-"""What can be asked of an aligner; the last two of one that goes unaligned."""
+PROTOCOLS = EXACT
+"""What can be asked of an aligner, if it is capable of what the protocol asks for."""
 
 _FLOORS = ("impl", "model", "sim")
 _EXAMPLE = "--impl my_package.my_module:MyAligner"
@@ -300,14 +301,15 @@ def parts_of(kind: type, protocol: str) -> Parts:
         restore what it captured.
     """
     capabilities = capabilities_of(kind)
-    if protocol != "aligned" and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
+    goes_ahead = protocol_of(protocol).goes_unaligned
+    if goes_ahead and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
         raise ForeignError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
     if issubclass(kind, BarrierAligner):
         parts = with_aligner(kind)
     else:
-        missing = _missing(kind, protocol != "aligned", capabilities)
+        missing = _missing(kind, goes_ahead, capabilities)
         if missing:
-            needed = ", ".join(_methods(kind, protocol != "aligned"))
+            needed = ", ".join(_methods(kind, goes_ahead))
             undeclared = next((name for name, methods in _OPTIONAL.items() if missing[0] in methods), "")
             or_declare = undeclared and f"; or declare capabilities = Capabilities({undeclared})"
             raise ForeignError(
@@ -690,12 +692,12 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
     except ForeignError:
         raise
     except Exception as error:  # whatever another's code raises
-        takes = "port, config" if protocol == "aligned" else "port, config, unaligned, is_sink"
+        takes = "port, config, unaligned, is_sink" if protocol_of(protocol).goes_unaligned else "port, config"
         raise ForeignError(
             f"{kind.__name__} cannot be made: {_said(error)}; allowed: {kind.__name__}({takes})"
         ) from error
     done: list[str] = []
-    script = _SCRIPT if protocol == "aligned" else (*_SCRIPT, *_UNALIGNED_SCRIPT)
+    script = (*_SCRIPT, *_UNALIGNED_SCRIPT) if protocol_of(protocol).goes_unaligned else _SCRIPT
     for happening in _within(script, parts.capabilities):
         done.append(str(happening))
         try:

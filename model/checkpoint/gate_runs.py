@@ -28,7 +28,8 @@ from barrierlab.impl.messages import (
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation
 from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.gate_scopes import A_SINK, FALLING_BACK, TABLES, UNALIGNED_ONLY, gate_of, rules
+from barrierlab.model.checkpoint.gate_scopes import A_SINK, FALLING_BACK, UNALIGNED_ONLY, gate_of, rules
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import (
     Answer,
     Machine,
@@ -111,7 +112,9 @@ class RunScope:
     def gate(self, start: Start) -> Gate:
         """The table's gate, as it begins."""
         last_done, ended = start
-        return replace(Gate.new(TABLES[self.protocol], self.rules), last_done=last_done, ended=frozenset(ended))
+        return replace(
+            Gate.new(protocol_of(self.protocol).table, self.rules), last_done=last_done, ended=frozenset(ended)
+        )
 
     def _drawn(self, chance: random.Random) -> tuple[Start, list[Move | Drain]]:
         """A run that the table can make."""

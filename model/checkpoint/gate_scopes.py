@@ -13,9 +13,8 @@ from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInpu
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
 from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import Answer, Following, Port, Refinement, Steps, gate_of_impl
-from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
 from barrierlab.model.checkpoint.tables.happenings import (
     Abort,
@@ -27,7 +26,6 @@ from barrierlab.model.checkpoint.tables.happenings import (
     Release,
     Triggered,
 )
-from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.explore.checker import Limits, explore
 from barrierlab.model.explore.table import Table
 
@@ -76,7 +74,7 @@ class Scope:
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Whether the machine does what the table says: of `impl` state for state, of another effect for effect."""
         limits = Limits(states=_MOST_TIMES * self.states, seconds=seconds)
-        table = TABLES[self.protocol]
+        table = protocol_of(self.protocol).table
         if parts == SOUND:
             refinement = self.refinement(table)
             return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
@@ -379,4 +377,3 @@ SCOPES = (
         slow=True,
     ),
 )
-TABLES = {"aligned": ALIGNED, "unaligned": UNALIGNED, "fallback": FALLBACK}

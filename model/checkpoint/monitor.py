@@ -814,9 +814,12 @@ class TaskGhost:
     # Sending.
 
     def _separated(self, output: int, message: StreamMessage) -> None:
-        """FWD: between what is sent and its cause lies the barrier at both ends, or at neither."""
+        """FWD: between what is sent and its cause lies the barrier at both ends, or at neither.
+
+        At least once, what is sent may be ahead of a barrier that its cause is behind.
+        """
         side, cause = self.outside[output], self.cause
-        if cause is None or side in (cause, _ENDED):
+        if cause is None or side in (cause, _ENDED) or (side < cause and self._limits.permits_orphans):
             return
         low, high = min(side, cause), max(side, cause)
         between = {n for n in range(low + 1, high + 1) if cause >= side or n not in self.unaligned}
@@ -907,7 +910,11 @@ def _named(record: Iterable[tuple[Event, ...]]) -> Iterator[tuple[int, str]]:
 
 
 def completes(
-    checkpoint_id: int, parts: Mapping[str, Part], acknowledged: Collection[str], topology: Topology
+    checkpoint_id: int,
+    parts: Mapping[str, Part],
+    acknowledged: Collection[str],
+    topology: Topology,
+    limits: Limits | None = None,
 ) -> Iterator[Broken]:
     """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
@@ -919,7 +926,10 @@ def completes(
     acknowledged : collection of str
         The tasks whose acknowledgement the coordinator has.
     topology : Topology
+    limits : Limits, optional
+        What was configured: whether there may be orphans.
     """
+    permits_orphans = limits is not None and limits.permits_orphans
     for name, part in parts.items():
         if part.owes:
             yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
@@ -938,6 +948,6 @@ def completes(
         output, index = topology.outputs(sender).index(channel), topology.inputs(receiver).index(channel)
         sent = parts[sender].sent[output]
         covered = parts[receiver].covered[index] + parts[sender].recorded_out[output]
-        if sent != covered:
+        if sent > covered or (sent < covered and not permits_orphans):
             what = "lost: sent before the cut, taken after" if sent > covered else "orphans: taken before the cut"
             yield "CUT", f"{abs(sent - covered)} events of {channel} are {what} in checkpoint {checkpoint_id}"

@@ -144,7 +144,7 @@ class Ample:
             for name in topology.tasks
         ]
         self._goes_ahead = [
-            setup.mode != "aligned" and bool(topology.inputs(name)) and (bool(topology.outputs(name)) or is_other)
+            setup.protocol.goes_unaligned and bool(topology.inputs(name)) and (bool(topology.outputs(name)) or is_other)
             for name in topology.tasks
         ]
         self._shows_at_once = [

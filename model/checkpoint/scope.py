@@ -10,14 +10,12 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, Coordi
 from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig
 from barrierlab.impl.checkpoint.report import Tell
 from barrierlab.impl.checkpoint.task import OutputExchange, Task
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import Event
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
+from barrierlab.model.checkpoint.protocols import Protocol, ProtocolError, protocol_of
+from barrierlab.model.checkpoint.task_transitions import TIMEOUT_NS
 from barrierlab.model.spec.invariants import Limits
-from barrierlab.model.spec.topology import Topology, suggestion
-
-MODES = ("aligned", "unaligned", "fallback")
+from barrierlab.model.spec.topology import Topology
 
 
 class SetupError(ValueError):
@@ -33,7 +31,7 @@ class Setup:
     topology : str
         As `Topology.parse` reads it.
     mode : str
-        One of `MODES`: barriers wait; are flagged and go ahead; or wait until it is late, and then go ahead.
+        A name in `model.checkpoint.protocols.PROTOCOLS`: barriers wait; are flagged and go ahead; and so on.
     events, watermarks : int
         How many events each source makes, and after how many of them a watermark follows.
     first_timestamp_ms : tuple of (str, int)
@@ -93,8 +91,17 @@ class Setup:
     max_inflight_buffer_bytes: int = 10_000
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise SetupError(f"there is no mode {self.mode!r}; {suggestion(self.mode, MODES)}")
+        try:
+            refused = self.protocol.refused_sink(self.guarantee)
+        except ProtocolError as error:
+            raise SetupError(str(error)) from error
+        if refused is not None:
+            raise SetupError(f"guarantee {refused}")
+
+    @property
+    def protocol(self) -> Protocol:
+        """What the mode means."""
+        return protocol_of(self.mode)
 
     @property
     def recovers(self) -> bool:
@@ -114,9 +121,8 @@ class Setup:
     def limits(self, topology: Topology) -> Limits:
         """What BOUND asks for."""
         capacities = dict.fromkeys(topology.channels, self.capacity)
-        return Limits(
-            capacities, self.max_buffer_per_input, self.max_buffer_memory_bytes, self.max_inflight_buffer_bytes
-        )
+        held = (self.max_buffer_per_input, self.max_buffer_memory_bytes)
+        return Limits(capacities, *held, self.max_inflight_buffer_bytes, self.protocol.consistency)
 
     def script(self, source: str) -> tuple[Event | int, ...]:
         """What a source makes: events, and the timestamps of watermarks."""
@@ -187,17 +193,15 @@ def make_operator(setup: Setup, topology: Topology, name: str) -> Tally:
 
 def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
     """The coordinator of a world: any number of checkpoints may be under way."""
-    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.mode == "unaligned")
+    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.protocol.settings.is_flagged)
     return parts.coordinator(config, topology.tasks, topology.sources, first_id)
 
 
 def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
     """The task `name` of a world."""
     exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
-    unaligned = None
-    if setup.mode != "aligned":
-        threshold_ns = THRESHOLD_NS if setup.mode == "fallback" else TIMEOUT_NS
-        unaligned = UnalignedCheckpointConfig(True, threshold_ns, setup.max_inflight_buffer_bytes)
+    parts = setup.protocol.machines(parts)
+    unaligned = setup.protocol.unaligned_config(setup.max_inflight_buffer_bytes)
     inputs, is_sink = len(topology.inputs(name)), not topology.outputs(name)
     if not inputs:
         return parts.make_source(name, parts.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell)

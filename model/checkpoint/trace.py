@@ -32,6 +32,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.spec.history import COORDINATOR, EFFECTS, MOVES, Entry
 from barrierlab.model.spec.invariants import Limits, Verdict, judge_run
 from barrierlab.model.spec.topology import Topology, suggestion
@@ -185,15 +186,15 @@ def judged(text: str, name: str = "trace") -> Verdict:
     head, entries = read(text, name)
     topology = topology_of(head, name)
     capacity, guarantee = head.get("capacity"), head.get("guarantee")
-    limits = Limits(
-        ({} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name)))
-        | {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()},
-        *(None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS),
-    )
+    per_channel = {} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name))
+    per_channel |= {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()}
+    held, held_bytes, in_flight = (None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS)
     guarantees = ({} if guarantee is None else dict.fromkeys(topology.sinks, guarantee)) | _pairs(
         head, "guarantees", name
     )
     try:
+        consistency = protocol_of(head.get("mode", "aligned")).consistency
+        limits = Limits(per_channel, held, held_bytes, in_flight, consistency)
         return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
     except ValueError as error:
         raise TraceError(f"{name}: {error}") from error

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from barrierlab.model.checkpoint.scope import MODES, Setup, SetupError
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
+from barrierlab.model.checkpoint.scope import Setup, SetupError
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, head_of
 from barrierlab.model.spec.topology import EXCHANGES, TopologyError, suggestion
 
@@ -142,7 +143,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "topology": str,
     "parallelism": _pairs("join=2", _whole(1)),
     "exchanges": _pairs("a->join=hash", _one_of(*EXCHANGES)),
-    "mode": _one_of(*MODES),
+    "mode": _one_of(*PROTOCOLS),
     "events": _whole(0),
     "watermarks": _whole(0),
     "first_timestamp_ms": _pairs("a=2", _whole(0)),

@@ -659,7 +659,7 @@ class World:
         cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
         acknowledged = self._coordinator.ghosts[cell].acknowledged_by(checkpoint_id)
-        wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology)
+        wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology, self.limits)
         return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
 
     def _gone(self, state: State, writing: int = 0) -> State:
@@ -816,7 +816,7 @@ class World:
         for checkpoint_id, completed in decision.ends:
             if completed:
                 parts = self._parts(new, checkpoint_id)
-                broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology)
+                broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology, self.limits)
             for at, table in enumerate(self._tables):
                 new[at] = table.settled(new[at], checkpoint_id, completed)
         self._breaks(new, tuple(broken))
@@ -849,7 +849,7 @@ class World:
         self._closes = [self._known(f"close {name}", World._close, at) for at, name in numbered]
         self._pushes = [self._known(f"push {name}", World._push, at) for at, name in numbered]
         self._expires = [self._known(f"expire {name}", World._expire, at, is_fault=True) for at, name in numbered]
-        lateness = (0, 1) if setup.mode == "fallback" else (0,)
+        lateness = (0, 1) if setup.protocol.settings.is_late else (0,)
         self._releases = [
             [self._known(f"release {name}{LATE[late]}", World._release, at, late) for late in lateness]
             for at, name in numbered
@@ -859,7 +859,7 @@ class World:
         self._overtakes = [
             [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
             for at, _ in numbered
-            if setup.mode != "aligned"
+            if setup.protocol.goes_unaligned
         ]
         self._of_polls: dict[tuple[int, int, tuple[int, ...]], Move] = {}
         self._of_orders: dict[tuple[int, int], Move] = {}
@@ -899,7 +899,7 @@ class World:
         found = set()
         for count in range(len(heads) + 1):
             for readable in permutations(heads, count):
-                for late in range(2 if self.setup.mode == "fallback" else 1):
+                for late in range(2 if self.setup.protocol.settings.is_late else 1):
                     step = self._polled(state, at, late, readable)
                     if step is not None and (step.cell, step.place, step.broken) not in found:
                         found.add((step.cell, step.place, step.broken))

@@ -37,6 +37,7 @@ def reasons(
     guarantees: Mapping[str, str],
     digest_at_start: Callable[[Attempt, str], str | None],
     cut_off: bool,
+    repeats: bool = False,
 ) -> Iterator[Reason]:
     """Why the run does not hold.
 
@@ -49,6 +50,8 @@ def reasons(
         Of the state that a task must have been restored to; None: not to be compared.
     cut_off : bool
         The run was stopped, and did not end by itself.
+    repeats : bool
+        Its checkpoints promise at least once: what was an orphan in one that was restored takes effect again.
     """
     astray: set[str] = set()  # channels of which it has been said what was put back wrongly
     for attempt in run.attempts:
@@ -66,7 +69,7 @@ def reasons(
         yield from _sources(run)
         for channel in run.topology.channels:
             if channel not in astray:
-                yield from _surviving(run, channel)
+                yield from _surviving(run, channel, repeats)
     for sink, guarantee in guarantees.items():
         yield from _shown_otherwise(run, sink, guarantee)
         if guarantee == "exactly_once":
@@ -223,8 +226,8 @@ def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[Re
                 yield reason, attempt.start_ns
 
 
-def _surviving(run: Run, channel: str) -> Iterator[Reason]:
-    """What took effect is what was given off, in that order, from the first on."""
+def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[Reason]:
+    """What took effect is what was given off, in that order, from the first on; if it `repeats`, at least once each."""
     given_off: list[object] = []
     applied: list[object] = []
     for attempt, checkpoint_id in run.surviving:
@@ -234,7 +237,7 @@ def _surviving(run: Run, channel: str) -> Iterator[Reason]:
         return
     end_ns = run.attempts[-1].history.end_ns
     due, came = Counter(given_off), Counter(applied)
-    for event in came - due:
+    for event in () if repeats else came - due:
         yield f"{event} took effect {_times(came[event])} on {channel}, and was sent {_times(due[event])}", end_ns
     reached = max((index for index, event in enumerate(given_off) if came[event]), default=0)
     for event in Counter(given_off[:reached]) - came:

@@ -50,6 +50,14 @@ Applied = tuple[str | None, object]
 `RESTORED` where an attempt ends and the next goes on.
 """
 
+EXACTLY_ONCE, AT_LEAST_ONCE = CONSISTENCIES = ("exactly_once", "at_least_once")
+"""What a checkpoint promises: no message is lost to it, nor an orphan in it; or none is lost.
+
+At least once, an effect that was sent before a barrier is in the state, and one behind it may be: CUT then asks that
+none is lost, FWD that nothing is sent behind the barrier whose cause came ahead of it, REC that each counts at least
+once.
+"""
+
 RESTORED: Applied = (None, None)
 """From here on no open input has promised anything yet: watermarks are no state of a channel."""
 
@@ -81,15 +89,21 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What was configured, inclusive (protocol rules 7 and 18).
+    """What was configured: how much may be, inclusive (protocol rules 7 and 18), and what checkpoints promise.
 
-    None, and a channel that is not named, is without limit.
+    None, and a channel that is not named, is without limit. `consistency` is one of `CONSISTENCIES`.
     """
 
     channel_capacity: Mapping[str, int] = field(default_factory=dict)
     max_buffer_per_input: int | None = None
     max_buffer_memory_bytes: int | None = None
     max_inflight_buffer_bytes: int | None = None
+    consistency: str = EXACTLY_ONCE
+
+    @property
+    def permits_orphans(self) -> bool:
+        """Whether a message may be taken before the cut and sent after."""
+        return self.consistency == AT_LEAST_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +197,10 @@ Invariant = Callable[[Case], Iterator[Violation]]
 
 
 def cut(case: Case) -> Iterator[Violation]:
-    """The equation, for every channel of every completed checkpoint; and each state is the fold of what was applied."""
+    """The equation, for every channel of every completed checkpoint; and each state is the fold of what was applied.
+
+    At least once, the left side may be the first part of the right: what is there beyond it are orphans.
+    """
     history = case.history
     for channel in case.topology.channels:
         sender, receiver = case.topology.ends(channel)
@@ -199,6 +216,8 @@ def cut(case: Case) -> Iterator[Violation]:
             if in_step and sent_count == applied_count and not recorded:
                 continue
             left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
+            if case.limits.permits_orphans and left == right[: len(left)]:
+                continue
             if left != right:
                 for reason in _unbalanced(left, right, open_.less(sent_count, applied_count, recorded)):
                     yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
@@ -256,7 +275,8 @@ def once(case: Case) -> Iterator[Violation]:
 def fwd(case: Case) -> Iterator[Violation]:
     """On each output the barrier separates what input before it caused from what input behind it caused.
 
-    Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest.
+    Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest; at
+    least once, that it is sent behind what input ahead of it caused.
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
     """
     completed = sorted(case.history.completed)
@@ -273,7 +293,8 @@ def fwd(case: Case) -> Iterator[Violation]:
                 kind = kind_of(subject)
                 if kind == "Event" or kind == "Watermark":
                     side = outside[channel]  # type: ignore[index]
-                    if side != cause_side and cause is not None:
+                    permitted = case.limits.permits_orphans and cause_side > side
+                    if side != cause_side and cause is not None and not permitted:
                         low, high = sorted((side, cause_side))
                         passes = unaligned if cause_side < side else ()
                         among = every[bisect_right(completed, low) : bisect_right(completed, high)]
@@ -437,13 +458,15 @@ INVARIANTS: dict[str, Invariant] = {
 }
 
 
-def rec(run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool) -> Iterator[Violation]:
+def rec(
+    run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool, repeats: bool = False
+) -> Iterator[Violation]:
     """After a restore every source event has its effect exactly once, on states and on what is visible outside.
 
-    See `model.spec.exactly_once`.
+    At least once if it `repeats`. See `model.spec.exactly_once`.
     """
     at_start = states.at_start if states is not None else _state_of_the_cut
-    for reason, at_ns in exactly_once.reasons(run, guarantees, at_start, cut_off):
+    for reason, at_ns in exactly_once.reasons(run, guarantees, at_start, cut_off, repeats):
         yield Violation("REC", reason, at_ns)
 
 
@@ -504,7 +527,7 @@ def judge_run(
     entries : iterable of Entry
     topology : Topology
     limits : Limits, optional
-        For BOUND.
+        For BOUND; its consistency for CUT, FWD and REC.
     fold : Fold, optional
         For CUT and REC: recomputes each task's state from exactly what took effect before its cut. Asked once per
         snapshot of a complete checkpoint, with what took effect since the one before. None for an answer: not to be
@@ -546,7 +569,8 @@ def judge_attempts(
     told: dict[str, Iterator[Violation]] = {
         name: chain.from_iterable(map(invariant, cases)) for name, invariant in INVARIANTS.items()
     }
-    told.update((name, whole(run, guarantees, states, cut_off)) for name, whole in RUN_INVARIANTS.items())
+    repeats = cases[0].limits.permits_orphans
+    told.update((name, whole(run, guarantees, states, cut_off, repeats)) for name, whole in RUN_INVARIANTS.items())
     violations: list[Violation] = []
     more: dict[str, int] = {}
     for name, found in told.items():

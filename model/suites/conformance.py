@@ -26,6 +26,7 @@ from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import Parts
 from barrierlab.model.checkpoint.external import PROTOCOLS, ForeignError, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.explore.checker import HOLDS
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
@@ -100,7 +101,7 @@ def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Case]
     if scope not in SCOPES:
         raise ValueError(f"there is no scope {scope!r}; {suggestion(scope, list(SCOPES))}")
     capabilities = capabilities_of(kind)
-    protocols = PROTOCOLS if capabilities.unaligned else PROTOCOLS[:1]
+    protocols = [name for name in PROTOCOLS if capabilities.unaligned or not protocol_of(name).goes_unaligned]
     scopes: list[Scope] = [
         each for source in SOURCES for protocol in protocols for each in source(scope) if each.protocol == protocol
     ]

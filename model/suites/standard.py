@@ -17,8 +17,9 @@ from barrierlab.model.checkpoint.coordinator_scopes import SCOPES as COORDINATOR
 from barrierlab.model.checkpoint.gate_runs import SCOPES as GATE_RUNS
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.injector_scopes import SCOPES as INJECTORS
+from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.recovery_scopes import SCOPES as RECOVERIES
-from barrierlab.model.checkpoint.scope import MODES, Setup
+from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted_scopes import stories
 from barrierlab.model.checkpoint.sink_scopes import SCOPES as SINKS
 from barrierlab.model.checkpoint.task_scopes import SCOPES as TASKS

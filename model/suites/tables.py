@@ -1,5 +1,6 @@
 """The formal model: what each protocol is, as a table of situations and what is done about them."""
 
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
@@ -10,9 +11,7 @@ from barrierlab.model.control.upstreams import ControlHappening, Upstreams
 from barrierlab.model.explore.table import Row, Table, TableError
 
 TABLES: dict[str, Table[Gate, Happening] | Table[Upstreams, ControlHappening]] = {
-    "aligned": ALIGNED,
-    "unaligned": UNALIGNED,
-    "fallback": FALLBACK,
+    **{name: protocol.table for name, protocol in PROTOCOLS.items()},
     "control": CONTROL,
 }
 

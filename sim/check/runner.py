@@ -22,6 +22,8 @@ from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import SOUND, Parts
 from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, load, parts_of, releases_first
+from barrierlab.model.checkpoint.protocols import EXACT
+from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import UNDECIDED, NotRepeatableError
 from barrierlab.model.spec.topology import suggestion
@@ -30,10 +32,10 @@ from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
 from barrierlab.sim.check.sources import Key, external_modules, is_external, key_of
 from barrierlab.sim.core.files import write
 
-PROTOCOLS = ("aligned", "unaligned", "fallback", "control", "join", "component", "store")
+PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
-OF_GATES = PROTOCOLS[:3]
+OF_GATES = EXACT
 """Those in which an aligner of one's own can stand in."""
 
 
@@ -102,7 +104,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     if implementation:
         kind = load(implementation, folder)
         capabilities, first = capabilities_of(kind), releases_first(kind)
-        able = OF_GATES if capabilities.unaligned else ("aligned",)
+        able = [name for name in OF_GATES if capabilities.unaligned or not OF_BARRIERS[name].goes_unaligned]
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
             raise CheckError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange, UnalignedCheckpointConfig
+from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
 from barrierlab.model.checkpoint.components import Parts
 from barrierlab.model.checkpoint.operators import make as make_operator
 from barrierlab.sim.channels.input_gate import Inbox
@@ -42,7 +42,8 @@ class Builder:
         parts: Parts,
         links: Mapping[str, Slowness],
     ) -> None:
-        self.scenario, self._randoms, self._parts, self._links = scenario, randoms, parts, links
+        self.scenario, self._randoms, self._links = scenario, randoms, links
+        self._parts = scenario.mode.machines(parts)
         self.ledger = parts.ledger()
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
@@ -217,12 +218,9 @@ class Builder:
             ports.clock.now,
         )
         exchanges = self._exchanges(task)
-        node.task = self._parts.make_source(task, injector, self._unaligned_config(), exchanges, node.told)
+        node.task = self._parts.make_source(task, injector, unaligned_config(self.scenario), exchanges, node.told)
         node.handle = injector.coordinator_handle()
         return node
-
-    def _unaligned_config(self) -> UnalignedCheckpointConfig | None:
-        return None if self.scenario.protocol == "aligned" else unaligned_config(self.scenario)
 
     def _operator(
         self,
@@ -253,7 +251,7 @@ class Builder:
             checkpoint.interruptible_timers,
         )
         aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
-        unaligned, its, parts = self._unaligned_config(), make_task_operator(self.scenario, task), self._parts
+        unaligned, its, parts = unaligned_config(self.scenario), make_task_operator(self.scenario, task), self._parts
         if outputs:
             node.task = parts.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
         else:

@@ -39,8 +39,7 @@ Draw = Mapping[str, Callable[[], int]]
 
 def switch_ns(scenario: Scenario) -> int | None:
     """Return how long after its trigger an aligned checkpoint turns unaligned, in nanoseconds; None: never."""
-    timeout_s = scenario.checkpoint.aligned_timeout_s
-    return ns(timeout_s) if scenario.protocol == "unaligned" and timeout_s > 0 else None
+    return ns(scenario.checkpoint.aligned_timeout_s) if scenario.mode.settings.is_late else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class Result:
             max_buffer_per_input=checkpoint.max_buffer_per_input,
             max_buffer_memory_bytes=checkpoint.max_buffer_memory_bytes,
             max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
+            consistency=scenario.mode.consistency,
         )
         fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
         return judge_attempts(self.attempts, self.limits, fold, engine.cut_off, self._guarantees())

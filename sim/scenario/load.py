@@ -384,13 +384,16 @@ class Builder:
 
     def _check_whole(self, scenario: Scenario) -> None:
         """What no single key can show."""
-        if scenario.protocol == "unaligned" and scenario.checkpoint.max_concurrent > 1:
+        if scenario.mode.goes_unaligned and scenario.checkpoint.max_concurrent > 1:
             allowed = "1 with unaligned checkpoints, which come one at a time"
             self.fail("[checkpoint] max_concurrent", f"is {scenario.checkpoint.max_concurrent}; allowed: {allowed}")
         for name, operator in scenario.operators.items():
             inputs = len(scenario.topology.edges_in(name))
             if operator.kind == "join" and inputs != 2:
                 self.fail(f"[operator.{name}]", f"is a join with {inputs} inputs; a join has exactly two")
+            refused = scenario.mode.refused_sink(operator.guarantee)
+            if operator.kind == "sink" and refused is not None:
+                self.fail(f"[operator.{name}] guarantee", refused)
             if operator.kind == "sink" and scenario.topology.edges_out(name):
                 self.fail(f"[operator.{name}]", "is a sink with outputs; a sink has none: choose another kind")
             if operator.kind != "sink" and not scenario.topology.edges_out(name):

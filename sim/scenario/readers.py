@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from barrierlab.model.checkpoint.operators import KINDS
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.spec.topology import EXCHANGES
 from barrierlab.sim.core.distributions import LAWS, Law, constant
 
@@ -219,7 +220,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 TOP: dict[str, Reader] = {
     "title": text,
     "topology": text,
-    "protocol": one_of("aligned", "unaligned"),
+    "protocol": one_of(*(name for name, each in PROTOCOLS.items() if not each.settings.is_late)),
     "until_s": number(TICK_S),
     "warmup_s": number(),
     "seed": whole(0),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
+from barrierlab.model.checkpoint.protocols import Protocol, protocol_of
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.core.distributions import NS_PER_S, Law, constant
 
@@ -176,6 +177,13 @@ class Scenario:
     text: str = ""
     formless: tuple[str, ...] = ()
 
+    @property
+    def mode(self) -> Protocol:
+        """The protocol of its barriers; one with a timeout for the alignment is another than one that never aligns."""
+        if protocol_of(self.protocol).settings.is_flagged and self.checkpoint.aligned_timeout_s > 0:
+            return protocol_of("fallback")
+        return protocol_of(self.protocol)
+
     def aligns(self, task: str) -> bool:
         """Whether no barrier may overtake on the way into `task`.
 
@@ -193,7 +201,7 @@ class Scenario:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
-        return (*self._unlike_measured(), *(self._not_unaligned() if self.protocol == "unaligned" else ()))
+        return (*self._unlike_measured(), *(self._not_unaligned() if self.mode.goes_unaligned else ()))
 
     def _unlike_measured(self) -> Iterator[str]:
         """The defaults that matter to checkpoints, and are not what was measured (sim/data/flink)."""
@@ -210,7 +218,7 @@ class Scenario:
             and self.topology.exchange(edge) == "forward"
             and self.topology.parallelism(edge.split("->")[1]) > 1
         ]
-        if left_open and self.protocol != "unaligned":
+        if left_open and not self.mode.goes_unaligned:
             yield (
                 f"{', '.join(left_open)}: the exchange is left to auto, which is forward at equal parallelism, where a "
                 "barrier has no others to wait for; the measured jobs had rebalance"
@@ -252,11 +260,12 @@ def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAligne
     )
 
 
-def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig:
-    """When a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start."""
+def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig | None:
+    """When a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start; None: never."""
     checkpoint = scenario.checkpoint
+    if not scenario.mode.goes_unaligned:
+        return None
     return UnalignedCheckpointConfig(
-        enabled=scenario.protocol == "unaligned",
         alignment_timeout_threshold_ns=ns(checkpoint.aligned_timeout_s),
         max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
     )
@@ -273,5 +282,5 @@ def coordinator_config(scenario: Scenario) -> CoordinatorConfig:
         max_concurrent=checkpoint.max_concurrent,
         tolerable_failures=checkpoint.tolerable_failures,
         first_trigger_ns=None if checkpoint.first_s is None else ns(checkpoint.first_s),
-        unaligned=scenario.protocol == "unaligned" and checkpoint.aligned_timeout_s == 0,
+        unaligned=scenario.mode.settings.is_flagged,
     )

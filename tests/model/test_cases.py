@@ -15,7 +15,7 @@ from barrierlab.impl.checkpoint.gate import Gate, GatePort
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.model.checkpoint.components import Parts, sound_aligner
 from barrierlab.model.checkpoint.external import parts_of
-from barrierlab.model.checkpoint.scope import MODES
+from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.scripted import FOLDER, cases, replay
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, judged, read

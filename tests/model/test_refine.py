@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event, UnalignedCheckpointer
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TABLES, TAKEN, WATERMARK, Scope, arrivals
+from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TAKEN, WATERMARK, Scope, arrivals
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.refinement import Machine, Move, run
 from barrierlab.model.checkpoint.replay import departures
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
@@ -40,7 +41,7 @@ QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slo
 @pytest.mark.parametrize("scope", QUICK)
 def test_machine_and_table_agree_on_every_reachable_gate(scope: Scope) -> None:
     """In some situation, however rare, the code would do something else than the protocol says."""
-    refinement = scope.refinement(TABLES[scope.protocol])
+    refinement = scope.refinement(PROTOCOLS[scope.protocol].table)
     result = explore(refinement, refinement.properties)
     assert result.verdict == "holds", result.violations
     assert result.counts.states == scope.states
@@ -91,7 +92,7 @@ def test_a_broken_machine_is_told_apart(
     breaks(monkeypatch)
     for scope in SCOPES:
         if scope.protocol == protocol and not scope.slow:
-            refinement = scope.refinement(TABLES[protocol])
+            refinement = scope.refinement(PROTOCOLS[protocol].table)
             result = explore(refinement, refinement.properties)
             if result.verdict == "broken":
                 (found,) = result.violations[:1]

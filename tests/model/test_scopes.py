@@ -8,8 +8,9 @@ import pytest
 from barrierlab.model.checkpoint.check import Outcome, Violation, WorldScope, verdict_of
 from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
-from barrierlab.model.checkpoint.gate_scopes import TABLES
-from barrierlab.model.checkpoint.scope import MODES, Setup
+from barrierlab.model.checkpoint.protocols import EXACT as MODES
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
+from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
 from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
@@ -71,13 +72,13 @@ def test_full_has_every_dataflow_in_every_mode_with_every_fault() -> None:
 
 def _of_tables(group: str) -> set[tuple[str, str]]:
     """The rows that are used when the tasks of the worlds of a group run by tables."""
-    for table in TABLES.values():
+    for table in (each.table for each in PROTOCOLS.values()):
         table.used.clear()
     for scope in SCOPES[group]():
         if isinstance(scope, WorldScope):
-            parts = Parts(gate=driven_by(TABLES[scope.protocol]))
+            parts = Parts(gate=driven_by(PROTOCOLS[scope.protocol].table))
             assert scope.check(parts, 60.0).verdict == "holds", scope.name
-    return {(name, row) for name, table in TABLES.items() for row in table.used}
+    return {(name, row) for name, each in PROTOCOLS.items() for row in each.table.used}
 
 
 def test_the_tables_hold_in_tiny_worlds() -> None:
@@ -89,7 +90,7 @@ def test_the_tables_hold_in_tiny_worlds() -> None:
 def test_every_row_is_used_in_the_small_worlds_or_has_a_reason_why_not() -> None:
     """A row would stand in a table that no run of a dataflow ever asks."""
     used = {row for _, row in _of_tables("small")}
-    assert {row.name for table in TABLES.values() for row in table.rows} - used == set(NOT_IN_A_WORLD)
+    assert {row.name for each in PROTOCOLS.values() for row in each.table.rows} - used == set(NOT_IN_A_WORLD)
 
 
 def test_a_broken_machine_is_refuted_by_a_shortest_run_with_a_trace() -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
-from barrierlab.model.checkpoint.gate_scopes import SCOPES, TABLES
+from barrierlab.model.checkpoint.gate_scopes import SCOPES
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.refinement import Effects, Move, Point, Refinement, Steps, captured, run
 from barrierlab.model.checkpoint.tables.actions import deliver, ignore
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
@@ -82,12 +83,12 @@ def test_a_changed_row_changes_nothing_else() -> None:
         ALIGNED.changed("last", then=())
 
 
-@pytest.mark.parametrize("protocol", TABLES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_table_prints_itself(protocol: str) -> None:
     """The documentation would say something else than the table does."""
-    head, rule, *lines = TABLES[protocol].lines()
+    head, rule, *lines = PROTOCOLS[protocol].table.lines()
     assert (head, rule) == ("| situation | when | then |", "| --- | --- | --- |")
-    for row, line in zip(TABLES[protocol].rows, lines, strict=True):
+    for row, line in zip(PROTOCOLS[protocol].table.rows, lines, strict=True):
         name, when, then = (cell.strip() for cell in line.strip("|").split("|"))
         assert name == row.name
         assert [phrase.replace(" ", "_") for phrase in when.split(", ")] == [each.__name__ for each in row.when]
@@ -97,11 +98,11 @@ def test_a_table_prints_itself(protocol: str) -> None:
 
 def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
     """A row that asks in another order would raise instead of answering."""
-    guards = {guard for table in TABLES.values() for row in table.rows for guard in row.when}
+    guards = {guard for each in PROTOCOLS.values() for row in each.table.rows for guard in row.when}
     happenings = {happening for scope in SCOPES for happening in scope.happenings}
     happenings |= {Released(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
     scope = next(scope for scope in SCOPES if scope.protocol == "fallback")
-    aligning, _ = run(Gate.new(TABLES["fallback"], scope.rules), Move(Arrival(0, CheckpointBarrier(1, 1))))
+    aligning, _ = run(Gate.new(PROTOCOLS["fallback"].table, scope.rules), Move(Arrival(0, CheckpointBarrier(1, 1))))
     recording, _ = run(aligning, Move(Clock(1)))
     assert (aligning.aligning, recording.recording) == (True, True)
     for gate in (aligning, recording):
@@ -222,7 +223,7 @@ def shows(table: Table, gate: Gate, move: Move, after: Gate, effects: Effects) -
 
 def unnoticed(protocol: str) -> Iterator[str]:
     """The edits of a table that show in no reachable situation of any scope."""
-    sound = TABLES[protocol]
+    sound = PROTOCOLS[protocol].table
     actions: dict[str, dict[str, Table]] = {}
     guards: dict[str, tuple[str, Row]] = {}
     for edit, name, edited in edits(sound):
@@ -242,7 +243,7 @@ def unnoticed(protocol: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", TABLES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_edit_is_noticed_or_listed_as_harmless(protocol: str) -> None:
     """A row could be wrong in a way that no comparison shows; or the list could claim what is not so any more."""
     found = {f"{protocol}: {edit}" for edit in unnoticed(protocol)}
@@ -255,4 +256,4 @@ def test_harmless_edits_have_reasons() -> None:
     """A claim would have nothing behind it."""
     assert len(HARMLESS) > 10
     assert [name for name, reason in HARMLESS.items() if len(reason.split()) < 4] == []
-    assert {name.split(": ")[0] for name in HARMLESS} <= set(TABLES)
+    assert {name.split(": ")[0] for name in HARMLESS} <= set(PROTOCOLS)

@@ -16,7 +16,8 @@ from barrierlab.impl.checkpoint.recovery import Restore, Wiring
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.components import Parts
 from barrierlab.model.checkpoint.monitor import TASK
-from barrierlab.model.checkpoint.scope import MODES, Setup
+from barrierlab.model.checkpoint.protocols import EXACT as MODES
+from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import Move, State, World
 from barrierlab.model.explore.checker import Always, AtRest, Property, SometimesMove, explore
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from barrierlab.model.checkpoint.scope import MODES
+from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.defects.engines import channels, coordination, gates, recoveries
 from barrierlab.model.defects.engines.aligners import Alternating, EpochMerge, FlinkCount, Jet
 from barrierlab.model.defects.engines.kind import EngineEntry
@@ -16,7 +16,7 @@ TRACES = Path(__file__).with_name("traces")
 SOUND: dict[str, tuple[type, tuple[str, ...]]] = {
     "Hazelcast Jet, as it is now": (Jet, ("aligned",)),
     "Flink's aligned gate, since FLINK-1775": (FlinkCount, ("aligned",)),
-    "Flink's alternating controller, since FLINK-22638": (Alternating, MODES),
+    "Flink's alternating controller, since FLINK-22638": (Alternating, EXACT),
     "RisingWave's merge, which compares epochs": (EpochMerge, ("aligned",)),
 }
 """Schemes of engines that hold in every dataflow of `barrierlab.model.suites.standard.small` that they declare to take

@@ -1,0 +1,180 @@
+"""The checkpoint protocols, an object each: whoever needs to know what a mode means asks it here, and compares no name.
+
+A protocol is registered once, in `PROTOCOLS`; the explored world, the scopes of its gate, the check of machines, the
+scenarios of the simulation and the printed tables take it from there. ``CONTRIBUTING`` shows how one is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.impl.checkpoint.gate import GatePort
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import StreamMessage
+from barrierlab.impl.messages import size_of as default_size_of
+from barrierlab.model.checkpoint.components import Parts, sound_aligner
+from barrierlab.model.checkpoint.tables.aligned import ALIGNED
+from barrierlab.model.checkpoint.tables.fallback import FALLBACK
+from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.happenings import Happening
+from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
+from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
+from barrierlab.model.errors import InputError
+from barrierlab.model.explore.table import Table
+from barrierlab.model.spec.invariants import EXACTLY_ONCE
+
+MakeMachine = Callable[
+    [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
+]
+
+
+class ProtocolError(InputError):
+    """There is no protocol of that name: one line, with those that there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the tasks and the coordinator of an explored world are set for a protocol.
+
+    Attributes
+    ----------
+    threshold_ns : int or None
+        The time from its trigger after which a task takes a checkpoint unaligned; None: it never does.
+    is_flagged : bool
+        Whether the coordinator asks for unaligned parts from the start, by the flag of its barriers.
+    is_late : bool
+        Whether a barrier may come behind the threshold, so that it matters when it comes.
+    blocks : bool
+        Whether an input waits behind its barrier.
+    """
+
+    threshold_ns: int | None = None
+    is_flagged: bool = False
+    is_late: bool = False
+    blocks: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One way for barriers to go through a dataflow.
+
+    Attributes
+    ----------
+    name : str
+        As scopes, traces, scenarios and the command line have it.
+    table : Table
+        What it does in each situation at the inputs of a task.
+    make_machine : callable
+        The machine of `impl`: given its configurations, whether it is for a sink, and the measure of a message.
+    settings : Settings
+    consistency : str
+        What a checkpoint of it promises: one of `model.spec.invariants.CONSISTENCIES`.
+    properties : tuple of str
+        What an external aligner must be capable of to follow it (`model.checkpoint.capabilities.RULES`).
+    """
+
+    name: str
+    table: Table[Gate, Happening]
+    make_machine: MakeMachine
+    settings: Settings = Settings()
+    consistency: str = EXACTLY_ONCE
+    properties: tuple[str, ...] = ()
+
+    @property
+    def goes_unaligned(self) -> bool:
+        """Whether a barrier may ever go ahead of its place."""
+        return self.settings.threshold_ns is not None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a checkpoint holds neither lost messages nor orphans."""
+        return self.consistency == EXACTLY_ONCE
+
+    def refused_sink(self, guarantee: str) -> str | None:
+        """Return why a sink cannot give `guarantee` under this protocol, in a phrase; None if it can."""
+        if self.is_exact or guarantee != EXACTLY_ONCE:
+            return None
+        return (
+            f"is {EXACTLY_ONCE}, which no sink can be with {self.name} barriers: they promise {self.consistency}; "
+            "allowed: at_least_once, idempotent"
+        )
+
+    def unaligned_config(self, max_inflight_buffer_bytes: int) -> UnalignedCheckpointConfig | None:
+        """Return how a task of an explored world goes unaligned; None if it does not."""
+        threshold_ns = self.settings.threshold_ns
+        if threshold_ns is None:
+            return None
+        return UnalignedCheckpointConfig(True, threshold_ns, max_inflight_buffer_bytes)
+
+    def make_gate(
+        self,
+        port: GatePort,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None = None,
+        is_sink: bool = False,
+        size_of: Callable[[StreamMessage], int] = default_size_of,
+    ) -> Implementation:
+        """Return the gate of `impl` for a task of this protocol."""
+        return Implementation(self.make_machine(config, unaligned, is_sink, size_of), port)
+
+    def _made(
+        self, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    ) -> BarrierAligner:
+        return self.make_machine(config, unaligned, is_sink, default_size_of)
+
+    def machines(self, parts: Parts) -> Parts:
+        """Return `parts` with the machine of this protocol at the inputs of tasks, unless they bring one."""
+        if parts.gate is not None or parts.aligner is not sound_aligner:
+            return parts
+        return replace(parts, aligner=self._made)
+
+
+def _aligner(
+    config: BarrierAlignerConfig,
+    unaligned: UnalignedCheckpointConfig | None,
+    is_sink: bool,
+    size_of: Callable[[StreamMessage], int],
+) -> BarrierAligner:
+    return BarrierAligner(config, size_of)
+
+
+def _checkpointer(
+    config: BarrierAlignerConfig,
+    unaligned: UnalignedCheckpointConfig | None,
+    is_sink: bool,
+    size_of: Callable[[StreamMessage], int],
+) -> BarrierAligner:
+    return UnalignedCheckpointer(config, unaligned, size_of, is_sink)
+
+
+_FLAGGED, _IN_TIME = Settings(TIMEOUT_NS, is_flagged=True), Settings(THRESHOLD_NS, is_late=True)
+
+PROTOCOLS: dict[str, Protocol] = {
+    each.name: each
+    for each in (
+        Protocol("aligned", ALIGNED, _aligner),
+        Protocol("unaligned", UNALIGNED, _checkpointer, _FLAGGED, properties=("unaligned",)),
+        Protocol("fallback", FALLBACK, _checkpointer, _IN_TIME, properties=("timeout", "unaligned")),
+    )
+}
+"""All of them, by name."""
+
+EXACT = tuple(each.name for each in PROTOCOLS.values() if each.is_exact)
+"""The names of those whose checkpoints hold each message once: what an external aligner can be asked for."""
+
+
+def protocol_of(name: str) -> Protocol:
+    """Return the protocol of that name.
+
+    Raises
+    ------
+    ProtocolError
+        If there is none.
+    """
+    found = PROTOCOLS.get(name)
+    if found is None:
+        raise ProtocolError(f"there is no mode {name!r}; allowed: {', '.join(PROTOCOLS)}")
+    return found
