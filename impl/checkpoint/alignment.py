@@ -161,6 +161,8 @@ class BarrierAligner:
         Whether every barrier is in and the snapshot is not ended yet.
     free : set of int
         The inputs on which an event passes. Always the same set: a gate may look into it before it asks.
+    blocks : bool
+        Whether an input waits behind its barrier. Of the class.
     aborts : list of (int, Reason)
         What was given up since the caller last emptied the list; each closes every older id too (rule 10).
 
@@ -179,6 +181,8 @@ class BarrierAligner:
     >>> print(input_id, event, action.name)
     0 a1 DRAIN_BUFFERED
     """
+
+    blocks = True
 
     __slots__ = (
         "_blocked",

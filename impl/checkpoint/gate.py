@@ -66,7 +66,7 @@ class GatePort(Protocol):
         """The message waits."""
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
-        """This input's barrier has taken effect; what follows on it waits."""
+        """This input's barrier has taken effect; what follows on it waits, until `resume`."""
 
     def resume(self, checkpoint_id: int) -> None:
         """No input waits for this checkpoint any more."""
@@ -301,8 +301,11 @@ class Gate:
     def _block(self, input_id: int) -> None:
         barrier = self.aligner.barrier
         assert barrier is not None
-        self._blocking = barrier.checkpoint_id
         self.port.block(input_id, barrier.checkpoint_id)
+        if self.aligner.blocks:
+            self._blocking = barrier.checkpoint_id
+        else:
+            self.port.resume(barrier.checkpoint_id)
 
     def _take_snapshot(self) -> None:
         barrier = self.aligner.barrier

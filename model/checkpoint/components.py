@@ -18,20 +18,28 @@ from barrierlab.impl.checkpoint.report import Tell
 from barrierlab.impl.checkpoint.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.messages import StreamMessage
+from barrierlab.impl.messages import size_of as default_size_of
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.capabilities import RELEASES_FIRST, Capabilities
 
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
+MakeMachine = Callable[
+    [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
+]
 MakeGate = Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Gate]
 
 
 def sound_aligner(
-    config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
+    config: BarrierAlignerConfig,
+    unaligned: UnalignedCheckpointConfig | None,
+    is_sink: bool,
+    size_of: Callable[[StreamMessage], int] = default_size_of,
 ) -> BarrierAligner:
     """The aligner that the protocol asks for."""
     if unaligned is None:
-        return BarrierAligner(config)
-    return UnalignedCheckpointer(config, unaligned, is_sink=is_sink)
+        return BarrierAligner(config, size_of)
+    return UnalignedCheckpointer(config, unaligned, size_of, is_sink)
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,7 +251,8 @@ class _Live:
     def __init__(self, scope: RunScope, parts: Parts, start: Start) -> None:
         self.gate = scope.gate(start)
         self.is_ours = parts == SOUND
-        self.machine = Machine(scope.rules, partial(gate_of, parts, enabled=scope.enabled))
+        make = protocol_of(scope.protocol).make_machine
+        self.machine = Machine(scope.rules, partial(gate_of, parts, enabled=scope.enabled, make=make))
         self.counted = _Counts(scope.enabled)
         self.misstated: str | None = None  # what `part` says otherwise than the table, when a part is whole
         if self.is_ours and isinstance(aligner := self.machine.gate.aligner, UnalignedCheckpointer):

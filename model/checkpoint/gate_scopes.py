@@ -12,7 +12,7 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, MakeMachine, Parts, sound_aligner
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import Answer, Following, Port, Refinement, Steps, gate_of_impl
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
@@ -69,7 +69,8 @@ class Scope:
 
     def refinement(self, table: Table[Gate, Happening]) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
-        return Refinement(Gate.new(table, self.rules), Steps(self.happenings, self.answers))
+        start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
+        return Refinement(start, steps, protocol_of(self.protocol).make_gate)
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Whether the machine does what the table says: of `impl` state for state, of another effect for effect."""
@@ -89,10 +90,12 @@ _MOST_TIMES = 20
 """So many times the states of the table a machine may have."""
 
 
-def gate_of(parts: Parts, rules: Rules, port: Port, enabled: bool = True) -> Implementation:
+def gate_of(
+    parts: Parts, rules: Rules, port: Port, enabled: bool = True, make: MakeMachine = sound_aligner
+) -> Implementation:
     """Another's gate with these rules; not `enabled`, it may not overtake either, and is no sink."""
     if parts == SOUND and enabled:
-        return gate_of_impl(rules, port)  # which alone is told how to measure
+        return gate_of_impl(rules, port, make)  # which alone is told how to measure
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
     )

@@ -6,29 +6,22 @@ scenarios of the simulation and the printed tables take it from there. ``CONTRIB
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.impl.checkpoint.gate import GatePort
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
-from barrierlab.impl.messages import StreamMessage
-from barrierlab.impl.messages import size_of as default_size_of
-from barrierlab.model.checkpoint.components import Parts, sound_aligner
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
+from barrierlab.impl.messages import size_of
+from barrierlab.model.checkpoint.components import MakeMachine, Parts, sound_aligner
+from barrierlab.model.checkpoint.refinement import Port, gate_of_impl
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
-from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.gate import Gate, Rules
 from barrierlab.model.checkpoint.tables.happenings import Happening
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.table import Table
 from barrierlab.model.spec.invariants import EXACTLY_ONCE
-
-MakeMachine = Callable[
-    [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
-]
 
 
 class ProtocolError(InputError):
@@ -67,9 +60,9 @@ class Protocol:
         As scopes, traces, scenarios and the command line have it.
     table : Table
         What it does in each situation at the inputs of a task.
+    settings : Settings
     make_machine : callable
         The machine of `impl`: given its configurations, whether it is for a sink, and the measure of a message.
-    settings : Settings
     consistency : str
         What a checkpoint of it promises: one of `model.spec.invariants.CONSISTENCIES`.
     properties : tuple of str
@@ -78,8 +71,8 @@ class Protocol:
 
     name: str
     table: Table[Gate, Happening]
-    make_machine: MakeMachine
     settings: Settings = Settings()
+    make_machine: MakeMachine = sound_aligner
     consistency: str = EXACTLY_ONCE
     properties: tuple[str, ...] = ()
 
@@ -109,45 +102,16 @@ class Protocol:
             return None
         return UnalignedCheckpointConfig(True, threshold_ns, max_inflight_buffer_bytes)
 
-    def make_gate(
-        self,
-        port: GatePort,
-        config: BarrierAlignerConfig,
-        unaligned: UnalignedCheckpointConfig | None = None,
-        is_sink: bool = False,
-        size_of: Callable[[StreamMessage], int] = default_size_of,
-    ) -> Implementation:
-        """Return the gate of `impl` for a task of this protocol."""
-        return Implementation(self.make_machine(config, unaligned, is_sink, size_of), port)
-
-    def _made(
-        self, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
-    ) -> BarrierAligner:
-        return self.make_machine(config, unaligned, is_sink, default_size_of)
+    def make_gate(self, rules: Rules, port: Port) -> Implementation:
+        """Return the gate of `impl` with these rules."""
+        return gate_of_impl(rules, port, self.make_machine)
 
     def machines(self, parts: Parts) -> Parts:
         """Return `parts` with the machine of this protocol at the inputs of tasks, unless they bring one."""
-        if parts.gate is not None or parts.aligner is not sound_aligner:
+        if self.make_machine is sound_aligner or parts.gate is not None or parts.aligner is not sound_aligner:
             return parts
-        return replace(parts, aligner=self._made)
-
-
-def _aligner(
-    config: BarrierAlignerConfig,
-    unaligned: UnalignedCheckpointConfig | None,
-    is_sink: bool,
-    size_of: Callable[[StreamMessage], int],
-) -> BarrierAligner:
-    return BarrierAligner(config, size_of)
-
-
-def _checkpointer(
-    config: BarrierAlignerConfig,
-    unaligned: UnalignedCheckpointConfig | None,
-    is_sink: bool,
-    size_of: Callable[[StreamMessage], int],
-) -> BarrierAligner:
-    return UnalignedCheckpointer(config, unaligned, size_of, is_sink)
+        make = self.make_machine
+        return replace(parts, aligner=lambda config, ahead, is_sink: make(config, ahead, is_sink, size_of))
 
 
 _FLAGGED, _IN_TIME = Settings(TIMEOUT_NS, is_flagged=True), Settings(THRESHOLD_NS, is_late=True)
@@ -155,9 +119,9 @@ _FLAGGED, _IN_TIME = Settings(TIMEOUT_NS, is_flagged=True), Settings(THRESHOLD_N
 PROTOCOLS: dict[str, Protocol] = {
     each.name: each
     for each in (
-        Protocol("aligned", ALIGNED, _aligner),
-        Protocol("unaligned", UNALIGNED, _checkpointer, _FLAGGED, properties=("unaligned",)),
-        Protocol("fallback", FALLBACK, _checkpointer, _IN_TIME, properties=("timeout", "unaligned")),
+        Protocol("aligned", ALIGNED),
+        Protocol("unaligned", UNALIGNED, _FLAGGED, properties=("unaligned",)),
+        Protocol("fallback", FALLBACK, _IN_TIME, properties=("timeout", "unaligned")),
     )
 }
 """All of them, by name."""

@@ -11,14 +11,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
-from barrierlab.model.checkpoint.components import reset_counters
+from barrierlab.model.checkpoint.components import MakeMachine, reset_counters, sound_aligner
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
 from barrierlab.model.checkpoint.tables.happenings import (
     NO_INPUT,
@@ -154,22 +154,18 @@ class Port:
         self._note("ignore", input_id, message)
 
 
-def aligner_of(rules: Rules) -> BarrierAligner:
-    """The machine of `impl` with these rules."""
+def gate_of_impl(rules: Rules, port: Port, make: MakeMachine = sound_aligner) -> Implementation:
+    """The gate of `impl` with these rules, around the machine that `make` gives."""
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
     )
-    if rules.flag_matters:
-        return BarrierAligner(config, rules.size_of)
-    unaligned = UnalignedCheckpointConfig(
-        True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
-    )
-    return UnalignedCheckpointer(config, unaligned, rules.size_of, is_sink=not rules.may_overtake)
-
-
-def gate_of_impl(rules: Rules, port: Port) -> Implementation:
-    """The gate of `impl` with these rules."""
-    return Implementation(aligner_of(rules), port)
+    unaligned = None
+    if not rules.flag_matters:
+        unaligned = UnalignedCheckpointConfig(
+            True, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
+        )
+    is_sink = not rules.flag_matters and not rules.may_overtake
+    return Implementation(make(config, unaligned, is_sink, rules.size_of), port)
 
 
 class Machine:
@@ -317,6 +313,7 @@ def captured(gate: Gate) -> Hashable:
     rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
     missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
     waiting = tuple(filter(gate.is_waiting, inputs))
+    marked = waiting if rules.blocks else tuple(sorted(gate.arrived))
     takes = tuple(filter(gate.is_open, inputs))
     free = tuple(i for i in takes if not gate.held[i] and i not in waiting and i not in missing)
     asked = pending is not None and gate.aligning and pending.is_unaligned and not rules.flag_matters
@@ -328,7 +325,7 @@ def captured(gate: Gate) -> Hashable:
         (),
         gate.held,
         free,
-        waiting,
+        marked,
         gate.line,
         takes,
         rules.num_inputs - len(gate.ended),
@@ -336,7 +333,7 @@ def captured(gate: Gate) -> Hashable:
         gate.triggers,
         (0, 0, 0),
     )
-    blocking = pending.checkpoint_id if pending is not None and gate.aligning else 0
+    blocking = pending.checkpoint_id if pending is not None and gate.aligning and rules.blocks else 0
     if rules.flag_matters:
         return blocking, aligner
     record = tuple((i, events) for i, events in enumerate(gate.record) if events or i in missing)

@@ -193,7 +193,7 @@ def judged(text: str, name: str = "trace") -> Verdict:
         head, "guarantees", name
     )
     try:
-        consistency = protocol_of(head.get("mode", "aligned")).consistency
+        consistency = protocol_of(head.get("mode", head.get("protocol", "aligned"))).consistency
         limits = Limits(per_channel, held, held_bytes, in_flight, consistency)
         return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
     except ValueError as error:

@@ -691,7 +691,8 @@ class World:
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
         for name, at in self._task_at.items():
-            step = self._tables[at].recover(new[at], plan.tasks[name], stored.checkpoint_id, stored.pasts[at])
+            past = self._without_orphans(stored, name)
+            step = self._tables[at].recover(new[at], plan.tasks[name], stored.checkpoint_id, past)
             new[at] = step.cell
             self._breaks(new, step.broken)
             notes += step.notes
@@ -713,6 +714,18 @@ class World:
         except Exception as error:
             self._breaks(new, (raised(COORDINATOR, error),))
         return tuple(new)
+
+    def _without_orphans(self, stored: Stored, name: str) -> Past:
+        """The past of a task, but that no event counts as taken that its sender is to send: it comes again."""
+        past = stored.pasts[self._task_at[name]]
+        if not self.limits.permits_orphans:
+            return past
+        applied = []
+        for channel, count in zip(self.topology.inputs(name), past.applied, strict=True):
+            sender = self.topology.ends(channel)[0]
+            sent = stored.pasts[self._task_at[sender]].sent[self.topology.outputs(sender).index(channel)]
+            applied.append(min(count, sent))
+        return past._replace(applied=tuple(applied))
 
     def _plan(self, number: int) -> Restore:
         """What `impl.checkpoint.recovery` makes of what is stored, by way of its bytes."""

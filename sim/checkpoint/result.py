@@ -172,6 +172,7 @@ class Result:
             "sim_duration_s": seconds,
             "journal_digest": self.digest,
             "journal_entries": len(self.entries),
+            "consistency": self.scenario.mode.consistency,
             "cut_off": self._engine.cut_off,
             "backpressure_max": backpressure,
             "bottleneck": busiest,

@@ -101,6 +101,7 @@ RUNS = Table(
         Column("sim_duration_s", "real", "s", "simulated time that the run covers"),
         Column("journal_digest", "text", "", "digest of everything that happened, in order"),
         Column("journal_entries", "whole", "count", "entries of the run's history"),
+        Column("consistency", "text", "", "what its checkpoints promise: exactly_once, or at_least_once"),
         Column("cut_off", "flag", "", "stopped before it had ended: what was pending then may yet have ended well"),
         Column("backpressure_max", "real", "share", "largest share of its time that a task spent back-pressured"),
         Column("bottleneck", "text", "", "the task that was busy longest"),

@@ -76,7 +76,8 @@ def _of_tables(group: str) -> set[tuple[str, str]]:
         table.used.clear()
     for scope in SCOPES[group]():
         if isinstance(scope, WorldScope):
-            parts = Parts(gate=driven_by(PROTOCOLS[scope.protocol].table))
+            protocol = PROTOCOLS[scope.protocol]
+            parts = Parts(gate=driven_by(protocol.table, protocol.settings.blocks))
             assert scope.check(parts, 60.0).verdict == "holds", scope.name
     return {(name, row) for name, each in PROTOCOLS.items() for row in each.table.used}
 

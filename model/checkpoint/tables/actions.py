@@ -211,7 +211,7 @@ def resume(gate: Gate, happening: Happening) -> Step:
 
 def resume_for_it(gate: Gate, happening: Happening) -> Step:
     """What resumes is what waited: a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
-    waits = gate.pending is not None and gate.aligning
+    waits = gate.rules.blocks and gate.pending is not None and gate.aligning
     return resume(gate, happening) if waits else (gate, (Effect("resume", NO_INPUT, checkpoint_of(happening)),))
 
 

@@ -36,17 +36,18 @@ from barrierlab.model.explore.table import Table
 
 
 def driven_by(
-    table: Table[Gate, Happening],
+    table: Table[Gate, Happening], blocks: bool = True
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
     """What makes the gate of a task, which is its port, such that `table` says what it does.
 
-    It is no `impl.checkpoint.gate.Gate`, but has all that a task and a driver ask of one.
+    An input `blocks` behind its barrier. It is no `impl.checkpoint.gate.Gate`, but has all that a task and a driver ask
+    of one.
     """
 
     def make(
         port: GatePort, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
     ) -> Implementation:
-        return cast(Implementation, TableGate(table, port, config, unaligned, is_sink))
+        return cast(Implementation, TableGate(table, port, config, unaligned, is_sink, blocks))
 
     return make
 
@@ -63,6 +64,8 @@ class TableGate:
         None for a gate that only aligns.
     is_sink : bool
         A sink always aligns.
+    blocks : bool
+        Whether an input waits behind its barrier.
 
     Attributes
     ----------
@@ -83,8 +86,9 @@ class TableGate:
         config: BarrierAlignerConfig,
         unaligned: UnalignedCheckpointConfig | None = None,
         is_sink: bool = False,
+        blocks: bool = True,
     ) -> None:
-        self.value = Gate.new(table, Rules.of(config, unaligned, is_sink))
+        self.value = Gate.new(table, Rules.of(config, unaligned, is_sink, blocks))
         self.port = port
         self.config = config
         self.unaligned = None if unaligned is None else InHand(self)

@@ -51,6 +51,8 @@ class Rules:
         As in `impl.checkpoint.unaligned.UnalignedCheckpointConfig`.
     size_of : callable
         What a message counts in bytes.
+    blocks : bool
+        Whether an input waits behind its barrier.
     """
 
     num_inputs: int = 2
@@ -63,15 +65,20 @@ class Rules:
     alignment_timeout_threshold_ns: int = 30_000_000_000
     max_inflight_buffer_bytes: int = 512 * 1024 * 1024
     size_of: Callable[[StreamMessage], int] = size_of
+    blocks: bool = True
 
     @classmethod
     def of(
-        cls, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None = None, is_sink: bool = False
+        cls,
+        config: BarrierAlignerConfig,
+        unaligned: UnalignedCheckpointConfig | None = None,
+        is_sink: bool = False,
+        blocks: bool = True,
     ) -> Rules:
         """The rules that the configurations of `impl` mean."""
         held = (config.max_buffer_per_input, config.max_buffer_memory_bytes, config.alignment_timeout_ns)
         if unaligned is None:
-            return cls(config.num_inputs, *held)
+            return cls(config.num_inputs, *held, blocks=blocks)
         return cls(
             config.num_inputs,
             *held,
@@ -80,6 +87,7 @@ class Rules:
             force_unaligned=unaligned.force_unaligned,
             alignment_timeout_threshold_ns=unaligned.alignment_timeout_threshold_ns,
             max_inflight_buffer_bytes=unaligned.max_inflight_buffer_bytes,
+            blocks=blocks,
         )
 
 
@@ -212,7 +220,9 @@ class Gate:
 
     def is_waiting(self, input_id: int) -> bool:
         """Whether this input waits: for the others, or with a newer barrier for the pending part."""
-        in_and_aligning = self.aligning and input_id in self.arrived and input_id not in self.ended
+        in_and_aligning = (
+            self.rules.blocks and self.aligning and input_id in self.arrived and input_id not in self.ended
+        )
         return in_and_aligning or (bool(self.held[input_id]) and input_id not in self.line)
 
     def is_missing(self, input_id: int) -> bool:

@@ -253,6 +253,12 @@ def is_for_later(gate: Gate, happening: Arrival | Released) -> bool:
     return newer and gate.recording and happening.input_id in gate.arrived
 
 
+def ends_what_is_counted(gate: Gate, happening: Arrival) -> bool:
+    """An end behind the barrier of its input, where inputs do not wait: a task that has ended sends no barrier."""
+    is_end = type(happening.message) is EndOfInput
+    return is_end and not gate.rules.blocks and gate.aligning and happening.input_id in gate.arrived
+
+
 def takes_effect(gate: Gate, happening: Happening) -> bool:
     """It is the message's turn: nothing waits before it, and nothing keeps it waiting."""
     if isinstance(happening, Overtaking):
@@ -266,7 +272,7 @@ def has_to_wait(gate: Gate, happening: Happening) -> bool:
     if not isinstance(happening, Arrival) or is_early_news(gate, happening):
         return False
     ahead = bool(gate.held[happening.input_id]) or gate.is_waiting(happening.input_id)
-    return ahead or is_for_later(gate, happening)
+    return ahead or is_for_later(gate, happening) or ends_what_is_counted(gate, happening)
 
 
 def may_not_overtake(gate: Gate, happening: Happening) -> bool:

@@ -56,7 +56,9 @@ SELECT run_id, attempt, at_ns, concat(
 FROM sides
 LEFT JOIN in_flight USING (run_id, attempt, channel, checkpoint_id)
 LEFT JOIN out_of_place USING (run_id, attempt, channel)
-WHERE sent <> applied + coalesce(recorded, 0) OR wrong > 0 OR event_place <= applied
+JOIN (SELECT run_id, coalesce(consistency, '') = 'at_least_once' AS permits_orphans FROM runs) USING (run_id)
+WHERE sent > applied + coalesce(recorded, 0) OR sent < applied + coalesce(recorded, 0) AND NOT permits_orphans
+    OR wrong > 0 OR event_place <= applied
 """
 
 # Messages are taken, and take effect, in the order in which they were sent, of which the end is the last; a source
@@ -183,8 +185,9 @@ WITH sides AS (
     ) OVER (PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING) AS cause
     FROM sides
 ), other_side AS (
-    SELECT * FROM caused
-    WHERE verb = 'send' AND kind IN ('Event', 'Watermark') AND cause IS NOT NULL AND outside <> cause.side
+    SELECT caused.* FROM caused JOIN runs USING (run_id)
+    WHERE verb = 'send' AND caused.kind IN ('Event', 'Watermark') AND cause IS NOT NULL
+        AND (outside > cause.side OR outside < cause.side AND coalesce(consistency, '') <> 'at_least_once')
 )
 SELECT sent.run_id, sent.attempt, sent.at_ns, concat(
     sent.node, ' sent ', sent.message, ' on ', sent.channel,
