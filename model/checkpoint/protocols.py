@@ -6,22 +6,26 @@ scenarios of the simulation and the printed tables take it from there. ``CONTRIB
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
+from barrierlab.impl.checkpoint.tracked import BarrierTracker
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
-from barrierlab.impl.messages import size_of
+from barrierlab.impl.messages import StreamMessage, size_of
 from barrierlab.model.checkpoint.components import MakeMachine, Parts, sound_aligner
 from barrierlab.model.checkpoint.refinement import Port, gate_of_impl
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
 from barrierlab.model.checkpoint.tables.happenings import Happening
+from barrierlab.model.checkpoint.tables.tracked import TRACKED
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.table import Table
-from barrierlab.model.spec.invariants import EXACTLY_ONCE
+from barrierlab.model.spec.invariants import AT_LEAST_ONCE, EXACTLY_ONCE
 
 
 class ProtocolError(InputError):
@@ -114,6 +118,15 @@ class Protocol:
         return replace(parts, aligner=lambda config, ahead, is_sink: make(config, ahead, is_sink, size_of))
 
 
+def _tracker(
+    config: BarrierAlignerConfig,
+    unaligned: UnalignedCheckpointConfig | None,
+    is_sink: bool,
+    size_of: Callable[[StreamMessage], int],
+) -> BarrierAligner:
+    return BarrierTracker(config, size_of)
+
+
 _FLAGGED, _IN_TIME = Settings(TIMEOUT_NS, is_flagged=True), Settings(THRESHOLD_NS, is_late=True)
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -122,6 +135,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol("aligned", ALIGNED),
         Protocol("unaligned", UNALIGNED, _FLAGGED, properties=("unaligned",)),
         Protocol("fallback", FALLBACK, _IN_TIME, properties=("timeout", "unaligned")),
+        Protocol("tracked", TRACKED, Settings(blocks=False), _tracker, AT_LEAST_ONCE),
     )
 }
 """All of them, by name."""

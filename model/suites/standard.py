@@ -52,6 +52,8 @@ FAULTS: dict[str, dict[str, object]] = {
 }
 """What goes wrong once in a scope, in the words of `Setup`."""
 
+NO_CRASH = tuple(name for name in FAULTS if name != "crash")
+
 COMBINED: dict[str, dict[str, object]] = {
     "closed input and crash": {"closes": True, "crashes": 1, "guarantee": "exactly_once"},
     "crash, at least once": {"crashes": 1, "guarantee": "at_least_once"},
@@ -82,6 +84,7 @@ def tiny() -> Iterator[Scope]:
     for topology in (CHAIN, PAIR, JOIN):
         yield from _worlds(topology, events=1, checkpoints=1)
     yield from _worlds(JOIN, events=1, checkpoints=1, capacity=1, faults=("no fault",))
+    yield from _tracked()
     yield from (scope for scope in GATES if scope.states < 300)
     yield from GATE_RUNS
     yield from CONTROL_RUNS
@@ -90,6 +93,24 @@ def tiny() -> Iterator[Scope]:
     yield from TINY_JOINS
     yield from STORES
     yield from stories()
+
+
+def _tracked() -> Iterator[WorldScope]:
+    """Barriers that are counted: the sinks promise less, and what is restored comes again."""
+    one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
+    yield from _worlds(JOIN, ("tracked",), (*NO_CRASH, "crash, at least once", "crash, idempotent"), **one_of_each)
+    yield from _worlds(PAIR, ("tracked",), ("crash, at least once",), events=2, checkpoints=1)
+
+
+def _tracked_further() -> Iterator[WorldScope]:
+    """The same with two checkpoints, watermarks, ends and operators that emit."""
+    one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
+    yield from _worlds(PAIR, ("tracked",), ("no fault",), events=1, checkpoints=2)
+    yield from _worlds(PAIR, ("tracked",), NO_CRASH, events=2, checkpoints=1)
+    yield from _worlds(PAIR, ("tracked",), ("closed input and crash, idempotent",), **one_of_each)
+    yield from _worlds(CHAIN, ("tracked",), (*NO_CRASH, "crash, at least once"), events=2, checkpoints=2)
+    yield from _worlds(JOIN, ("tracked",), ("closed input",), watermarks=1, emits=True, **one_of_each)
+    yield from _worlds(DIAMOND, ("tracked",), ("no fault", "abort"), **one_of_each)
 
 
 def small() -> Iterator[Scope]:
@@ -112,7 +133,7 @@ def small() -> Iterator[Scope]:
     yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(PAIR, both, ("no fault",), events=2, checkpoints=1, capacity=1)
     yield from _worlds(PAIR, both, ("crash",), events=2, checkpoints=1)
-    yield from (*_combined(), *_aborted())
+    yield from (*_combined(), *_aborted(), *_tracked(), *_tracked_further())
     yield from (scope for scope in GATES if not scope.slow)
     yield from (*GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
@@ -156,7 +177,7 @@ def full() -> Iterator[Scope]:
     for operators in (2, 3):
         for topology in connected_dataflows(operators):
             yield from _worlds(topology, MODES, tuple(COMBINED), events=1, checkpoints=2)
-    yield from _aborted()
+    yield from (*_aborted(), *_tracked(), *_tracked_further())
     yield from _worlds(JOIN, ("unaligned",), ("closed input and crash",), events=1, checkpoints=1)
     yield from (*GATES, *GATE_RUNS, *COMPONENTS)
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)

@@ -13,7 +13,7 @@ from barrierlab.model.suites.tables import TABLES
 @click.argument("name", metavar="NAME", type=click.Choice(list(TABLES)))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def table_command(name: str, as_json: bool) -> None:
-    """Print what the protocol NAME does in each situation, in Markdown: aligned, unaligned, fallback or control.
+    """Print what the protocol NAME does in each situation, in Markdown: a checkpoint protocol, or control.
 
     Exactly one row applies to whatever happens at a task's inputs, or of control at a processor's upstreams; its
     actions are done in order.

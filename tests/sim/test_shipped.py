@@ -18,6 +18,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "diamond": {},
     "skewed_join": {"until_s": 2.5, "warmup_s": 0.0},
     "crash_and_recover": {},
+    "tracked": {},
     "store_outage": {},
     "random_crashes": {"until_s": 40.0},
 }

@@ -1,0 +1,78 @@
+"""Tracked checkpoints: the barriers of a checkpoint are counted, and an input is read on behind its own.
+
+Invariant: a snapshot holds all that came before the barriers; it may hold what came after one, too.
+
+Flink's ``AT_LEAST_ONCE`` mode. All that waits is the end of an input behind its barrier: a task that has ended could
+send no barrier. A newer barrier ends the count of an older checkpoint (protocol rule 6).
+"""
+
+from __future__ import annotations
+
+from barrierlab.model.checkpoint.tables.actions import (
+    begin,
+    block,
+    close,
+    complete,
+    decline_too_much_held,
+    deliver,
+    end_input,
+    forward,
+    let_one_go,
+    mark,
+    refuse,
+    resume,
+    snapshot,
+)
+from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_UP
+from barrierlab.model.checkpoint.tables.guards import (
+    barrier,
+    between_checkpoints,
+    clock,
+    during_a_checkpoint,
+    end,
+    event,
+    has_to_wait,
+    image_taken,
+    its_barrier_missing,
+    may_not_overtake,
+    no_contradiction,
+    nothing_due,
+    of_a_newer_checkpoint,
+    of_the_pending_checkpoint,
+    others_to_come,
+    output_passed,
+    release,
+    something_to_release,
+    takes_effect,
+    the_last_to_come,
+    too_much_held,
+)
+from barrierlab.model.explore.table import Row, Table
+
+COUNT = (mark, block, resume)
+
+# fmt: off
+TRACKED = Table(
+    Row("event",             (event, takes_effect),                                                (deliver,)),
+    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *GIVE_UP)),
+    # How a checkpoint begins, goes on and ends well:
+    Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
+                                                                                    (begin, *COUNT)),
+    Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, the_last_to_come),
+                                                                                    (begin, *COUNT, snapshot)),
+    Row("one more barrier",  (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
+                              others_to_come),                                      COUNT),
+    Row("last barrier",      (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
+                              the_last_to_come),                                    (*COUNT, snapshot)),
+    Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
+    Row("end for the last",  (end, takes_effect, during_a_checkpoint, the_last_to_come),  (end_input, snapshot)),
+    Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
+    # An end that was held takes its effect:
+    Row("release",           (release, something_to_release),                                      (let_one_go,)),
+    # What does not concern who counts:
+    Row("not so fast",       (may_not_overtake,),                                                  (refuse,)),
+    Row("nothing due",       (clock, nothing_due),                                                 ()),
+    Row("output passed",     (output_passed,),                                                     ()),
+    *COMMON,
+)
+# fmt: on
