@@ -326,7 +326,7 @@ def test_a_damaged_verdict_is_one_line(content: str, mine: Path, check: Command)
 def test_an_interruption_says_how_to_go_on(mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person would not know whether hours are lost."""
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **named: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sim_cli_check, "run", interrupted)

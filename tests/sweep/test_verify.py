@@ -39,9 +39,10 @@ SOUND: dict[str, tuple[str, dict[str, object]]] = {
     "diamond": ("survive_anything", {**SHORT, "shape": "diamond", "mode": "unaligned", "load": "saturated"}),
     "store": ("survive_anything", {**SHORT, "trouble": "store", "guarantee": "at_least_once"}),
     "coordinator": ("survive_anything", {**SHORT, "shape": "fan_out", "trouble": "coordinator"}),
+    "tracked": ("tracked", {"until_s": 3.6, "checkpoint.interval_s": 0.5}),
     "skewed": ("skewed_join", {"until_s": 1.5, "checkpoint.interval_s": 0.4}),
 }
-FEW = ("union", "hash", "join", "diamond")
+FEW = ("union", "hash", "join", "diamond", "tracked")
 EDITS, MANY_EDITS = 2, 24  # of each sound run
 
 
@@ -282,6 +283,7 @@ def rows_of_journal(run_id: str, journal: Journal, told: Verdict | None = None) 
     told = told or journal.judged()
     about = {"run_id": run_id, "scenario": "bent", "parameters": '{"load": 0.5}', "seed": 1, "status": "OK"}
     row = {**about, "verdict": told.verdict, "violations": len(told.violations), "cut_off": journal.cut_off}
+    row["consistency"] = journal.limits.consistency
     violations = [
         {"run_id": run_id, "number": n, "invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns}
         for n, v in enumerate(told.violations)
