@@ -22,23 +22,23 @@ class BarrierError(Exception):
         What was given.
     allowed : str
         What would have been possible.
-    remedy : str
+    hint : str
         What to do.
     """
 
-    def __init__(self, came: str, allowed: str, remedy: str) -> None:
+    def __init__(self, came: str, allowed: str, hint: str) -> None:
         came, allowed = " ".join(came.splitlines()), " ".join(allowed.splitlines())
-        super().__init__(came, allowed, remedy)
+        super().__init__(came, allowed, hint)
         self.came = came
         self.allowed = allowed
-        self.remedy = remedy
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.came}; allowed: {self.allowed}; {self.remedy}"
+        return f"{self.came}; allowed: {self.allowed}; {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the three parts: a subclass may be made from others."""
-        return _rebuilt, (type(self), self.came, self.allowed, self.remedy), self.__dict__
+        return _rebuilt, (type(self), self.came, self.allowed, self.hint), self.__dict__
 
 
 def shown(value: object) -> str:
@@ -50,9 +50,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
-def _rebuilt(kind: type[BarrierError], came: str, allowed: str, remedy: str) -> BarrierError:
+def _rebuilt(kind: type[BarrierError], came: str, allowed: str, hint: str) -> BarrierError:
     error = kind.__new__(kind)
-    BarrierError.__init__(error, came, allowed, remedy)
+    BarrierError.__init__(error, came, allowed, hint)
     return error
 
 
@@ -211,7 +211,7 @@ class TransactionError(ContractError):
 
 
 class RestoreError(ContractError):
-    """A checkpoint that is not one of this job: it cannot be put back (no rescaling).
+    """A checkpoint that is not one of this job: it cannot be restored (no rescaling).
 
     The message names the first tasks or channels that do not fit.
     """

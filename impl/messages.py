@@ -173,7 +173,7 @@ class CheckpointBarrier:
 
 @dataclass(frozen=True, slots=True)
 class CancelBarrier:
-    """In the barrier's place: checkpoint `checkpoint_id`, and every older one, is given up (protocol rule 10)."""
+    """In the barrier's place: checkpoint `checkpoint_id`, and every older one, is aborted (protocol rule 10)."""
 
     checkpoint_id: int
 

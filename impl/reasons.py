@@ -1,4 +1,4 @@
-"""Why a checkpoint is given up, or not begun: a registry that the documentation is printed from."""
+"""Why a checkpoint is aborted, or not begun: a registry that the documentation is printed from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Reason(StrEnum):
-    """Why a checkpoint is given up, or not begun."""
+    """Why a checkpoint is aborted, or not begun."""
 
     EXPIRED = "expired"
     SUBSUMED = "subsumed"
@@ -93,6 +93,6 @@ REASONS: dict[Reason, About] = {
     Reason.STORE_FAILED: About("The store refused its manifest.", True, counts=True),
     Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False, counts=True),
     Reason.JOB_FAILED: About(
-        "The job failed before it was whole; until it is put back, none is begun.", True, counts=False
+        "The job failed before it was whole; until it is restored, none is begun.", True, counts=False
     ),
 }

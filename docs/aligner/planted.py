@@ -1,4 +1,4 @@
-"""The aligner before its repair: it remembers which checkpoints were completed, and not which were given up.
+"""The aligner before its repair: it remembers which checkpoints were completed, and not which were aborted.
 
 It uses messages, reasons and one error of `impl`, and nothing else of it.
 """
@@ -33,7 +33,7 @@ class PhasedAligner:
         self.current = None  # the barrier of the checkpoint under way
         self.began_ns = 0
         self.triggers = {}  # of checkpoints to come, as far as that is known
-        self.done = 0  # the highest id that is completed or given up
+        self.done = 0  # the highest id that is completed or aborted
 
     # Messages.
 
@@ -80,7 +80,7 @@ class PhasedAligner:
         elif self._is_over(message.checkpoint_id):
             self.port.ignore(input_id, message)
         elif type(message) is CancelBarrier:
-            self._give_up(message.checkpoint_id)
+            self._abort(message.checkpoint_id)
         else:
             self._on_barrier(input_id, message, now_ns)
 
@@ -120,9 +120,9 @@ class PhasedAligner:
 
     def _decline(self, reason):
         self.port.decline(self.current.checkpoint_id, reason)
-        self._give_up(self.current.checkpoint_id)
+        self._abort(self.current.checkpoint_id)
 
-    def _give_up(self, checkpoint_id):
+    def _abort(self, checkpoint_id):
         self.port.cancel(checkpoint_id)
         self.port.resume(self._waits_for() or checkpoint_id)
         self._let_go()
@@ -144,7 +144,7 @@ class PhasedAligner:
 
     def abort(self, checkpoint_id, reason, now_ns):
         if not self._is_over(checkpoint_id) and set(self.phase.values()) != {Phase.OVER}:
-            self._give_up(checkpoint_id)
+            self._abort(checkpoint_id)
 
     # What was held.
 

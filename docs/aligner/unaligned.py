@@ -51,7 +51,7 @@ class RecordingAligner(PhasedAligner):
         too_much = recorded_bytes + sum(map(size_of, passed)) > self.unaligned.max_inflight_buffer_bytes
         if too_much and not self._is_over(barrier.checkpoint_id) and not self._is_in(input_id):
             self.port.decline(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
-            self._give_up(barrier.checkpoint_id)
+            self._abort(barrier.checkpoint_id)
             self.port.ignore(input_id, barrier)
             return True
         self.passed = passed

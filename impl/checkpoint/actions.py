@@ -57,7 +57,7 @@ class Notify:
 
 @dataclass(frozen=True, slots=True)
 class AbortTask:
-    """Tell this task that the checkpoint, and every older one, is given up."""
+    """Tell this task that the checkpoint, and every older one, is aborted."""
 
     task: str
     checkpoint_id: int
@@ -66,7 +66,7 @@ class AbortTask:
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
-    """The checkpoint is given up."""
+    """The checkpoint is aborted."""
 
     checkpoint_id: int
     reason: Reason

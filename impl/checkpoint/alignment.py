@@ -60,7 +60,7 @@ class BarrierAlignerConfig:
     max_buffer_memory_bytes : int
         How many bytes all inputs together may hold; one message more costs the checkpoint.
     alignment_timeout_ns : int
-        How long after its trigger a checkpoint is given up if barriers are missing here.
+        How long after its trigger a checkpoint is aborted if barriers are missing here.
 
     Raises
     ------
@@ -155,8 +155,8 @@ class BarrierAligner:
     ----------
     barrier : CheckpointBarrier or None
         The checkpoint under way; None between checkpoints.
-    last_done : int
-        The highest id completed or given up here; 0 at first. Barriers up to it do nothing any more (rule 6).
+    last_terminated_id : int
+        The highest id completed or aborted here; 0 at first. Barriers up to it do nothing any more (rule 6).
     triggered : bool
         Whether every barrier is in and the snapshot is not ended yet.
     free : set of int
@@ -164,7 +164,7 @@ class BarrierAligner:
     blocks : bool
         Whether an input waits behind its barrier. Of the class.
     aborts : list of (int, Reason)
-        What was given up since the caller last emptied the list; each closes every older id too (rule 10).
+        What was aborted since the caller last emptied the list; each closes every older id too (rule 10).
 
     Examples
     --------
@@ -202,7 +202,7 @@ class BarrierAligner:
         "config",
         "events_released",
         "free",
-        "last_done",
+        "last_terminated_id",
         "max_alignment_duration_ns",
         "triggered",
     )
@@ -213,7 +213,7 @@ class BarrierAligner:
         self.config = config or BarrierAlignerConfig()
         inputs = range(self.config.num_inputs)
         self.barrier: CheckpointBarrier | None = None
-        self.last_done = 0
+        self.last_terminated_id = 0
         self.triggered = False
         self.aborts: list[tuple[int, Reason]] = []
         self.alignments_completed = 0
@@ -313,7 +313,7 @@ class BarrierAligner:
 
     def _over_limit(self, current: CheckpointBarrier) -> Action:
         """Holding one message more would pass the limit in bytes (protocol rule 7)."""
-        self._give_up(current.checkpoint_id, Reason.BUFFER_LIMIT)
+        self._abort(current.checkpoint_id, Reason.BUFFER_LIMIT)
         return _REFUSED
 
     def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
@@ -333,11 +333,11 @@ class BarrierAligner:
         current = self.barrier
         if barrier is not current:
             checkpoint_id = barrier.checkpoint_id
-            if checkpoint_id <= self.last_done:
+            if checkpoint_id <= self.last_terminated_id:
                 return _IGNORED
             if current is None or checkpoint_id > current.checkpoint_id:
                 if current is not None:
-                    self._give_up(current.checkpoint_id, Reason.SUBSUMED)
+                    self._abort(current.checkpoint_id, Reason.SUBSUMED)
                 self.barrier = barrier
                 self._first_ns = now_ns
             elif (
@@ -359,7 +359,7 @@ class BarrierAligner:
         """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
         if barrier.checkpoint_id < current.checkpoint_id or barrier == current:
             return _IGNORED
-        self._give_up(current.checkpoint_id, Reason.BARRIER_MISMATCH)
+        self._abort(current.checkpoint_id, Reason.BARRIER_MISMATCH)
         return _ABORTED
 
     def _all_in(self, now_ns: int) -> AlignmentAction:
@@ -384,16 +384,17 @@ class BarrierAligner:
         self.free.discard(input_id)
         self._takes.pop(input_id, None)
 
-    def recover(self, last_done: int, ended: Iterable[int]) -> None:
-        """Go on, as a new aligner, from a cut: barriers up to `last_done` are stale, and these inputs have ended.
+    def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
+        """Go on, as a new aligner, from a cut: barriers up to `last_terminated_id` are stale, and these inputs have
+        ended.
 
         Raises
         ------
         CheckpointIdError, InputIndexError, LimitError
             If the id or an input is none, or an input is named twice. Nothing changes.
         """
-        if last_done or type(last_done) is not int:  # 0 is the beginning
-            _check_id(last_done)
+        if last_terminated_id or type(last_terminated_id) is not int:  # 0 is the beginning
+            _check_id(last_terminated_id)
         closed = tuple(ended)
         if len(set(closed)) < len(closed):
             raise LimitError("ended", closed, "each input once")
@@ -402,13 +403,13 @@ class BarrierAligner:
                 raise InputIndexError(input_id, self.config.num_inputs)
         for input_id in closed:
             self._close(input_id)
-        self.last_done = last_done
+        self.last_terminated_id = last_terminated_id
 
     def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
         """Protocol rule 10."""
         if self._is_closed(checkpoint_id):
             return _IGNORED
-        self._give_up(checkpoint_id, Reason.CANCELLED)
+        self._abort(checkpoint_id, Reason.CANCELLED)
         return _ABORTED
 
     # How a checkpoint ends.
@@ -433,7 +434,7 @@ class BarrierAligner:
         Returns
         -------
         tuple of (int, Reason)
-            What is given up.
+            What is aborted.
 
         Raises
         ------
@@ -462,22 +463,24 @@ class BarrierAligner:
         _check_id(checkpoint_id)
         if self._is_closed(checkpoint_id):
             return False
-        self._give_up(checkpoint_id, reason)
+        self._abort(checkpoint_id, reason)
         return True
 
     def _is_closed(self, checkpoint_id: int) -> bool:
         if not self._open:  # every input has ended, and the task with it: nothing may follow on its outputs
             return True
         current = self.barrier
-        return checkpoint_id <= self.last_done or (current is not None and checkpoint_id < current.checkpoint_id)
+        return checkpoint_id <= self.last_terminated_id or (
+            current is not None and checkpoint_id < current.checkpoint_id
+        )
 
-    def _give_up(self, checkpoint_id: int, reason: Reason) -> None:
+    def _abort(self, checkpoint_id: int, reason: Reason) -> None:
         self.aborts.append((checkpoint_id, reason))
         self._end(checkpoint_id)
 
     def _end(self, checkpoint_id: int) -> None:
         """Nothing is under way any more; what was held is released from here on, input by input in turn."""
-        self.last_done = checkpoint_id
+        self.last_terminated_id = checkpoint_id
         self.barrier = None
         self.triggered = False
         if self._triggers_ns:
@@ -557,7 +560,7 @@ class BarrierAligner:
 
         A checkpoint of which that is never said counts from its first barrier here.
         """
-        if checkpoint_id > self.last_done:
+        if checkpoint_id > self.last_terminated_id:
             self._triggers_ns[checkpoint_id] = triggered_ns
 
     def next_deadline_ns(self) -> int | None:
@@ -572,7 +575,7 @@ class BarrierAligner:
         return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
 
     def _expires_ns(self) -> int | None:
-        """When the current checkpoint is given up unless its barriers are in."""
+        """When the current checkpoint is aborted unless its barriers are in."""
         triggered_ns = self._triggered_ns()
         return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
@@ -582,7 +585,7 @@ class BarrierAligner:
         if deadline_ns is None or now_ns < deadline_ns:
             return False
         assert self.barrier is not None
-        self._give_up(self.barrier.checkpoint_id, Reason.EXPIRED)
+        self._abort(self.barrier.checkpoint_id, Reason.EXPIRED)
         return True
 
     def check_timeout(self, now_ns: int) -> int | None:
@@ -605,7 +608,7 @@ class BarrierAligner:
         return bool(self._ready)
 
     def is_aligning(self) -> bool:
-        """Whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is given up."""
+        """Whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is aborted."""
         return self.barrier is not None
 
     def aligned_input_count(self) -> int:
@@ -668,7 +671,7 @@ class BarrierAligner:
         """All that `restore` needs, as a value."""
         return (
             self.barrier,
-            self.last_done,
+            self.last_terminated_id,
             self.triggered,
             tuple(self.aborts),
             tuple(tuple(queue) for queue in self._queues.values()),
@@ -686,7 +689,7 @@ class BarrierAligner:
         """Be as the aligner of the same configuration was that gave `value`."""
         (
             self.barrier,
-            self.last_done,
+            self.last_terminated_id,
             self.triggered,
             aborts,
             queues,

@@ -3,7 +3,7 @@
 Ids and epochs come from here alone, increase strictly, also over failures of the job and of the coordinator, and a
 failed attempt burns its id (protocol rule 2). When every task has acknowledged or finished, the manifest is written;
 the checkpoint is complete once that has ended, which drops every older one, and is then announced (rule 20). Manifests
-are written one at a time, the oldest first. Giving a checkpoint up gives up all that is older too (rule 10), except
+are written one at a time, the oldest first. Giving a checkpoint up aborts all that is older too (rule 10), except
 what is being published: nobody can tell any more what will have become of that.
 
 When every task has finished, one checkpoint more is taken, of their final parts, so that sinks commit the last they
@@ -39,7 +39,7 @@ RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where th
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """When to checkpoint, and when to give up.
+    """When to checkpoint, and when to abort.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class CoordinatorConfig:
     min_pause_ns : int
         From a completion to the next trigger, at least.
     timeout_ns : int
-        From a checkpoint's trigger until it is given up.
+        From a checkpoint's trigger until it is aborted.
     max_concurrent : int
         How many may be under way at once.
     tolerable_failures : int or None
         How many may fail in a row; one more, and the job is to fail. None tolerates any number; Flink's default is 0.
-        A checkpoint counts once, if the reason does (`Reason.counts`); what is given up along with it does not.
+        A checkpoint counts once, if the reason does (`Reason.counts`); what is aborted along with it does not.
     first_trigger_ns : int or None
         When the first is due; None is one interval after 0. After a recovery it is one interval after that.
     unaligned : bool
@@ -323,7 +323,7 @@ class CheckpointCoordinator:
         return self._publish_next()
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
-        """A task gives its part up, so the whole is given up; Ignored if it is not under way, or being published.
+        """A task gives its part up, so the whole is aborted; Ignored if it is not under way, or being published.
 
         Raises
         ------
@@ -375,14 +375,14 @@ class CheckpointCoordinator:
         pending = self.pending.get(checkpoint_id)
         if pending is None or pending.publishing:
             return ()
-        return self._give_up(checkpoint_id, reason) + self._final(now_ns)
+        return self._abort(checkpoint_id, reason) + self._final(now_ns)
 
-    def _give_up(self, checkpoint_id: int, reason: Reason) -> Actions:
+    def _abort(self, checkpoint_id: int, reason: Reason) -> Actions:
         tolerated = not self._is_failing()
-        given_up = self._drop(checkpoint_id)
+        aborted = self._drop(checkpoint_id)
         self.failures_in_row += reason.counts
         told = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
-        actions: Actions = (*(Aborted(each, reason) for each in given_up), *told)
+        actions: Actions = (*(Aborted(each, reason) for each in aborted), *told)
         if tolerated and self._is_failing():
             actions += (FailJob(Reason.TOO_MANY_FAILURES),)
         return actions
@@ -450,7 +450,7 @@ class CheckpointCoordinator:
         `why` says what went wrong for certain, where it is not the store: the driver may not have come to the manifest,
         since the final part of a task that had ended could not be saved before it.
 
-        The checkpoint is given up either way. That is sound: sinks roll nothing back at that, but only at a recovery,
+        The checkpoint is aborted either way. That is sound: sinks roll nothing back at that, but only at a recovery,
         which reads what is there.
 
         Raises
@@ -464,7 +464,7 @@ class CheckpointCoordinator:
             del self.pending[checkpoint_id]
             return (Aborted(checkpoint_id, reason),)
         self._retry_ns = now_ns + max(self.config.min_pause_ns, self.config.interval_ns or RETRY_NS)
-        actions = self._give_up(checkpoint_id, reason)
+        actions = self._abort(checkpoint_id, reason)
         return actions + self._publish_next() + self._final(now_ns)
 
     def _written(self, call: str, checkpoint_id: int) -> PendingCheckpoint:
@@ -497,7 +497,7 @@ class CheckpointCoordinator:
     # Failover.
 
     def suspend(self, now_ns: int, reason: Reason) -> Actions:
-        """The job has failed: what is pending is given up, and nothing is triggered until `resume`.
+        """The job has failed: what is pending is aborted, and nothing is triggered until `resume`.
 
         What is being published is not: nobody knows yet. `published` or `publish_failed` says it; until then the
         coordinator is not `settled`. None of this counts as a failure in a row.
@@ -506,7 +506,7 @@ class CheckpointCoordinator:
         return tuple(Aborted(each, reason) for each in self._drop(self._next_id))
 
     def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> None:
-        """The job has been put back and goes on.
+        """The job has been restored and goes on.
 
         Parameters
         ----------

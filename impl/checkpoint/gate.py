@@ -156,7 +156,7 @@ class Gate:
         return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
 
     def note_output(self, size_bytes: int) -> None:
-        """The barrier overtook so much on the way out; over the limit the checkpoint is given up (rule 18)."""
+        """The barrier overtook so much on the way out; over the limit the checkpoint is aborted (rule 18)."""
         if self.unaligned is not None:
             self.unaligned.note_output(size_bytes)
             self._tell_aborts()
@@ -221,7 +221,7 @@ class Gate:
         self.aligner.restore(aligner)  # type: ignore[has-type]
 
     def _carry_out(self, input_id: int, message: StreamMessage, action: Action) -> None:
-        """All but the frequent actions. What is given up comes first: a newer barrier begins after the older ended."""
+        """All but the frequent actions. What is aborted comes first: a newer barrier begins after the older ended."""
         port = self.port
         if self.aligner.aborts:
             self._tell_aborts()

@@ -1,14 +1,14 @@
 """From parts to stored snapshots, and from a complete checkpoint to what each task and each channel begin with.
 
-Invariant: what is put back is the cut, with what was in flight across it, and nothing else.
+Invariant: what is restored is the cut, with what was in flight across it, and nothing else.
 
 Protocol rule 22. A driver whose job has failed does, in this order: suspend the coordinator, or make a new one above
 every id that was ever begun; wait until no manifest is being written (`CheckpointCoordinator.settled`); read the newest
-usable checkpoint, or begin anew if there is none; `plan`; make new tasks and channels; put every state and every
-channel back (`Task.recover`, `Restore.channels`); resume the coordinator with the final parts of what had finished; and
-only then let anything run. Barriers are not put back: the cut has been made (defect U-13).
+usable checkpoint, or restart from the initial state if there is none; `plan`; make new tasks and channels; put every
+state and every channel back (`Task.recover`, `Restore.channels`); resume the coordinator with the final parts of what
+had finished; and only then let anything run. Barriers are not restored: the cut has been made (defect U-13).
 
-F-DCKP-006, "Recovery Procedure for Unaligned Checkpoints". Unlike there, channels are put back for the whole job before
+F-DCKP-006, "Recovery Procedure for Unaligned Checkpoints". Unlike there, channels are restored for the whole job before
 a task or a source starts (U-14), and what cannot be read makes the checkpoint unusable (U-11; the store sees to it).
 """
 
@@ -122,7 +122,7 @@ def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnap
 def _stored(data: InFlightChannelData) -> InFlight:
     odd = next((message for message in data.events if type(message) is not Event), None)
     if odd is not None:
-        raise LimitError("a message in flight", odd, "events: nothing else is put back")
+        raise LimitError("a message in flight", odd, "events: nothing else is restored")
     return InFlight(data.input_id, tuple(map(encode, data.events)))
 
 
@@ -221,5 +221,5 @@ def _put(
         messages = [decode(data, name) for data in record.events]
         if any(type(message) is not Event for message in messages):
             came = f"something else than events in flight on {names[record.channel]}"
-            raise RestoreError(checkpoint_id, came, "events: no barrier is put back")
+            raise RestoreError(checkpoint_id, came, "events: no barrier is restored")
         channels[names[record.channel]].extend(cast("list[Event]", messages))

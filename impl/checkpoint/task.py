@@ -5,7 +5,7 @@ and the driver offers nothing while something is in it, which is backpressure. B
 every output; events where the exchange of each out-edge says. Protocol rules 4, 5, 8 and 9.
 
 A task that has finished has a final part: it stands for its part of every later checkpoint (FLIP-147). A new task that
-is put back (rule 22) goes on behind its cut. Its watermark is where it was, and is a lower bound: its inputs begin
+is restored (rule 22) goes on behind its cut. Its watermark is where it was, and is a lower bound: its inputs begin
 anew, for watermarks are no state of a channel (defect U-10).
 
 Unaligned, the barrier leaves ahead of the outbox, and of what the driver lets it pass in the output channels; all of
@@ -140,9 +140,9 @@ class Task:
     """
 
     __slots__ = (
+        "_aborted",
         "_ahead_id",
         "_closed",
-        "_given_up",
         "_outputs",
         "_overtaken",
         "exchanges",
@@ -168,7 +168,7 @@ class Task:
         self.max_inflight_buffer_bytes = UnalignedCheckpointConfig().max_inflight_buffer_bytes
         self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
-        self._given_up = 0  # the highest id
+        self._aborted = 0  # the highest id
         self._ahead_id = 0  # of the last barrier that went ahead
         self._overtaken: dict[int, list[Event]] | None = None  # what that passed, by output, until it is acknowledged
 
@@ -193,7 +193,7 @@ class Task:
     def cancel(self, checkpoint_id: int) -> None:
         """Send the cancel marker to every output."""
         self.tell("cancel", -1, checkpoint_id)
-        self._given_up = max(self._given_up, checkpoint_id)
+        self._aborted = max(self._aborted, checkpoint_id)
         if self._ahead_id <= checkpoint_id:
             self._overtaken = None
         self._send_to_all(CancelBarrier(checkpoint_id))
@@ -235,7 +235,7 @@ class Task:
         if output not in self._outputs:
             raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
         events = [message for message in messages if type(message) is Event]
-        if not events or checkpoint_id <= self._given_up:
+        if not events or checkpoint_id <= self._aborted:
             return
         part = None
         if self._overtaken is None or checkpoint_id != self._ahead_id:
@@ -258,7 +258,7 @@ class Task:
         self.cancel(part.checkpoint_id)
         return True
 
-    def turn_ahead(self, checkpoint_id: int) -> None:
+    def convert_to_unaligned(self, checkpoint_id: int) -> None:
         """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLIP-182).
 
         The part becomes unaligned although its inputs were aligned; `capture_overtaken` then takes what the barrier
@@ -269,7 +269,7 @@ class Task:
                 self.reports[index] = replace(report, is_unaligned=True, was_threshold_triggered=True)
                 self._ahead_id = checkpoint_id
 
-    def expedite(self, output: int, barrier: CheckpointBarrier) -> bool:
+    def prioritise_barrier(self, output: int, barrier: CheckpointBarrier) -> bool:
         """An aligned barrier that still waits in the outbox for this output goes to the front, flagged: its time is up.
 
         It stays behind barriers that went ahead before, and where it is if it would pass an older one that is still
@@ -293,7 +293,7 @@ class Task:
                     return False
                 del self.outbox[place]
                 self.outbox.insert(self._ahead(), (output, barrier))
-                self.turn_ahead(barrier.checkpoint_id)
+                self.convert_to_unaligned(barrier.checkpoint_id)
                 self.capture_overtaken(output, passed, barrier.checkpoint_id)
                 return True
             passed.append(message)
@@ -305,7 +305,7 @@ class Task:
         return sum(1 for _ in ahead)
 
     def _is_passed_over(self, older: CheckpointBarrier, barrier: CheckpointBarrier) -> bool:
-        return older.is_aligned and self._given_up < older.checkpoint_id < barrier.checkpoint_id
+        return older.is_aligned and self._aborted < older.checkpoint_id < barrier.checkpoint_id
 
     def _amend(self, output: int, events: list[Event], checkpoint_id: int) -> Acknowledge:
         """The part is complete already; its acknowledgement still waits to be taken, and is now this one.
@@ -376,7 +376,7 @@ class Task:
             self.watermark_ms,
             tuple(sorted(self._closed)),
             tuple(exchange.capture() for exchange in self.exchanges),
-            self._given_up,
+            self._aborted,
             self._ahead_id,
             None
             if self._overtaken is None
@@ -391,7 +391,7 @@ class Task:
             self.watermark_ms,
             closed,
             exchanges,
-            self._given_up,
+            self._aborted,
             self._ahead_id,
             overtaken,
         ) = value  # type: ignore[misc]
@@ -616,7 +616,7 @@ class OperatorTask(Task):
         image = self.operator.checkpoint()
         return Acknowledge(
             self.name,
-            self.gate.aligner.last_done,
+            self.gate.aligner.last_terminated_id,
             digest(image),
             image=image,
             watermark_ms=self.watermark_ms,
@@ -777,11 +777,11 @@ class SourceTask(Task):
     ----------
     position : int
         The sequence of the next event; 1 at first.
-    last_done : int
-        The highest id emitted or given up here.
+    last_terminated_id : int
+        The highest id emitted or aborted here.
     """
 
-    __slots__ = ("injector", "last_done", "position")
+    __slots__ = ("injector", "last_terminated_id", "position")
 
     def __init__(
         self,
@@ -793,7 +793,7 @@ class SourceTask(Task):
         super().__init__(name, exchanges, tell)
         self.injector = injector or CheckpointBarrierInjector()
         self.position = 1
-        self.last_done = 0
+        self.last_terminated_id = 0
 
     def emit(self, event: Event) -> None:
         """Send the next event.
@@ -823,14 +823,14 @@ class SourceTask(Task):
         -------
         CheckpointBarrier or None
             The barrier that was sent; and behind it a cancel, if it passed more than may be in flight (rule 18). None
-            if there is none, if its id was given up before, if the source has ended (that end is a standing barrier),
+            if there is none, if its id was aborted before, if the source has ended (that end is a standing barrier),
             or if an output is closed (then the checkpoint is declined, rule 5).
         """
         barrier = self.injector.poll_barrier(now_ns)
-        if barrier is None or self.finished or barrier.checkpoint_id <= self.last_done:
+        if barrier is None or self.finished or barrier.checkpoint_id <= self.last_terminated_id:
             return None
         checkpoint_id = barrier.checkpoint_id
-        self.last_done = checkpoint_id
+        self.last_terminated_id = checkpoint_id
         if self._closed:
             self.decline(checkpoint_id, Reason.OUTPUT_CLOSED)
             self.cancel(checkpoint_id)
@@ -853,9 +853,9 @@ class SourceTask(Task):
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """The coordinator gives a checkpoint up: skip it if it is still to come, and send the cancel (rule 10)."""
-        if checkpoint_id <= self.last_done or self.finished:
+        if checkpoint_id <= self.last_terminated_id or self.finished:
             return False
-        self.last_done = checkpoint_id
+        self.last_terminated_id = checkpoint_id
         self.cancel(checkpoint_id)
         return True
 
@@ -866,10 +866,10 @@ class SourceTask(Task):
             self.finished = True
 
     def _last_part(self) -> Acknowledge:
-        position, watermark_ms, last_done = self.position, self.watermark_ms, self.last_done
+        position, watermark_ms, last_terminated_id = self.position, self.watermark_ms, self.last_terminated_id
         image_digest = digest(position)
         return Acknowledge(
-            self.name, last_done, image_digest, position, position, watermark_ms=watermark_ms, finished=True
+            self.name, last_terminated_id, image_digest, position, position, watermark_ms=watermark_ms, finished=True
         )
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
@@ -886,15 +886,15 @@ class SourceTask(Task):
         self.position = part.position
         self.watermark_ms = part.watermark_ms
         self.finished = part.finished
-        self.last_done = checkpoint_id
+        self.last_terminated_id = checkpoint_id
         return digest(self.position)
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""
-        return self._capture_outputs(), self.injector.capture(), self.position, self.last_done
+        return self._capture_outputs(), self.injector.capture(), self.position, self.last_terminated_id
 
     def restore(self, value: Hashable) -> None:
         """Be as the source was that gave `value`."""
-        outputs, injector, self.position, self.last_done = value  # type: ignore[misc]
+        outputs, injector, self.position, self.last_terminated_id = value  # type: ignore[misc]
         self._restore_outputs(outputs)  # type: ignore[has-type]
         self.injector.restore(injector)  # type: ignore[has-type]

@@ -205,7 +205,7 @@ class SinkWriter:
         self._commit(due)
 
     def recover(self, prepared: Iterable[str], checkpoint_id: int) -> None:
-        """The sink is put back: commit what the restored part had prepared, and roll back all else of this sink."""
+        """The sink is restored: commit what the restored part had prepared, and roll back all else of this sink."""
         kept = tuple(prepared)
         self._newest_id = checkpoint_id
         self._commit(kept)

@@ -143,7 +143,7 @@ class UnalignedCheckpointMetrics(BarrierAlignerMetrics):
     unaligned_count, threshold_switches : int
         Unaligned snapshots begun here, and how many of them began aligned.
     total_inflight_bytes : int
-        Recorded since the beginning, given up or not.
+        Recorded since the beginning, aborted or not.
     is_in_unaligned_mode : bool
         Whether barriers are awaited after the snapshot.
     flag_mismatches : int
@@ -285,7 +285,7 @@ class UnalignedCheckpointer(BarrierAligner):
             if input_id not in self._missing:
                 return self._wait(input_id, barrier, now_ns)
             self._missing.discard(input_id)
-            self._give_up(current.checkpoint_id, Reason.SUBSUMED)
+            self._abort(current.checkpoint_id, Reason.SUBSUMED)
         action = super()._on_barrier(input_id, _plain(barrier), now_ns)
         if action is _IGNORED or action is _ABORTED:
             return action
@@ -387,7 +387,7 @@ class UnalignedCheckpointer(BarrierAligner):
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
         if not self.may_overtake or self.triggered:
             return _REFUSED
-        if checkpoint_id <= self.last_done or (current is not None and checkpoint_id < current.checkpoint_id):
+        if checkpoint_id <= self.last_terminated_id or (current is not None and checkpoint_id < current.checkpoint_id):
             return _IGNORED
         same = current is not None and checkpoint_id == current.checkpoint_id
         if current is not None and self._has_delivered(input_id):
@@ -395,7 +395,7 @@ class UnalignedCheckpointer(BarrierAligner):
         events = [message for message in (chain(queue, ahead) if queue else ahead) if type(message) is Event]
         size_bytes = self._sum(events)
         if size_bytes + (self.inflight_bytes if same else 0) > self.unaligned.max_inflight_buffer_bytes:
-            self._give_up(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            self._abort(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return _ABORTED
         action = self._on_barrier(input_id, _flagged(barrier), now_ns)
         if type(action) is UnalignedAction:
@@ -428,7 +428,12 @@ class UnalignedCheckpointer(BarrierAligner):
         while an older barrier of this input is still to be released: overtaking would cost that its checkpoint.
         """
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
-        if not self.may_overtake or self.triggered or input_id not in self._takes or checkpoint_id <= self.last_done:
+        if (
+            not self.may_overtake
+            or self.triggered
+            or input_id not in self._takes
+            or checkpoint_id <= self.last_terminated_id
+        ):
             return False
         if current is not None and (checkpoint_id < current.checkpoint_id or self._has_delivered(input_id)):
             return False
@@ -471,7 +476,7 @@ class UnalignedCheckpointer(BarrierAligner):
         -------
         bool
             Whether every barrier is in already, so that the part is complete. If the limit is passed by what the
-            barrier overtook in the outputs, the checkpoint is given up; see `aborts`.
+            barrier overtook in the outputs, the checkpoint is aborted; see `aborts`.
 
         Raises
         ------
@@ -482,14 +487,14 @@ class UnalignedCheckpointer(BarrierAligner):
         if barrier is None or not self.is_unaligned or not self.triggered or self.recording:
             raise NotTriggeredError("begin_recording()")
         missing, self._missing = self._missing, set()
-        super()._end(self.last_done)  # releases; and nothing is done with
+        super()._end(self.last_terminated_id)  # releases; and nothing is done with
         self.barrier = barrier
         self.recording = True
         self._missing = missing
         self._fast_limit = 0  # so that every event of an input that is not free comes by `_hold`
         self._park()
         if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
-            self._give_up(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            self._abort(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return False
         self.triggered = not self._missing
         return self.triggered
@@ -518,7 +523,7 @@ class UnalignedCheckpointer(BarrierAligner):
         size_bytes = self._size_of(event)
         if self.inflight_bytes + size_bytes > self.unaligned.max_inflight_buffer_bytes:
             assert self.barrier is not None
-            self._give_up(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            self._abort(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return False
         self.inflight_bytes += size_bytes
         self.total_inflight_bytes += size_bytes
@@ -583,14 +588,14 @@ class UnalignedCheckpointer(BarrierAligner):
     def note_output(self, size_bytes: int) -> None:
         """Count what the barrier overtook on the way out: the limit is for the whole part (protocol rule 18).
 
-        Before `begin_recording` nothing is given up yet; that does it. Of no unaligned part, it counts nothing.
+        Before `begin_recording` nothing is aborted yet; that does it. Of no unaligned part, it counts nothing.
         """
         if not self.is_unaligned or self.barrier is None:
             return
         self.inflight_bytes += size_bytes
         self.total_inflight_bytes += size_bytes
         if self.recording and self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
-            self._give_up(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+            self._abort(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
 
     # How a part ends.
 
@@ -628,7 +633,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # Time.
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do: switch, or give up. None if nothing waits."""
+        """When `on_time` will next have something to do: switch, or abort. None if nothing waits."""
         expires_ns, switches_ns = self._expires_ns(), self._switches_ns()
         if expires_ns is None or switches_ns is None:
             return expires_ns

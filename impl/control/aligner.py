@@ -30,13 +30,13 @@ class ControlAligner(Protocol):
     carrier : Carrier
         The channel it is for; errors name it.
     expected_upstreams : int
-    last_done : int
-        The highest id completed or given up here; 0 at first.
+    last_terminated_id : int
+        The highest id completed or aborted here; 0 at first.
     """
 
     carrier: Carrier
     expected_upstreams: int
-    last_done: int
+    last_terminated_id: int
 
     def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
         """Take one copy; the barrier that is complete with it, if one is."""
@@ -101,7 +101,7 @@ class IdentityAligner:
         If there is not one upstream.
     """
 
-    __slots__ = ("_ahead", "_closed", "_order", "carrier", "expected_upstreams", "last_done")
+    __slots__ = ("_ahead", "_closed", "_order", "carrier", "expected_upstreams", "last_terminated_id")
 
     def __init__(self, expected_upstreams: int, carrier: Carrier) -> None:
         if not expected_upstreams:
@@ -109,7 +109,7 @@ class IdentityAligner:
         check_number("expected_upstreams", expected_upstreams, 1)
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
-        self.last_done = 0
+        self.last_terminated_id = 0
         self._order: deque[BarrierControlSignal] = deque()  # what is not complete: the first copy of each, by id
         self._ahead = [0] * expected_upstreams  # how much of `_order` each upstream has delivered
         self._closed: set[int] = set()
@@ -130,7 +130,7 @@ class IdentityAligner:
         """
         self._check(upstream, barrier)
         place = self._ahead[upstream]
-        newest = self._order[place - 1].barrier_id if place else self.last_done
+        newest = self._order[place - 1].barrier_id if place else self.last_terminated_id
         if barrier.barrier_id <= newest:
             raise DuplicateBarrierError(self.carrier, barrier, newest)
         if place < len(self._order):
@@ -166,7 +166,7 @@ class IdentityAligner:
         ahead = self._ahead
         while self._order and all(count or upstream in self._closed for upstream, count in enumerate(ahead)):
             completed.append(self._order.popleft())
-            self.last_done = completed[-1].barrier_id
+            self.last_terminated_id = completed[-1].barrier_id
             ahead[:] = [max(count - 1, 0) for count in ahead]
         return tuple(completed)
 
@@ -178,18 +178,18 @@ class IdentityAligner:
         """Give up all that is not complete, and say what that was, in order."""
         aborted = tuple(self._order)
         if aborted:
-            self.last_done = aborted[-1].barrier_id
+            self.last_terminated_id = aborted[-1].barrier_id
             self._order.clear()
             self._ahead = [0] * self.expected_upstreams
         return aborted
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""
-        return self.last_done, tuple(self._order), tuple(self._ahead), tuple(sorted(self._closed))
+        return self.last_terminated_id, tuple(self._order), tuple(self._ahead), tuple(sorted(self._closed))
 
     def restore(self, value: Hashable) -> None:
         """Be as the aligner was that gave `value`."""
-        self.last_done, order, ahead, closed = value  # type: ignore[misc]
+        self.last_terminated_id, order, ahead, closed = value  # type: ignore[misc]
         self._order = deque(order)  # type: ignore[has-type]
         self._ahead = list(ahead)  # type: ignore[has-type]
         self._closed = set(closed)  # type: ignore[has-type]
@@ -212,7 +212,7 @@ class CountingAligner:
         If there is not one upstream.
     """
 
-    __slots__ = ("arrived_count", "carrier", "expected_upstreams", "last_done", "pending")
+    __slots__ = ("arrived_count", "carrier", "expected_upstreams", "last_terminated_id", "pending")
 
     def __init__(self, expected_upstreams: int, carrier: Carrier) -> None:
         if not expected_upstreams:
@@ -220,7 +220,7 @@ class CountingAligner:
         check_number("expected_upstreams", expected_upstreams, 1)
         self.carrier = carrier
         self.expected_upstreams = expected_upstreams
-        self.last_done = 0
+        self.last_terminated_id = 0
         self.pending: BarrierControlSignal | None = None
         self.arrived_count = 0
 
@@ -234,8 +234,8 @@ class CountingAligner:
         DuplicateBarrierError
             If its id is not above the last completed one: this copy is one more than there are upstreams.
         """
-        if barrier.barrier_id <= self.last_done:
-            raise DuplicateBarrierError(self.carrier, barrier, self.last_done)
+        if barrier.barrier_id <= self.last_terminated_id:
+            raise DuplicateBarrierError(self.carrier, barrier, self.last_terminated_id)
         if self.pending is None:
             self.pending = barrier
         elif self.pending.key != barrier.key:
@@ -248,7 +248,7 @@ class CountingAligner:
     def _take_pending(self) -> BarrierControlSignal | None:
         barrier, self.pending, self.arrived_count = self.pending, None, 0
         if barrier is not None:
-            self.last_done = barrier.barrier_id
+            self.last_terminated_id = barrier.barrier_id
         return barrier
 
     def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
@@ -266,8 +266,8 @@ class CountingAligner:
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""
-        return self.last_done, self.pending, self.arrived_count
+        return self.last_terminated_id, self.pending, self.arrived_count
 
     def restore(self, value: Hashable) -> None:
         """Be as the aligner was that gave `value`."""
-        self.last_done, self.pending, self.arrived_count = value  # type: ignore[misc]
+        self.last_terminated_id, self.pending, self.arrived_count = value  # type: ignore[misc]

@@ -134,7 +134,7 @@ class SnapshotStore:
         return part
 
     def complete(self, manifest: Manifest) -> None:
-        """The checkpoint is complete and durable when this returns; every older one under way is given up (rule 20).
+        """The checkpoint is complete and durable when this returns; every older one under way is aborted (rule 20).
 
         Raises
         ------

@@ -19,7 +19,7 @@ from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import setup_of_story
 from barrierlab.model.checkpoint.scripted_scopes import StoryScope
-from barrierlab.model.checkpoint.tables.happenings import Abort, Clock, Triggered
+from barrierlab.model.checkpoint.tables.stimuli import Abort, Clock, Triggered
 
 JUDGES = ("dataflows", "table")
 """The first is the default for external aligners."""
@@ -131,8 +131,8 @@ def _needs_of_setup(setup: Setup) -> set[str]:
 
 
 def _needs_of_gate(scope: GateScope) -> set[str]:
-    messages = {type(getattr(each, "message", None)) for each in scope.happenings}
-    kinds = {type(each) for each in scope.happenings}
+    messages = {type(getattr(each, "message", None)) for each in scope.stimuli}
+    kinds = {type(each) for each in scope.stimuli}
     found = {
         "several_inputs": scope.rules.num_inputs > 1,
         "aborts": Abort in kinds or CancelBarrier in messages,

@@ -25,10 +25,10 @@ from barrierlab.model.explore.checker import (
     HOLDS,
     UNDECIDED,
     Always,
-    AtRest,
     Broken,
     Counts,
     Limits,
+    Quiescent,
     Result,
     UndecidedError,
     explore,
@@ -191,7 +191,7 @@ class WorldScope:
             transitions += result.counts.transitions
             if result.verdict == BROKEN:
                 return self._whole(parts, seconds, begun, (world, result))
-            if result.verdict == HOLDS and ample.is_void:
+            if result.verdict == HOLDS and ample.reduction_unsound:
                 return self._whole(parts, seconds, begun)
             if result.verdict == UNDECIDED:
                 return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
@@ -297,9 +297,9 @@ def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, re
 ALWAYS, AT_REST = "always", "at rest"
 
 
-def properties(world: World) -> list[Always[State] | AtRest[State]]:
+def properties(world: World) -> list[Always[State] | Quiescent[State]]:
     """What `model.explore.checker.explore` is to ask of a world."""
-    return [Always(ALWAYS, world.broken), AtRest(AT_REST, world.unsettled)]
+    return [Always(ALWAYS, world.broken), Quiescent(AT_REST, world.unsettled)]
 
 
 def _explored(world: World, seconds: float | None, ample: Ample | None) -> Result[State, Move]:

@@ -5,8 +5,8 @@ time. Here the machine and a reference model, written from the rules alone, are 
 are values between two stimuli, so that every state that they reach together is seen once.
 
 The explorer puts a machine back before each stimulus. A field that `restore` works out afresh could drift in a machine
-that is never put back, and no state would show it; so after each stimulus the machine is compared, field for field,
-with another that is put back to what it captured. If that holds for every step, it holds for every run.
+that is never restored, and no state would show it; so after each stimulus the machine is compared, field for field,
+with another that is restored to what it captured. If that holds for every step, it holds for every run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MODEL = "MODEL"
 """The name of what is broken where a machine does not do what its reference model does."""
 
 _MOST_TIMES = 4
-"""So many times the states that the sound machine has may be explored before one that is not is given up."""
+"""So many times the states that the sound machine has may be explored before one that is not is aborted."""
 _MOST_COMPARED = 3
 """So many steps that lead to one state are compared field for field: that takes longer than the step."""
 
@@ -132,7 +132,7 @@ class Component:
         return captured, self.model.capture()
 
     def _drift(self, captured: Hashable) -> str:
-        """The first field that a machine which is put back to `captured` has otherwise."""
+        """The first field that a machine which is restored to `captured` has otherwise."""
         times = self._compared[captured] = self._compared.get(captured, 0) + 1
         if times > _MOST_COMPARED:
             return ""
@@ -141,14 +141,14 @@ class Component:
 
 
 def drift(live: Sequence[object], restored: Sequence[object]) -> str:
-    """The first field in which machines that ran on differ from those that were put back; empty if none."""
+    """The first field in which machines that ran on differ from those that were restored; empty if none."""
     for one, other in zip(live, restored, strict=True):
         here, there = _held(one), _held(other)
         for name in here | there:
             ran_on, put_back = here.get(name), there.get(name)
             if ran_on is not put_back and _value(ran_on) != _value(put_back):
                 what = f"{type(one).__name__}.{name} is {_value(ran_on)!r} in a machine that ran on"
-                return f"{what}, {_value(put_back)!r} in one put back to the same"
+                return f"{what}, {_value(put_back)!r} in one restored to the same"
     return ""
 
 

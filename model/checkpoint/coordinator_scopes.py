@@ -58,7 +58,7 @@ class Job:
     verbs : frozenset of str
         Which stimuli there are, of `Rules`.
     reasons : tuple of str
-        Why tasks decline, or the driver gives up.
+        Why tasks decline, or the driver aborts.
     """
 
     config: CoordinatorConfig
@@ -214,7 +214,7 @@ class Rules:
         if n not in self.began or n == self.writing:
             self.lines.append(f"ignored {task} {n}")
         else:
-            self._give_up(n, reason)
+            self._abort(n, reason)
         return self._answer()
 
     def finished(self, task: str, last: int) -> tuple[str, ...]:
@@ -243,15 +243,15 @@ class Rules:
     def _has(self, n: int, task: str) -> None:
         self.missing[n] = tuple(each for each in self.missing[n] if each != task)
 
-    # What is given up: it and all that is older (rule 10), except what is being written.
+    # What is aborted: it and all that is older (rule 10), except what is being written.
 
     def abort(self, n: int, reason: str) -> tuple[str, ...]:
         """The driver gives one up."""
         if n in self.began and n != self.writing:
-            self._give_up(n, reason)
+            self._abort(n, reason)
         return self._answer()
 
-    def _give_up(self, n: int, reason: str) -> None:
+    def _abort(self, n: int, reason: str) -> None:
         was_failing = self._is_failing()
         self._drop(n, reason)
         self.failures += reason in COUNTED
@@ -301,7 +301,7 @@ class Rules:
         if self.running:
             config = self.job.config
             self.retry = self.now_ns + max(config.min_pause_ns, config.interval_ns or FINAL_RETRY_NS)
-            self._give_up(n, reason)
+            self._abort(n, reason)
         else:
             self._forget(n)
             self.lines.append(f"aborted {n}: {reason}")
@@ -330,7 +330,7 @@ class Rules:
     # Failover.
 
     def suspend(self) -> tuple[str, ...]:
-        """The job fails: what is under way is given up, and nobody counts it."""
+        """The job fails: what is under way is aborted, and nobody counts it."""
         self.running = False
         self._drop(self.next_id, "job failed")
         return self._answer()
@@ -359,10 +359,10 @@ class Rules:
         return self._answer()
 
     def on_time(self) -> tuple[str, ...]:
-        """The driver says what time it is: what is too late is given up, and what is due is begun."""
+        """The driver says what time it is: what is too late is aborted, and what is due is begun."""
         for n, began_ns in list(self.began.items()):
             if n in self.began and n != self.writing and self.now_ns - began_ns >= self.job.config.timeout_ns:
-                self._give_up(n, "expired")
+                self._abort(n, "expired")
         due_ns = self._due()
         if due_ns is not None and self.now_ns >= due_ns:
             self._trigger()

@@ -1,7 +1,7 @@
 """The coordinator of the world as a table: what it is, times what it hears, gives what it is then, and what it wants.
 
-As `model.checkpoint.task_transitions` for tasks. Its ghost knows which checkpoints were begun, have ended, and what was
-acknowledged.
+As `model.checkpoint.task_transitions` for tasks. Its monitor knows which checkpoints were begun, have ended, and what
+was acknowledged.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Decision(NamedTuple):
     parts: tuple[Acknowledge, ...]
 
 
-class CoordinatorTable:
+class CoordinatorTransitions:
     """All cells of the coordinator, and the steps between them.
 
     Parameters
@@ -101,7 +101,7 @@ class CoordinatorTable:
     ----------
     outstanding : list of dict of int to frozenset of str
         Of the checkpoints that have not ended, the tasks whose part is missing, by cell.
-    ghosts : list of CoordinatorGhost
+    monitors : list of CoordinatorGhost
         By cell.
     publishing : list of int
         The checkpoint whose manifest is being written, by cell; 0 is none.
@@ -113,7 +113,7 @@ class CoordinatorTable:
         self.coordinator = make(1)
         self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
         self.outstanding: list[dict[int, frozenset[str]]] = []
-        self.ghosts: list[CoordinatorGhost] = []
+        self.monitors: list[CoordinatorGhost] = []
         self.publishing: list[int] = []
         self._decisions: dict[tuple[int, Hashable], Decision | None] = {}
         self.start = self._captured(CoordinatorGhost(limit=limit))
@@ -145,26 +145,27 @@ class CoordinatorTable:
 
     def lost(self, cell: int) -> int:
         """The coordinator is gone, and what only it knew; another one begins above every id that was ever begun."""
-        ghost = self.ghosts[cell]
-        ended = ghost.ended | frozenset(self.outstanding[cell])
-        self.coordinator = self._make(ghost.triggered + 1)
-        return self._captured(ghost._replace(ended=ended, acknowledged=frozenset()))
+        monitor = self.monitors[cell]
+        ended = monitor.ended | frozenset(self.outstanding[cell])
+        self.coordinator = self._make(monitor.triggered + 1)
+        return self._captured(monitor._replace(ended=ended, acknowledged=frozenset()))
 
     def resume(self, cell: int, checkpoint_id: int, finished: Mapping[str, Acknowledge], again: int) -> int:
-        """The job has been put back; `again` checkpoints are to come."""
-        machine, ghost = self._cells.values[cell]
+        """The job has been restored; `again` checkpoints are to come."""
+        machine, monitor = self._cells.values[cell]
         self.coordinator.restore(machine)
         self.coordinator.resume(checkpoint_id, NOW_NS, finished)
-        return self._captured(ghost._replace(limit=ghost.triggered + again))
+        return self._captured(monitor._replace(limit=monitor.triggered + again))
 
     def decisions(self) -> Iterator[tuple[bool, Decision]]:
-        """Each decision that was ever come to, and whether it was to give up what was asked from outside."""
+        """Each decision that was ever come to, and whether it was to abort what was asked from outside."""
         for (_, what), decision in self._decisions.items():
             if decision is not None:
                 yield type(what) is int, decision
 
     def differences(self) -> Iterator[str | None]:
-        """Make every decision a second time, as `TaskTable.differences` does every step: a line, or None, each."""
+        """Make every decision a second time, as `TaskTransitions.differences` does every step: a line, or None,
+        each."""
         self.coordinator = self._make(1)
         for (cell, what), decision in reversed(tuple(self._decisions.items())):
             now = self._decided(cell, what)
@@ -181,7 +182,7 @@ class CoordinatorTable:
         return self._decisions[key]
 
     def _decided(self, cell: int, what: Any) -> Decision | None:
-        """What comes of `what`: a word, a checkpoint to give up, a report, or a task with the report of its end."""
+        """What comes of `what`: a word, a checkpoint to abort, a report, or a task with the report of its end."""
         coordinator, publishing = self.coordinator, self.publishing[cell]
         does: Callable[[], tuple[Action, ...]]
         note: Note | None = None
@@ -200,15 +201,15 @@ class CoordinatorTable:
         else:
             task, finished = what
             note, does = (">finished", task, None, None), partial(coordinator.finished, task, NOW_NS, finished.part)
-        machine, ghost = self._cells.values[cell]
+        machine, monitor = self._cells.values[cell]
         coordinator.restore(machine)
         try:
             actions = does() if self._stores else self._published(does())
-        except Exception as error:  # as in `TaskTable`
+        except Exception as error:  # as in `TaskTransitions`
             broken, notes = (raised(COORDINATOR, error),), () if note is None else (note,)
             return Decision(cell, (), (), frozenset(), broken, notes, False, ())
         refused = len(actions) == 1 and type(actions[0]) is Refused
-        return None if refused else self._carried_out(ghost, what, note, actions)
+        return None if refused else self._carried_out(monitor, what, note, actions)
 
     def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
         """Where nothing is ever restored, a manifest is written at once."""
@@ -221,21 +222,21 @@ class CoordinatorTable:
         return tuple(carried_out)
 
     def _carried_out(
-        self, ghost: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
+        self, monitor: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
     ) -> Decision:
         broken: list[Broken] = []
         notes: list[Note] = [] if note is None else [note]
         orders: list[tuple[str, Order]] = []
         ends: list[tuple[int, bool]] = []
         if type(what) is Acknowledge:
-            ghost = ghost._replace(acknowledged=ghost.acknowledged | {(what.checkpoint_id, what.task)})
+            monitor = monitor._replace(acknowledged=monitor.acknowledged | {(what.checkpoint_id, what.task)})
         acknowledged: frozenset[str] = frozenset()
         parts: tuple[Acknowledge, ...] = ()
         for action in actions:
             if type(action) is Triggered:
-                if action.checkpoint_id <= ghost.triggered:
-                    broken.append(("ID", f"checkpoint {action.checkpoint_id} was triggered after {ghost.triggered}"))
-                ghost = ghost._replace(triggered=max(ghost.triggered, action.checkpoint_id))
+                if action.checkpoint_id <= monitor.triggered:
+                    broken.append(("ID", f"checkpoint {action.checkpoint_id} was triggered after {monitor.triggered}"))
+                monitor = monitor._replace(triggered=max(monitor.triggered, action.checkpoint_id))
                 notes.append((">trigger", COORDINATOR, None, action.checkpoint_id))
             elif type(action) is Inject:
                 orders.append((action.source, action))
@@ -245,33 +246,40 @@ class CoordinatorTable:
                 if self._stores:
                     orders.append((action.task, action))
             elif type(action) is Completed:
-                broken += _ended(ghost, action.checkpoint_id, "completed")
-                acknowledged |= ghost.acknowledged_by(action.checkpoint_id)
-                if action.checkpoint_id not in ghost.ended:  # else what would be judged is forgotten
+                broken += _ended(monitor, action.checkpoint_id, "completed")
+                acknowledged |= monitor.acknowledged_by(action.checkpoint_id)
+                if action.checkpoint_id not in monitor.ended:  # else what would be judged is forgotten
                     ends.append((action.checkpoint_id, True))
                 parts = action.parts
                 notes.append(("completed", COORDINATOR, None, action.checkpoint_id))
-                ghost = _without(ghost, action.checkpoint_id)._replace(completed=action.checkpoint_id)
+                monitor = _without(monitor, action.checkpoint_id)._replace(completed=action.checkpoint_id)
             elif type(action) is Aborted:
-                broken += _ended(ghost, action.checkpoint_id, "aborted")
+                broken += _ended(monitor, action.checkpoint_id, "aborted")
                 ends.append((action.checkpoint_id, False))
                 notes.append(("aborted", COORDINATOR, None, (action.checkpoint_id, str(action.reason))))
-                ghost = _without(ghost, action.checkpoint_id)
+                monitor = _without(monitor, action.checkpoint_id)
         aborts = any(type(action) is AbortTask for action in actions)
         return Decision(
-            self._captured(ghost), tuple(orders), tuple(ends), acknowledged, tuple(broken), tuple(notes), aborts, parts
+            self._captured(monitor),
+            tuple(orders),
+            tuple(ends),
+            acknowledged,
+            tuple(broken),
+            tuple(notes),
+            aborts,
+            parts,
         )
 
-    def _captured(self, ghost: CoordinatorGhost) -> int:
+    def _captured(self, monitor: CoordinatorGhost) -> int:
         """In which order parts came does not matter, nor how many checkpoints have failed."""
         coordinator = self.coordinator
         coordinator.failures_in_row = 0
         coordinator.final_parts = dict(sorted(coordinator.final_parts.items()))
         for pending in coordinator.pending.values():
             pending.parts = dict(sorted(pending.parts.items()))
-        number = self._cells.number((coordinator.capture(), ghost))
-        if number == len(self.ghosts):
-            self.ghosts.append(ghost)
+        number = self._cells.number((coordinator.capture(), monitor))
+        if number == len(self.monitors):
+            self.monitors.append(monitor)
             self.publishing.append(next((n for n, its in coordinator.pending.items() if its.publishing), 0))
             self.outstanding.append({n: frozenset(its.outstanding) for n, its in coordinator.pending.items()})
         return number
@@ -287,20 +295,20 @@ def _words(decision: Decision | None) -> Iterator[str]:
         yield f"state {decision.cell}"
 
 
-def _without(ghost: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:
-    return ghost._replace(
-        ended=ghost.ended | {checkpoint_id},
-        acknowledged=frozenset(each for each in ghost.acknowledged if each[0] != checkpoint_id),
+def _without(monitor: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:
+    return monitor._replace(
+        ended=monitor.ended | {checkpoint_id},
+        acknowledged=frozenset(each for each in monitor.acknowledged if each[0] != checkpoint_id),
     )
 
 
-def _ended(ghost: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broken]:
+def _ended(monitor: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broken]:
     broken = []
-    if checkpoint_id in ghost.ended:
+    if checkpoint_id in monitor.ended:
         broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
     elif verb == "completed":
-        if checkpoint_id < ghost.completed:
-            broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {ghost.completed}"))
-        if checkpoint_id > ghost.triggered:
+        if checkpoint_id < monitor.completed:
+            broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {monitor.completed}"))
+        if checkpoint_id > monitor.triggered:
             broken.append(("ID", f"checkpoint {checkpoint_id} was completed and never triggered"))
     return broken

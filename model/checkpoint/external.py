@@ -1,4 +1,4 @@
-"""An aligner of one's own in the place of `impl.checkpoint.gate.Gate`: what it must have, and what it must not do.
+"""An external aligner in the place of `impl.checkpoint.gate.Gate`: what it must have, and what it must not do.
 
 It is any class with the methods of `Aligner`, or of `UnalignedAligner` if it goes unaligned: messages come in by
 ``offer``, effects go out by the calls of `impl.checkpoint.gate.GatePort`. It inherits nothing. Or the reading loop is
@@ -37,13 +37,13 @@ from barrierlab.model.checkpoint.components import MakeGate, Parts, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import Machine, Move, listed
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
-    Happening,
     Overtaking,
     Release,
+    Stimulus,
     Triggered,
 )
 from barrierlab.model.errors import InputError
@@ -56,7 +56,7 @@ _EXAMPLE = "--impl my_package.my_module:MyAligner"
 _END = EndOfInput()
 
 
-class ForeignError(InputError):
+class ExternalError(InputError):
     """A class that cannot stand in for `impl.checkpoint.gate.Gate`: one line, with what it did and what is asked
     for."""
 
@@ -108,11 +108,11 @@ class Aligner(Driven, Protocol):
     the last open input has delivered           ``snapshot(barrier)``, ``forward(barrier)``, ``complete(barrier)``,
                                                 ``resume(id)``; only then may held messages go (rule 8)
     ``snapshot`` raises `SnapshotFailedError`   ``decline(id, error.reason)``, ``cancel(id)``, ``resume(id)`` (rule 9)
-    a checkpoint is given up here               ``decline(id, reason)``, ``cancel(id)``, ``resume(id)``: SUBSUMED by
+    a checkpoint is aborted here               ``decline(id, reason)``, ``cancel(id)``, ``resume(id)``: SUBSUMED by
                                                 the barrier of a newer one, BARRIER_MISMATCH with ``ignore`` of the
                                                 barrier behind (rule 6), BUFFER_LIMIT (rule 7), EXPIRED (rule 11)
     it is cancelled, or aborted                 ``cancel(id)``, ``resume(id)``: the id that waited, if one did; the
-                                                one that is given up, if none did (rule 10)
+                                                one that is aborted, if none did (rule 10)
     ==========================================  =================================================================
     """
 
@@ -229,31 +229,31 @@ def load(spec: str, folder: str = "") -> type:
 
     Raises
     ------
-    ForeignError
+    ExternalError
         If there is none.
     """
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
-        raise ForeignError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
+        raise ExternalError(f"--impl {spec!r}: allowed: MODULE:CLASS, such as {_EXAMPLE}")
     if folder and folder not in sys.path:
         sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
     except (Exception, SystemExit) as error:  # whatever importing another's code comes to
         if isinstance(error, ModuleNotFoundError) and f"{module_name}.".startswith(f"{error.name}."):
-            raise ForeignError(
+            raise ExternalError(
                 f"--impl {spec}: there is no module {error.name!r}; allowed: what is installed, or can be imported "
                 "from the working directory"
             ) from error
         lacks = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         hint = f"; barrierlab's own packages are imported as barrierlab.{lacks}" if lacks in _FLOORS else ""
-        raise ForeignError(f"--impl {spec}: importing {module_name} failed: {_said(error)}{hint}") from error
+        raise ExternalError(f"--impl {spec}: importing {module_name} failed: {_said(error)}{hint}") from error
     found = getattr(module, name, None)
     if not isinstance(found, type):
         own = [
             key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module_name
         ]
-        raise ForeignError(
+        raise ExternalError(
             f"--impl {spec}: {module_name} has no class {name!r}; its classes: {', '.join(own) or 'none'}"
         )
     return found
@@ -264,12 +264,12 @@ def capabilities_of(kind: type) -> Capabilities:
 
     Raises
     ------
-    ForeignError
+    ExternalError
         If its attribute `capabilities` is no `Capabilities`.
     """
     declared = getattr(kind, "capabilities", ALL)
     if not isinstance(declared, Capabilities):
-        raise ForeignError(
+        raise ExternalError(
             f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a "
             "barrierlab.model.checkpoint.capabilities.Capabilities"
         )
@@ -296,14 +296,14 @@ def parts_of(kind: type, protocol: str) -> Parts:
 
     Raises
     ------
-    ForeignError
+    ExternalError
         If it lacks something, answers with something else than asked for, raises an exception at once, or does not
         restore what it captured.
     """
     capabilities = capabilities_of(kind)
     goes_ahead = protocol_of(protocol).goes_unaligned
     if goes_ahead and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
-        raise ForeignError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
+        raise ExternalError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
     if issubclass(kind, BarrierAligner):
         parts = with_aligner(kind)
     else:
@@ -312,7 +312,7 @@ def parts_of(kind: type, protocol: str) -> Parts:
             needed = ", ".join(_methods(kind, goes_ahead))
             undeclared = next((name for name, methods in _OPTIONAL.items() if missing[0] in methods), "")
             or_declare = undeclared and f"; or declare capabilities = Capabilities({undeclared})"
-            raise ForeignError(
+            raise ExternalError(
                 f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
             )
         parts = Parts(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ForeignGate, kind)))
@@ -368,7 +368,7 @@ def _has(kind: type, name: str) -> bool:
 class ForeignGate:
     """Another's aligner, seen as a gate: what it answers is looked at, and what a task asks beside is kept here.
 
-    Whatever it captures is put back into a second one at once: one that cannot do that is found where it happens, and
+    Whatever it captures is restored into a second one at once: one that cannot do that is found where it happens, and
     not by what comes of it later.
 
     Parameters
@@ -382,7 +382,7 @@ class ForeignGate:
 
     __slots__ = (
         *("_lacks", "_listening", "_name", "_put_back", "_silence", "_twin"),
-        *("capabilities", "config", "inner", "last_done", "port", "recorded", "unaligned"),
+        *("capabilities", "config", "inner", "last_terminated_id", "port", "recorded", "unaligned"),
     )
 
     def __init__(
@@ -394,7 +394,7 @@ class ForeignGate:
         is_sink: bool,
     ) -> None:
         self._name, self.capabilities, self.config = kind.__name__, capabilities_of(kind), config
-        self.last_done = 0  # the last checkpoint that was completed or given up here
+        self.last_terminated_id = 0  # the last checkpoint that was completed or aborted here
         self.recorded: tuple[tuple[Event, ...], ...] = ((),) * config.num_inputs  # of the part in hand
         self.port: GatePort | _Silence = port
         self.unaligned = None if unaligned is None else self  # it answers for the part in hand
@@ -406,7 +406,7 @@ class ForeignGate:
         shapes = [*([] if pulls(kind) else [Aligner]), *([] if unaligned is None else [UnalignedAligner])]
         for name, value in (each for shape in shapes for each in vars(shape).items()):
             if isinstance(value, property) and name not in self._lacks and not hasattr(self.inner, name):
-                raise ForeignError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
+                raise ExternalError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
 
     @property
     def aligner(self) -> ForeignGate:
@@ -416,7 +416,7 @@ class ForeignGate:
     def _looked_at(self, what: str, answer: object, *kinds: type) -> Any:
         if type(answer) not in kinds:
             allowed = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise ForeignError(f"{self._name}.{what} answered {_brief(answer)}; allowed: {allowed}")
+            raise ExternalError(f"{self._name}.{what} answered {_brief(answer)}; allowed: {allowed}")
         return answer
 
     # What every aligner is asked.
@@ -441,10 +441,10 @@ class ForeignGate:
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """`Aligner.abort`, and whether it was news."""
-        done = self.last_done
+        done = self.last_terminated_id
         if self.capabilities.aborts:
             self.inner.abort(checkpoint_id, reason, now_ns)
-        return self.last_done > done
+        return self.last_terminated_id > done
 
     def on_time(self, now_ns: int) -> bool:
         """`Aligner.on_time`, and whether there was something to do."""
@@ -515,7 +515,7 @@ class ForeignGate:
         try:
             is_known = value in self._put_back
         except TypeError as error:
-            raise ForeignError(
+            raise ExternalError(
                 f"{self._name}.capture answered {_brief(value)}: {_said(error)}; "
                 "allowed: a hashable value, such as a tuple of tuples"
             ) from error
@@ -523,26 +523,26 @@ class ForeignGate:
             self._twin.restore(value)
             again = self._twin.capture()
             if again != value:
-                raise ForeignError(
+                raise ExternalError(
                     f"{self._name} does not restore what it captured: {_difference(value, again)}; "
-                    "allowed: what is put back is captured as the same value"
+                    "allowed: what is restored is captured as the same value"
                 )
             self._put_back.add(value)
-        return self.last_done, self.recorded, value
+        return self.last_terminated_id, self.recorded, value
 
     def restore(self, value: Hashable) -> None:
         """Be as the gate was that gave `value`."""
-        self.last_done, self.recorded, inner = value  # type: ignore[misc]
+        self.last_terminated_id, self.recorded, inner = value  # type: ignore[misc]
         self.inner.restore(inner)  # type: ignore[has-type]
 
-    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+    def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
         """Go on, as a new gate, from a cut: what the aligner is told then tells nobody anything."""
         port, self.port = self.port, _Silence()
-        if last_done:
-            self.abort(last_done, Reason.JOB_FAILED, 0)
+        if last_terminated_id:
+            self.abort(last_terminated_id, Reason.JOB_FAILED, 0)
         for input_id in ended:
             self.offer(input_id, _END, 0)
-        self.port, self.last_done = port, last_done
+        self.port, self.last_terminated_id = port, last_terminated_id
 
 
 class PullGate(ForeignGate):
@@ -572,7 +572,7 @@ class PullGate(ForeignGate):
             answer = self._looked_at("poll", aligner.poll(readable, now_ns), int, type(None))
             if answer is not None and answer not in readable:
                 allowed = " or ".join(map(str, (*readable, None)))
-                raise ForeignError(f"{self._name}.poll answered {answer} for {readable}; allowed: {allowed}")
+                raise ExternalError(f"{self._name}.poll answered {answer} for {readable}; allowed: {allowed}")
             if answer is not None or port.was_told:
                 return cast("int | None", answer)
             value = aligner.capture()
@@ -645,7 +645,10 @@ class _Listening:
 
     def _end(self, checkpoint_id: int) -> None:
         gate = self._gate
-        gate.last_done, gate.recorded = max(gate.last_done, checkpoint_id), ((),) * gate.config.num_inputs
+        gate.last_terminated_id, gate.recorded = (
+            max(gate.last_terminated_id, checkpoint_id),
+            ((),) * gate.config.num_inputs,
+        )
 
 
 class _Silence:
@@ -689,48 +692,48 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
 
     try:
         machine = make()
-    except ForeignError:
+    except ExternalError:
         raise
     except Exception as error:  # whatever another's code raises
         takes = "port, config, unaligned, is_sink" if protocol_of(protocol).goes_unaligned else "port, config"
-        raise ForeignError(
+        raise ExternalError(
             f"{kind.__name__} cannot be made: {_said(error)}; allowed: {kind.__name__}({takes})"
         ) from error
     done: list[str] = []
     script = (*_SCRIPT, *_UNALIGNED_SCRIPT) if protocol_of(protocol).goes_unaligned else _SCRIPT
-    for happening in _within(script, parts.capabilities):
-        done.append(str(happening))
+    for stimulus in _within(script, parts.capabilities):
+        done.append(str(stimulus))
         try:
-            if _may_happen(machine, happening):
-                machine.made(Move(happening))
+            if _may_happen(machine, stimulus):
+                machine.made(Move(stimulus))
             _questions(machine)
             machine.gate.capture()
-        except ForeignError:
+        except ExternalError:
             raise
         except Exception as error:  # as above
-            raise ForeignError(
+            raise ExternalError(
                 f"{kind.__name__} raised {_said(error)} at the end of '{'; '.join(done)}'; "
                 "allowed: no exception for what a peer may send"
             ) from error
-    happenings = [each for scope in SCOPES if scope.protocol == protocol for each in scope.happenings]
-    forgotten = _forgotten(make, list(_within(happenings, parts.capabilities)), protocol)
+    stimuli = [each for scope in SCOPES if scope.protocol == protocol for each in scope.stimuli]
+    forgotten = _forgotten(make, list(_within(stimuli, parts.capabilities)), protocol)
     if forgotten is not None:
-        raise ForeignError(f"{kind.__name__} does not restore what it captured: {forgotten}")
+        raise ExternalError(f"{kind.__name__} does not restore what it captured: {forgotten}")
 
 
 _B1, _B2 = CheckpointBarrier(1, 1), CheckpointBarrier(2, 2)
-_SCRIPT: tuple[Happening, ...] = (
+_SCRIPT: tuple[Stimulus, ...] = (
     *(Arrival(0, Event("a", 1)), Arrival(0, _B1), Arrival(0, Event("a", 2)), Arrival(1, Event("b", 1))),
     *(Arrival(1, _B1), Release(), Triggered(2, 0), Arrival(1, _B2), Clock(1), Abort(2), Arrival(0, _END)),
 )
-"""Two inputs, a checkpoint that completes, one that is given up, an end."""
-_UNALIGNED_SCRIPT: tuple[Happening, ...] = (Overtaking(1, CheckpointBarrier(3, 3, 1), (Event("b", 2),)),)
+"""Two inputs, a checkpoint that completes, one that is aborted, an end."""
+_UNALIGNED_SCRIPT: tuple[Stimulus, ...] = (Overtaking(1, CheckpointBarrier(3, 3, 1), (Event("b", 2),)),)
 
 
-def _within(happenings: Iterable[Happening], capabilities: Capabilities) -> Iterator[Happening]:
+def _within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator[Stimulus]:
     """What can happen at two inputs, or at one, within the part of the protocol that is declared."""
     inputs = 2 if capabilities.several_inputs else 1
-    for each in happenings:
+    for each in stimuli:
         message = getattr(each, "message", None)
         beyond = (
             getattr(each, "input_id", 0) >= inputs
@@ -742,9 +745,9 @@ def _within(happenings: Iterable[Happening], capabilities: Capabilities) -> Iter
             yield each
 
 
-def _may_happen(machine: Machine, happening: Happening) -> bool:
+def _may_happen(machine: Machine, stimulus: Stimulus) -> bool:
     """Whether a driver would do that: it offers nothing on an input that may not be read."""
-    return not isinstance(happening, Arrival) or machine.gate.can_take(happening.input_id)
+    return not isinstance(stimulus, Arrival) or machine.gate.can_take(stimulus.input_id)
 
 
 def _questions(machine: Machine) -> tuple[object, ...]:
@@ -757,8 +760,8 @@ def _questions(machine: Machine) -> tuple[object, ...]:
 _WALKS, _MOST_MOVES = 60, 9
 
 
-def _forgotten(make: Callable[[], Machine], happenings: Sequence[Happening], protocol: str) -> str | None:
-    """How one that is put back goes on otherwise than the one that was captured; None if it does not.
+def _forgotten(make: Callable[[], Machine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
+    """How one that is restored goes on otherwise than the one that was captured; None if it does not.
 
     A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
     from where they have come to, by who went there, and by another that has been elsewhere before. Short ones first,
@@ -772,7 +775,7 @@ def _forgotten(make: Callable[[], Machine], happenings: Sequence[Happening], pro
             for at in range(length):
                 if at == length // 2:
                     captured, before = there.gate.capture(), list(gone)
-                gone.append(_any_move(chance, happenings, closed, there))
+                gone.append(_any_move(chance, stimuli, closed, there))
                 told = _made(there, gone[-1], closed)
                 if at == length // 2:
                     other.gate.restore(captured)
@@ -781,31 +784,31 @@ def _forgotten(make: Callable[[], Machine], happenings: Sequence[Happening], pro
                     if again != told:
                         where = "; ".join(map(str, before)) or "nothing"
                         then = "; ".join(map(str, gone[len(before) :]))
-                        return f"put back after '{where}', at the end of '{then}' it says '{again}' for '{told}'"
-        except ForeignError:
+                        return f"restored after '{where}', at the end of '{then}' it says '{again}' for '{told}'"
+        except ExternalError:
             raise
-        except Exception:  # it has been put back nowhere: the exploration finds the shortest way there
+        except Exception:  # it has been restored nowhere: the exploration finds the shortest way there
             other = make()
             continue
         other = there
     return None
 
 
-def _any_move(chance: random.Random, happenings: Sequence[Happening], closed: set[int], at: Machine) -> Move:
+def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[int], at: Machine) -> Move:
     while True:
-        happening = chance.choice(happenings)
-        is_closed = isinstance(happening, Arrival | Overtaking) and happening.input_id in closed
-        if not is_closed and _may_happen(at, happening):
-            return Move(happening, chance.choice((TAKEN, TAKEN, FAILED)))
+        stimulus = chance.choice(stimuli)
+        is_closed = isinstance(stimulus, Arrival | Overtaking) and stimulus.input_id in closed
+        if not is_closed and _may_happen(at, stimulus):
+            return Move(stimulus, chance.choice((TAKEN, TAKEN, FAILED)))
 
 
 def _made(machine: Machine, move: Move, closed: set[int]) -> str:
     """What it does and answers, in a line; an input whose end it has taken is closed."""
     effects = machine.made(move)
-    happening = move.happening
+    stimulus = move.stimulus
     refused = bool(effects) and effects[0].verb == "refuse"
-    if isinstance(happening, Arrival) and type(happening.message) is EndOfInput and not refused:
-        closed.add(happening.input_id)
+    if isinstance(stimulus, Arrival) and type(stimulus.message) is EndOfInput and not refused:
+        closed.add(stimulus.input_id)
     released, deadline_ns, takes = _questions(machine)
     return f"{listed(effects)}, {released=}, {deadline_ns=}, {takes=}"
 

@@ -41,15 +41,15 @@ from barrierlab.model.checkpoint.refinement import (
     listed,
 )
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
-    Happening,
     OutputPassed,
     Overtaking,
     Part,
     Release,
+    Stimulus,
     Triggered,
 )
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
@@ -111,9 +111,11 @@ class RunScope:
 
     def gate(self, start: Start) -> Gate:
         """The table's gate, as it begins."""
-        last_done, ended = start
+        last_terminated_id, ended = start
         return replace(
-            Gate.new(protocol_of(self.protocol).table, self.rules), last_done=last_done, ended=frozenset(ended)
+            Gate.new(protocol_of(self.protocol).table, self.rules),
+            last_terminated_id=last_terminated_id,
+            ended=frozenset(ended),
         )
 
     def _drawn(self, chance: random.Random) -> tuple[Start, list[Move | Drain]]:
@@ -130,7 +132,7 @@ class RunScope:
                 continue
             move = Move(_any_happening(chance, gate, now_ns, number), _any_answer(chance))
             moves.append(move)
-            gate, _ = finished(gate.step(move.happening), move.answer)
+            gate, _ = finished(gate.step(move.stimulus), move.answer)
         return start, moves
 
     def _parts_at(self, parts: Parts, start: Start, moves: Sequence[Move | Drain]) -> tuple[int, str] | None:
@@ -180,7 +182,7 @@ def _without(moves: Sequence[Move | Drain], at: int) -> Iterator[list[Move | Dra
     yield [*moves[:at], *moves[at + 1 :]]
     move = moves[at]
     if isinstance(move, Move) and move.answer != Answer():
-        yield [*moves[:at], Move(move.happening), *moves[at + 1 :]]
+        yield [*moves[:at], Move(move.stimulus), *moves[at + 1 :]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +215,10 @@ class Drain:
         return [(i, event) for i, queue in machine.aligner.drain_runs() for event in queue if type(event) is Event]
 
 
-def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) -> Happening:
+def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) -> Stimulus:
     """Something that may happen now, and more often something that leads on."""
     open_inputs = [each for each in range(gate.rules.num_inputs) if gate.is_open(each)]
-    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_done + 1
+    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_terminated_id + 1
     near = chance.choice((newest, newest, newest, newest, newest + 1, newest + 2, max(1, newest - 1)))
     barrier = CheckpointBarrier(near, chance.choice((1,) * 15 + (2,)), chance.choice((0, 0, 0, 1)))
     what = chance.randrange(100)
@@ -225,7 +227,7 @@ def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) 
     if what < 24:
         return Triggered(near, max(0, now_ns - chance.choice((0, 0, 1))))
     if what < 29 or not open_inputs:
-        rest: tuple[Happening, ...] = (Release(now_ns), Clock(now_ns), Abort(near), OutputPassed(1))
+        rest: tuple[Stimulus, ...] = (Release(now_ns), Clock(now_ns), Abort(near), OutputPassed(1))
         return chance.choice(rest)
     input_id = chance.choice(open_inputs)
     event = Event("abc"[input_id], number + 1, size_bytes=chance.choice((1, 1, 2)))
@@ -284,10 +286,10 @@ class _Live:
         """How the machine makes the next move otherwise than the table; None if it does not."""
         if isinstance(move, Drain):
             return self._drained(move) if self.is_ours and not self.gate.recording else None
-        gate, machine, happening = self.gate, self.machine, move.happening
-        if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+        gate, machine, stimulus = self.gate, self.machine, move.stimulus
+        if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
             return None
-        first = gate.step(happening)
+        first = gate.step(stimulus)
         self.gate, expected = after, _ = finished(first, move.answer)
         try:
             effects = machine.made(move)
@@ -296,14 +298,14 @@ class _Live:
         if effects != expected:
             return explained(gate, move, expected, f"'{listed(effects)}'")
         try:
-            wrong = self.misstated or machine.misstatement_now(after, _asked(after, happening))
+            wrong = self.misstated or machine.misstatement_now(after, _asked(after, stimulus))
             if wrong is None and self.is_ours:
                 wrong = machine.misanswered(move, effects)
             if wrong is None and self.is_ours:
                 wrong = fields_that_differ(captured(after), machine.gate.capture())
             if wrong is None and self.is_ours:
                 self.counted.count(gate, first[0], move, effects)
-                wrong = _miscounted(self.counted, after, machine.gate, _time_of(happening))
+                wrong = _miscounted(self.counted, after, machine.gate, _time_of(stimulus))
         except Exception as error:  # as above
             wrong = f"it was asked something, and raised {type(error).__name__}: {error}"
         return None if wrong is None else f"{move}: {wrong}"
@@ -321,16 +323,16 @@ def _listed(gone: Sequence[tuple[int, Event]]) -> str:
     return ", ".join(f"{event} of {input_id}" for input_id, event in gone) or "none"
 
 
-def _time_of(happening: Happening) -> int:
-    return getattr(happening, "at_ns", 0)
+def _time_of(stimulus: Stimulus) -> int:
+    return getattr(stimulus, "at_ns", 0)
 
 
-def _asked(gate: Gate, happening: Happening) -> Iterator[tuple[int, CheckpointBarrier, int]]:
+def _asked(gate: Gate, stimulus: Stimulus) -> Iterator[tuple[int, CheckpointBarrier, int]]:
     """Barriers that might want to overtake now: of this checkpoint and of the next one, flagged and not."""
-    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_done + 1
+    newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_terminated_id + 1
     for input_id in range(gate.rules.num_inputs):
         for checkpoint_id in (newest, newest + 1):
-            yield input_id, CheckpointBarrier(checkpoint_id, 1, input_id % 2), _time_of(happening)
+            yield input_id, CheckpointBarrier(checkpoint_id, 1, input_id % 2), _time_of(stimulus)
 
 
 class _Counts:
@@ -346,7 +348,7 @@ class _Counts:
         completed = sum(verb == "complete" for verb, _, _ in effects)
         self.completed += completed
         self.buffered += sum(verb == "hold" and type(subject) is Event for verb, _, subject in effects)
-        if not self.enabled and asks(before, move.happening):
+        if not self.enabled and asks(before, move.stimulus):
             self.in_vain |= {subject for verb, _, subject in effects if verb == "block" and isinstance(subject, int)}
         if first.taking:
             self.unaligned += first.unaligned
@@ -355,25 +357,25 @@ class _Counts:
             if first.unaligned and move.answer.failure is None:
                 self.in_flight_bytes += move.answer.passed_bytes
             if not first.missing():
-                self.longest_ns = max(self.longest_ns, _time_of(move.happening) - first.first_ns)
+                self.longest_ns = max(self.longest_ns, _time_of(move.stimulus) - first.first_ns)
             return
         if completed:
-            self.longest_ns = max(self.longest_ns, _time_of(move.happening) - before.first_ns)
+            self.longest_ns = max(self.longest_ns, _time_of(move.stimulus) - before.first_ns)
         for verb, _, subject in effects:
             if verb == "record" and isinstance(subject, tuple):
                 self.in_flight_bytes += size_of(subject[1])
-        if isinstance(move.happening, OutputPassed) and before.unaligned:
-            self.in_flight_bytes += move.happening.size_bytes
+        if isinstance(move.stimulus, OutputPassed) and before.unaligned:
+            self.in_flight_bytes += move.stimulus.size_bytes
 
     def of_unaligned(self) -> tuple[int, ...]:
         """Of one that may go unaligned: parts, switches, bytes in flight, and checkpoints that asked in vain."""
         return self.unaligned, self.switched, self.in_flight_bytes, len(self.in_vain)
 
 
-def asks(gate: Gate, happening: Happening) -> bool:
+def asks(gate: Gate, stimulus: Stimulus) -> bool:
     """Whether it is a barrier that asks for an unaligned part, or releases one."""
-    message = getattr(happening, "message", None)
-    if isinstance(happening, Release) and gate.line:
+    message = getattr(stimulus, "message", None)
+    if isinstance(stimulus, Release) and gate.line:
         message = gate.held[gate.line[0]][0]
     return type(message) is CheckpointBarrier and message.is_unaligned
 

@@ -16,14 +16,14 @@ from barrierlab.model.checkpoint.components import SOUND, MakeMachine, Parts, so
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import Answer, Following, Port, Refinement, Steps, gate_of_impl
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
-    Happening,
     OutputPassed,
     Overtaking,
     Release,
+    Stimulus,
     Triggered,
 )
 from barrierlab.model.explore.checker import Limits, explore
@@ -55,7 +55,7 @@ class Scope:
     protocol: str
     states: int
     rules: Rules
-    happenings: tuple[Happening, ...]
+    stimuli: tuple[Stimulus, ...]
     answers: tuple[Answer, ...] = (TAKEN,)
     slow: bool = False
 
@@ -67,9 +67,9 @@ class Scope:
     def __str__(self) -> str:
         return f"{self.protocol}: {self.of}"
 
-    def refinement(self, table: Table[Gate, Happening]) -> Refinement:
+    def refinement(self, table: Table[Gate, Stimulus]) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
-        start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
+        start, steps = Gate.new(table, self.rules), Steps(self.stimuli, self.answers)
         return Refinement(start, steps, protocol_of(self.protocol).make_gate)
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
@@ -79,7 +79,7 @@ class Scope:
         if parts == SOUND:
             refinement = self.refinement(table)
             return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
-        start, steps = Gate.new(table, self.rules), Steps(self.happenings, self.answers)
+        start, steps = Gate.new(table, self.rules), Steps(self.stimuli, self.answers)
         following = Following(start, steps, partial(gate_of, parts), parts.capabilities)
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
@@ -115,12 +115,12 @@ def own(input_id: int, message: StreamMessage) -> StreamMessage:
     return Event("abc"[input_id], message.sequence) if type(message) is Event else message
 
 
-def arrivals(inputs: int, *messages: StreamMessage, at: Sequence[int] = (0,)) -> Iterable[Happening]:
+def arrivals(inputs: int, *messages: StreamMessage, at: Sequence[int] = (0,)) -> Iterable[Stimulus]:
     """Each of the messages on each input, at each of the times."""
     return [Arrival(i, own(i, message), ns) for i in range(inputs) for message in messages for ns in at]
 
 
-def overtakings(inputs: int, *barriers: CheckpointBarrier, past: Sequence[StreamMessage] = (EVENT,)) -> list[Happening]:
+def overtakings(inputs: int, *barriers: CheckpointBarrier, past: Sequence[StreamMessage] = (EVENT,)) -> list[Stimulus]:
     """Each of the barriers on each input, ahead of nothing and ahead of what it may pass."""
     return [
         Overtaking(i, barrier, tuple(own(i, each) for each in ahead))

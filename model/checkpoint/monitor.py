@@ -6,7 +6,7 @@ many events it had sent when it cut, v how many had taken effect when it cut and
 checkpoint is complete these numbers must add up, and what they stand for is forgotten. That the events behind the
 numbers are the right ones is checked as they pass: a channel is first in, first out, so its next event is known.
 
-A ghost takes no part in what happens. It is told effects in the words of `model.spec.history.EFFECTS`, and what is
+A monitor takes no part in what happens. It is told effects in the words of `model.spec.history.EFFECTS`, and what is
 wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
 """
 
@@ -153,7 +153,7 @@ class Owed(NamedTuple):
     outputs: tuple[int, ...]
 
 
-class TaskGhost:
+class TaskMonitor:
     """What judging needs to know of one task.
 
     Parameters
@@ -182,7 +182,7 @@ class TaskGhost:
     _KEPT = (
         *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
         *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
-        *("given_up", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
+        *("aborted", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
         *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
     )
     __slots__ = (
@@ -241,7 +241,7 @@ class TaskGhost:
         self.watermark_ms: int | None = None
         self.newest, self.epoch, self.last_cut = 0, -1, 0
         self.cause: int | None = None  # the side on which the message that took effect last was, while that matters
-        self.given_up: frozenset[int] = frozenset()
+        self.aborted: frozenset[int] = frozenset()
         self.unaligned: frozenset[int] = frozenset()
         self.begun: frozenset[int] = frozenset()
         self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
@@ -276,13 +276,13 @@ class TaskGhost:
         return _kept(self)
 
     def restore(self, value: tuple[object, ...]) -> None:
-        """Be as the ghost was that gave `value`."""
+        """Be as the monitor was that gave `value`."""
         # Written out, in the order of `_KEPT`: a loop over the names takes several times as long.
         # fmt: off
         (
             self.waiting, self.blocked, self.inside, self.promised, self.open, self.applied, self.sent, self.outside,
             self.marks, self.made, self.finished, self.watermark_ms, self.newest, self.epoch, self.last_cut,
-            self.cause, self.given_up, self.unaligned, self.begun, self.suspects, self.settled, self.done, self.cuts,
+            self.cause, self.aborted, self.unaligned, self.begun, self.suspects, self.settled, self.done, self.cuts,
             self.state, self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made, self.owed,
             self.has_announced,
         ) = value  # type: ignore[assignment]
@@ -318,18 +318,18 @@ class TaskGhost:
         """The move is over, but for what is sent: what was taken has come to something."""
         if self._taken is not None:
             index, message = self._taken
-            if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.given_up:
+            if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.aborted:
                 what = "never took effect" if type(message) is Event else "had no effect"
                 self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
         for index, over in self._passed_over:
-            if over.checkpoint_id not in self.given_up:
+            if over.checkpoint_id not in self.aborted:
                 self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
             if not self._may_pass(barrier):
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
         if self._to_show is not None:
             self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
-        if self._over_limit is not None and self._over_limit[0] not in self.given_up:
+        if self._over_limit is not None and self._over_limit[0] not in self.aborted:
             checkpoint_id, recorded_bytes = self._over_limit
             what = f"{recorded_bytes} bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
             self._breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
@@ -441,7 +441,7 @@ class TaskGhost:
         self.covered, self.visible_rows = shown, rows  # until the restore, that is how many are visible
 
     def go_back(self, past: Past) -> None:
-        """A new task is put back to a cut."""
+        """A new task is restored to a cut."""
         shown, covered = self.covered, sum(past.applied)
         if self._guarantee == "exactly_once" and shown > covered:
             self._breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
@@ -455,7 +455,7 @@ class TaskGhost:
             self.unseen = past.unseen[shown - (covered - len(past.unseen)) :]
 
     def came_back(self, its_digest: str) -> None:
-        """It has been put back, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
+        """It has been restored, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
         if digest(self.state if self.inputs else self.made + 1) != its_digest:
             self._breaks("REC", f"the state of {self.name} is not that of its cut")
         if self.unseen:
@@ -750,10 +750,10 @@ class TaskGhost:
             if counted <= most:
                 what = f"{self.name} gave checkpoint {checkpoint_id} up over {counted} bytes in flight"
                 self._breaks(TASK, f"{what}; {most} may be")
-        self._give_up(index, checkpoint_id, task)
+        self._abort(index, checkpoint_id, task)
 
-    def _give_up(self, index: int, checkpoint_id: int, task: Task) -> None:
-        self.given_up |= {checkpoint_id}
+    def _abort(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.aborted |= {checkpoint_id}
 
     def _begin(self, checkpoint_id: int) -> None:
         if checkpoint_id not in self.settled:
@@ -802,14 +802,14 @@ class TaskGhost:
         return None
 
     def _excused(self, message: StreamMessage) -> bool:
-        """Whether it may be passed over: a barrier or cancel that is given up, or that need not keep its place."""
+        """Whether it may be passed over: a barrier or cancel that is aborted, or that need not keep its place."""
         if type(message) is CancelBarrier:
-            return message.checkpoint_id in self.given_up
+            return message.checkpoint_id in self.aborted
         return type(message) is CheckpointBarrier and self._may_pass(message)
 
     def _may_pass(self, barrier: CheckpointBarrier) -> bool:
         checkpoint_id = barrier.checkpoint_id
-        return barrier.is_unaligned or checkpoint_id in self.unaligned or checkpoint_id in self.given_up
+        return barrier.is_unaligned or checkpoint_id in self.unaligned or checkpoint_id in self.aborted
 
     # Sending.
 
@@ -848,26 +848,26 @@ class TaskGhost:
                 self._breaks("WM", f"{self.name} sent {mark}, but {self.inputs[index]} has not promised so much")
 
 
-_TOLD: dict[str, Callable[[TaskGhost, int, Any, Task], None]] = {
-    "deliver": TaskGhost._event,
-    "end": TaskGhost._end,
-    "hold": TaskGhost._hold,
-    "ignore": TaskGhost._ignore,
-    "block": TaskGhost._block,
-    "resume": TaskGhost._resume,
-    "snapshot": TaskGhost._snapshot,
-    "capture": TaskGhost._capture,
-    "capture_output": TaskGhost._capture_output,
-    "forward": TaskGhost._forward,
-    "decline": TaskGhost._decline,
-    "cancel": TaskGhost._give_up,
-    "write": TaskGhost._shown,
-    "upsert": TaskGhost._shown,
-    "commit": TaskGhost._commit,
+_TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
+    "deliver": TaskMonitor._event,
+    "end": TaskMonitor._end,
+    "hold": TaskMonitor._hold,
+    "ignore": TaskMonitor._ignore,
+    "block": TaskMonitor._block,
+    "resume": TaskMonitor._resume,
+    "snapshot": TaskMonitor._snapshot,
+    "capture": TaskMonitor._capture,
+    "capture_output": TaskMonitor._capture_output,
+    "forward": TaskMonitor._forward,
+    "decline": TaskMonitor._decline,
+    "cancel": TaskMonitor._abort,
+    "write": TaskMonitor._shown,
+    "upsert": TaskMonitor._shown,
+    "commit": TaskMonitor._commit,
 }
 
 
-_kept = attrgetter(*TaskGhost._KEPT)
+_kept = attrgetter(*TaskMonitor._KEPT)
 
 V = TypeVar("V")
 

@@ -22,21 +22,21 @@ Equal sources are no symmetry to reduce by: a join releases what it held in the 
 two of three leads elsewhere. Two of two may be exchanged, as one at most has something held when both barriers are in;
 but a state is numbers that stand for values with names in them, and to find its mirror costs as much as to explore it.
 
-When a checkpoint is given up from outside, it may be given up as early as that makes no other difference: the orders
+When a checkpoint is aborted from outside, it may be aborted as early as that makes no other difference: the orders
 then wait, and a task obeys when it will. So the time is no choice of the exploration but of `plans`.
 
 Each shortcut rests on a property of what is explored. None is taken from the code of `impl`: another's aligner, or a
 bent one, may lack it. So it is looked at in what was explored, and a scope in which it fails is explored whole
-(`Ample.is_void`), or the shortcut is taken for the machines of `impl` alone. Looking afterwards is enough: up to the
-first step that lacks the property the reduction is right, so it comes to a run with that step in it.
+(`Ample.reduction_unsound`), or the shortcut is taken for the machines of `impl` alone. Looking afterwards is enough: up
+to the first step that lacks the property the reduction is right, so it comes to a run with that step in it.
 
 ==========================  ==============================================================  =========================
 shortcut                    property that it rests on                                       how it is known
 ==========================  ==============================================================  =========================
 a trigger first             no task sees a trigger but by its orders                        by the world
-a report first,             a part is whole when it is acknowledged, and stays as it is;    `TaskTable.
+a report first,             a part is whole when it is acknowledged, and stays as it is;    `TaskTransitions.
 a manifest first            who has ended does nothing more                                 parts_are_late`
-an abort first, that        it would change nothing later either: a gate that forgets what  `TaskTable.
+an abort first, that        it would change nothing later either: a gate that forgets what  `TaskTransitions.
 changes nothing now         was aborted before its barrier came obeys the same abort then   ignores_always`
 a notice first              sinks alone look at it, and nothing fails any more              by the world
 a task first                what it does next is a function of itself and of the heads of   by the world
@@ -44,10 +44,10 @@ a task first                what it does next is a function of itself and of the
 the same                    nobody takes room from it                                       `World.was_full`
 the same                    the coordinator tells it nothing but what is planned            `World.gave_up`
 the same                    a sink looks at heads only, and lets nothing overtake           `impl`'s alone
-nothing is put off for      no task comes back to what it was by steps that use nothing up  `TaskTable.is_acyclic`
+nothing is put off for      no task comes back to what it was by steps that use nothing up  `TaskTransitions.is_acyclic`
 ever (`explore`, acyclic)
 `plans`: aborted at once    the source ignores an abort of what it has sent                 as *an abort first*
-`plans`: a deadline passes  it passes for what is under way and declines that, so that the  `TaskTable.
+`plans`: a deadline passes  it passes for what is under way and declines that, so that the  `TaskTransitions.
 when all is aborted         coordinator comes to the same                                   declines_what_is_late`
 the same, two checkpoints,  an older checkpoint is none the worse for a cancel marker that  `impl`'s alone
 two aligning tasks in line  waits behind its barrier                                        (`can_be_planned`)
@@ -76,13 +76,13 @@ from barrierlab.model.checkpoint.world import Move, State, World
 
 
 def plans(setup: Setup) -> Iterator[Setup]:
-    """The setups that together come to the same as one in which something may be given up at any time.
+    """The setups that together come to the same as one in which something may be aborted at any time.
 
-    A checkpoint may be given up as soon as it is triggered, and with it all that are older; or, if an older one is to
+    A checkpoint may be aborted as soon as it is triggered, and with it all that are older; or, if an older one is to
     complete first, as soon as that has. A task's deadline that passes gives its checkpoint up everywhere, which no task
-    can tell from being given up from outside; so that is planned, and which task's deadline passes.
+    can tell from being aborted from outside; so that is planned, and which task's deadline passes.
 
-    Nothing is planned where the job may fail: what is given up early is not what a failure finds, and behind a restore
+    Nothing is planned where the job may fail: what is aborted early is not what a failure finds, and behind a restore
     there are more checkpoints than `Setup.checkpoints`.
     """
     if setup.crashes or (not setup.cancels and not setup.expiries):
@@ -128,7 +128,7 @@ class Ample:
     Attributes
     ----------
     world : World
-    is_void : bool
+    reduction_unsound : bool
         Whether the exploration so far has seen what this reduction is not for (the table above): what was explored by
         it says nothing then.
     """
@@ -153,7 +153,7 @@ class Ample:
         self._is_open_ended = bool(setup.cancels or (setup.expiries and setup.gives_up is None))
 
     @property
-    def is_void(self) -> bool:
+    def reduction_unsound(self) -> bool:
         """Whether this reduction was not for what has been explored."""
         world = self.world
         if (world.gave_up and not self._is_open_ended) or (world.was_full and self._roomy):

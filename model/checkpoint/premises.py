@@ -35,7 +35,7 @@ def premises_of(world: World) -> dict[str, int]:
     counts["ONCE"] = completed * len(world.tables)
     counts["ID"] = counts["LIVE"] = triggers
     for table in world.tables:
-        has_inputs = bool(table.ghost.inputs)
+        has_inputs = bool(table.monitor.inputs)
         counts["CUT"] += sum(bool(events) for part in table.judged_parts() for events in part.sent)
         for cell, taken, step in table.steps():
             counts["NOLOSS"] += type(taken) is Event
@@ -48,7 +48,7 @@ def premises_of(world: World) -> dict[str, int]:
                 counts["BOUND"] += verb in ("hold", "capture")
                 counts["held"] += verb == "hold"
                 counts["in flight"] += verb == "capture"
-                counts["LIVE"] += verb == "end" and not table.ghost.outputs
+                counts["LIVE"] += verb == "end" and not table.monitor.outputs
                 if verb == "send":
                     sent.add((channel, str(subject)))
     channels = [channel for channel, _ in sent]

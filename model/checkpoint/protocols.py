@@ -19,7 +19,7 @@ from barrierlab.model.checkpoint.refinement import Port, gate_of_impl
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import Happening
+from barrierlab.model.checkpoint.tables.stimuli import Stimulus
 from barrierlab.model.checkpoint.tables.tracked import TRACKED
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
@@ -74,7 +74,7 @@ class Protocol:
     """
 
     name: str
-    table: Table[Gate, Happening]
+    table: Table[Gate, Stimulus]
     settings: Settings = Settings()
     make_machine: MakeMachine = sound_aligner
     consistency: str = EXACTLY_ONCE

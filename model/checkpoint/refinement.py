@@ -20,7 +20,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import MakeMachine, reset_counters, sound_aligner
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
     Abort,
     Arrival,
@@ -28,11 +28,11 @@ from barrierlab.model.checkpoint.tables.happenings import (
     Effect,
     Failed,
     Forwarded,
-    Happening,
     OutputPassed,
     Overtaking,
     Part,
     Release,
+    Stimulus,
     Taken,
     Triggered,
 )
@@ -61,19 +61,19 @@ class Answer(NamedTuple):
 class Move(NamedTuple):
     """What happens at a gate, with the answer to what it may ask."""
 
-    happening: Happening
+    stimulus: Stimulus
     answer: Answer = Answer()
 
     def __str__(self) -> str:
         """As a line."""
         failure, passed_bytes = self.answer
-        text = f"{self.happening}" if failure is None else f"{self.happening}, and no image: {failure}"
+        text = f"{self.stimulus}" if failure is None else f"{self.stimulus}, and no image: {failure}"
         return f"{text}, passing {passed_bytes} bytes on the way out" if passed_bytes else text
 
 
 def run(gate: Gate, move: Move) -> tuple[Gate, Effects]:
-    """The gate after a whole move: the happening, and the answers to what it asked."""
-    return finished(gate.step(move.happening), move.answer)
+    """The gate after a whole move: the stimulus, and the answers to what it asked."""
+    return finished(gate.step(move.stimulus), move.answer)
 
 
 def finished(step: tuple[Gate, Effects], answer: Answer) -> tuple[Gate, Effects]:
@@ -204,9 +204,9 @@ class Machine:
     def made(self, move: Move) -> Effects:
         """What the machine does."""
         self.port.effects, self.port.answer = [], move.answer
-        gate, happening = self.gate, move.happening
+        gate, stimulus = self.gate, move.stimulus
         took, self.answer = True, None
-        match happening:
+        match stimulus:
             case Arrival(input_id, message, at_ns):
                 took = gate.offer(input_id, message, at_ns)
             case Overtaking(input_id, barrier, ahead, at_ns):
@@ -222,10 +222,10 @@ class Machine:
             case OutputPassed(size_bytes):
                 gate.note_output(size_bytes)
             case _:
-                raise ValueError(f"{happening}: only the answer to an effect; allowed: what a driver begins")
+                raise ValueError(f"{stimulus}: only the answer to an effect; allowed: what a driver begins")
         if not took:
-            assert isinstance(happening, Arrival | Overtaking)
-            self.port.effects.insert(0, Effect("refuse", happening.input_id, happening.message))
+            assert isinstance(stimulus, Arrival | Overtaking)
+            self.port.effects.insert(0, Effect("refuse", stimulus.input_id, stimulus.message))
         return tuple(self.port.effects)
 
     def misanswered(self, move: Move, effects: Effects) -> str | None:
@@ -283,16 +283,16 @@ def explained(gate: Gate, move: Move, expected: Effects, did: str) -> str:
     return f"{move}: the table says '{listed(expected)}', the machine {did} ({rows_of(gate, move)})"
 
 
-class _Traced(Table[Gate, Happening]):
+class _Traced(Table[Gate, Stimulus]):
     """A table that keeps the rows that it has found, in order."""
 
-    def __init__(self, table: Table[Gate, Happening]) -> None:
+    def __init__(self, table: Table[Gate, Stimulus]) -> None:
         super().__init__(*table.rows)
-        self.found: list[Row[Gate, Happening]] = []
+        self.found: list[Row[Gate, Stimulus]] = []
 
-    def row_for(self, value: Gate, happening: Happening) -> Row[Gate, Happening]:
+    def row_for(self, value: Gate, stimulus: Stimulus) -> Row[Gate, Stimulus]:
         """`Table.row_for`, kept."""
-        self.found.append(super().row_for(value, happening))
+        self.found.append(super().row_for(value, stimulus))
         return self.found[-1]
 
 
@@ -320,7 +320,7 @@ def captured(gate: Gate) -> Hashable:
     barrier = plain(pending) if asked and pending is not None else pending
     aligner = (
         barrier,
-        gate.last_done,
+        gate.last_terminated_id,
         False,
         (),
         gate.held,
@@ -366,7 +366,7 @@ def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
 
 _GATE = ("checkpoint that inputs wait for (0: none)",)
 _ALIGNER = (
-    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints given up and not told"),
+    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints aborted and not told"),
     *("messages held, by input", "free inputs", "inputs that wait", "inputs to release, in turn", "inputs not ended"),
     *("inputs whose end has not taken effect", "time of the first barrier", "times of the triggers"),
 )
@@ -423,36 +423,36 @@ class Steps:
 
     Parameters
     ----------
-    happenings : sequence of Happening
+    stimuli : sequence of Stimulus
         An input that has ended takes no more of it.
     answers : sequence of Answer
         To each snapshot, any of these.
     """
 
-    def __init__(self, happenings: Sequence[Happening], answers: Sequence[Answer] = (Answer(),)) -> None:
-        self.happenings, self.answers = tuple(happenings), tuple(answers)
+    def __init__(self, stimuli: Sequence[Stimulus], answers: Sequence[Answer] = (Answer(),)) -> None:
+        self.stimuli, self.answers = tuple(stimuli), tuple(answers)
         self.barriers = [
             (each.input_id, each.message, each.at_ns)
-            for each in self.happenings
+            for each in self.stimuli
             if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
         ]
         self._at: Gate | None = None  # the last one whose moves were asked for,
-        self._first: dict[Happening, tuple[Gate, Effects]] = {}  # and what the table made of each happening there
+        self._first: dict[Stimulus, tuple[Gate, Effects]] = {}  # and what the table made of each stimulus there
 
     def moves(self, gate: Gate) -> list[Move]:
         """All that may happen, with each answer to a snapshot that it asks for."""
         moves = []
-        for happening in self.happenings:
-            if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+        for stimulus in self.stimuli:
+            if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
                 continue
-            self._first[happening] = after, _ = gate.step(happening)
-            moves += [Move(happening, answer) for answer in self.answers] if after.taking else [Move(happening)]
+            self._first[stimulus] = after, _ = gate.step(stimulus)
+            moves += [Move(stimulus, answer) for answer in self.answers] if after.taking else [Move(stimulus)]
         self._at = gate
         return moves
 
     def after(self, gate: Gate, move: Move) -> tuple[Gate, Effects]:
         """The table's next gate, and the effects."""
-        first = self._first[move.happening] if gate is self._at else gate.step(move.happening)
+        first = self._first[move.stimulus] if gate is self._at else gate.step(move.stimulus)
         return finished(first, move.answer)
 
 
@@ -560,9 +560,9 @@ class Following:
 
     def _is_permitted(self, gate: Gate, move: Move, after: Gate, expected: Effects, effects: Effects) -> bool:
         """Whether the machine declares that it does this otherwise."""
-        happening = move.happening
-        if self._capabilities.leaves_in_channel and isinstance(happening, Arrival):
-            if gate.is_blocked(happening.input_id) and [effect.verb for effect in effects] == ["refuse"]:
+        stimulus = move.stimulus
+        if self._capabilities.leaves_in_channel and isinstance(stimulus, Arrival):
+            if gate.is_blocked(stimulus.input_id) and [effect.verb for effect in effects] == ["refuse"]:
                 return True
         if not self._capabilities.keeps_blocked_after_switch or not after.switched:
             return False

@@ -15,17 +15,17 @@ from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.refinement import Answer, Effects, finished
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
     Abort,
     Arrival,
     Clock,
     Effect,
-    Happening,
     OutputPassed,
     Overtaking,
     Part,
     Release,
+    Stimulus,
     Triggered,
 )
 from barrierlab.model.explore.table import Table
@@ -65,7 +65,7 @@ class Departure(NamedTuple):
 
 
 def departures(
-    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Happening], Rules]]
+    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Stimulus], Rules]]
 ) -> Iterator[Departure]:
     """Where the tasks' tables would have done otherwise than the journal says; of each task only the first.
 
@@ -101,7 +101,7 @@ class _Replay:
     """The gates of all tasks, and what lies in the channels, as far as the journal has been read."""
 
     def __init__(
-        self, entries: list[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Happening], Rules]]
+        self, entries: list[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Stimulus], Rules]]
     ) -> None:
         self.entries = entries
         self.topology = topology
@@ -110,7 +110,7 @@ class _Replay:
         self.lost: set[str] = set()  # tasks of whose gate nobody knows any more what came to it
         self.in_hand: dict[str, tuple[int, StreamMessage]] = {}
         self.channels: dict[str, list[StreamMessage]] = defaultdict(list)  # sent and not taken
-        self.given_up: Counter[str] = Counter()  # by task, the highest id that it has cancelled
+        self.aborted: Counter[str] = Counter()  # by task, the highest id that it has cancelled
         self.ended: dict[tuple[str, int], frozenset[int]] = {}  # by task and checkpoint, the inputs ended at the cut
         self.captured: dict[tuple[str, str, int], list[object]] = defaultdict(list)  # by task, channel, checkpoint
         # By channel, what will be taken: in its turn, and ahead of it.
@@ -138,7 +138,7 @@ class _Replay:
             yield from self._compare(move, [entry for entry in entries if entry[2] == task])
         self._move_messages(verb, entries)
 
-    def _happenings(self, move: Entry, entries: list[Entry]) -> list[Happening]:
+    def _happenings(self, move: Entry, entries: list[Entry]) -> list[Stimulus]:
         """What the move means for the gate of its task: one thing, or one of several, or nothing."""
         at_ns, verb, task, channel, subject = move
         match verb:
@@ -174,13 +174,13 @@ class _Replay:
     def _is_past_telling(self, move: Entry, entries: list[Entry]) -> bool:
         """Whether the journal does not say what came to the task.
 
-        Of a checkpoint that it has given up, a sender does not say what its barrier passed; and what was refused at the
+        Of a checkpoint that it has aborted, a sender does not say what its barrier passed; and what was refused at the
         end of a journal is never named.
         """
         _, verb, _, channel, _ = move
         if verb == ">overtake" and channel is not None:
             barrier = cast(CheckpointBarrier, self._taken(entries))
-            return self.given_up[self.topology.ends(channel)[0]] >= barrier.checkpoint_id
+            return self.aborted[self.topology.ends(channel)[0]] >= barrier.checkpoint_id
         return (
             verb == ">deliver" and any(entry[1] in VERBS for entry in entries) and not self._happenings(move, entries)
         )
@@ -204,25 +204,25 @@ class _Replay:
             return
         journal = [self._line(entry) for entry in entries if entry[1] in VERBS]
         departure: Departure | None = None
-        happenings: Sequence[Happening | None] = self._happenings(move, entries) or (None,)
-        for happening in happenings:
-            gate, effects = self._made(task, happening, entries)
+        stimuli: Sequence[Stimulus | None] = self._happenings(move, entries) or (None,)
+        for stimulus in stimuli:
+            gate, effects = self._made(task, stimulus, entries)
             table = [line for effect in effects for line in self._lines(task, effect)]
             if table == journal:
                 self.gates[task] = gate
-                self._keep_in_hand(task, happening, effects, entries)
+                self._keep_in_hand(task, stimulus, effects, entries)
                 return
-            departure = departure or Departure(at_ns, task, str(happening), _listed(table), _listed(journal))
+            departure = departure or Departure(at_ns, task, str(stimulus), _listed(table), _listed(journal))
         assert departure is not None
         self.lost.add(task)
         yield departure
 
-    def _made(self, task: str, happening: Happening | None, entries: list[Entry]) -> tuple[Gate, Effects]:
+    def _made(self, task: str, stimulus: Stimulus | None, entries: list[Entry]) -> tuple[Gate, Effects]:
         """What the gate of the task makes of it, and of what its barrier passes on the way out."""
         gate, effects = self.gates[task], NOTHING
-        if happening is not None:
+        if stimulus is not None:
             answer = self._answer(task, entries)
-            step = gate.step(happening)
+            step = gate.step(stimulus)
             if step[0].taking and step[0].pending is not None:
                 self.ended[task, step[0].pending.checkpoint_id] = step[0].ended
             gate, effects = finished(step, answer)
@@ -253,14 +253,14 @@ class _Replay:
         if size_bytes:
             yield size_bytes
 
-    def _keep_in_hand(self, task: str, happening: Happening | None, effects: Effects, entries: list[Entry]) -> None:
+    def _keep_in_hand(self, task: str, stimulus: Stimulus | None, effects: Effects, entries: list[Entry]) -> None:
         """A message that was taken from its channel, and that the gate refused, is offered again."""
-        if not isinstance(happening, Arrival):
+        if not isinstance(stimulus, Arrival):
             return
         if not effects or effects[0].verb != "refuse":
             self.in_hand.pop(task, None)
         elif self._taken(entries) is not None:
-            self.in_hand[task] = happening.input_id, happening.message
+            self.in_hand[task] = stimulus.input_id, stimulus.message
 
     def _line(self, entry: Entry) -> Line:
         """An effect in the journal: a digest is left out."""
@@ -291,7 +291,7 @@ class _Replay:
         """What enters the channels, and what leaves them."""
         for _, verb, node, channel, subject in entries:
             if verb == "cancel":
-                self.given_up[node] = max(self.given_up[node], cast(int, subject))
+                self.aborted[node] = max(self.aborted[node], cast(int, subject))
             elif verb == "send" or verb == "put_back":
                 self.channels[cast(str, channel)].append(cast(StreamMessage, subject))
             elif verb == "take":
@@ -318,7 +318,7 @@ class _Replay:
             gate = Gate.new(*protocol)
             everything = frozenset(range(gate.rules.num_inputs))
             ended = self.ended.get((task, checkpoint_id), everything) if checkpoint_id else frozenset()
-            self.gates[task] = replace(gate, last_done=checkpoint_id, ended=ended)
+            self.gates[task] = replace(gate, last_terminated_id=checkpoint_id, ended=ended)
 
 
 def _listed(lines: Sequence[Line]) -> str:

@@ -40,9 +40,9 @@ class Setup:
     capacity : int
         Messages that a channel has room for.
     cancels, expiries : int
-        How many checkpoints the coordinator gives up; how many deadlines of tasks pass that cost the checkpoint.
+        How many checkpoints the coordinator aborts; how many deadlines of tasks pass that cost the checkpoint.
     gives_up : tuple of (int, int) or None
-        Instead of `cancels`, the one checkpoint that is given up, and when: as soon as it is triggered, behind 0; or as
+        Instead of `cancels`, the one checkpoint that is aborted, and when: as soon as it is triggered, behind 0; or as
         soon as that older one has completed. Any other time comes to the same as one of these
         (`model.checkpoint.partial_order`).
     may_expire : tuple of str
@@ -50,7 +50,7 @@ class Setup:
     closes : bool
         Whether sources may end before they have made all their events. (Once nothing moves any more all of them end.)
     crashes : int
-        How many times the job fails, and is put back from the newest complete checkpoint.
+        How many times the job fails, and is restored from the newest complete checkpoint.
     checkpoints_again : int
         How many checkpoints are triggered after that.
     guarantee : str

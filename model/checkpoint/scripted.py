@@ -220,7 +220,7 @@ class _Run:
     def _possible(self) -> list[Move]:
         """When nothing goes on any more, the sources may end."""
         moves = self.world.moves(self.state)
-        return moves if self.world.going_on(self.state) else [*moves, *self.world.endings(self.state)]
+        return moves if self.world.enabled_fair_moves(self.state) else [*moves, *self.world.close_sources(self.state)]
 
     def _made(self, move: Move) -> list[str]:
         self.state, notes = self.world.noted(self.state, move)
@@ -231,7 +231,7 @@ class _Run:
 
     def _stabilized(self, told: _Told, story: _Story) -> Iterator[str]:
         for _ in range(MOST_MOVES):
-            moves = self.world.going_on(self.state)
+            moves = self.world.enabled_fair_moves(self.state)
             if not moves:
                 reason = self.world.unsettled(self.state)
                 if reason is not None:

@@ -98,8 +98,19 @@ _MOST_WAITING = 2
 """So much may be in the outbox of a source when another watermark is sent: a source may repeat one for ever."""
 
 _FIELDS = (
-    *("outbox", "channels", "closed", "turns", "reports", "stored", "position", "mark", "finished", "last_done"),
-    *("next_id", "given_up", "operator", "promised", "open", "has_announced", "recording"),
+    *(
+        "outbox",
+        "channels",
+        "closed",
+        "turns",
+        "reports",
+        "stored",
+        "position",
+        "mark",
+        "finished",
+        "last_terminated_id",
+    ),
+    *("next_id", "aborted", "operator", "promised", "open", "has_announced", "recording"),
     *("unprepared", "prepared", "ever", "visible"),
 )
 
@@ -117,7 +128,7 @@ class Rules:
         self.reports: tuple[Part, ...] = ()
         self.stored: Part | None = None
         self.position, self.mark, self.finished = 1, None, False
-        self.last_done = self.given_up = 0
+        self.last_terminated_id = self.aborted = 0
         self.next_id = 1
         self.operator: Any = ((0, 0), None, 0)
         self.promised: tuple[int | None, ...] = (None, None)
@@ -185,7 +196,7 @@ class Rules:
             yield from (stimulus("hurry", output, n) for output in self.outputs for n in self._late(output))
         if self.reports and not any(type(each) is CheckpointBarrier for _, each in self.outbox):
             yield stimulus("take")
-        yield from (stimulus("complete", n) for n in range(1, self.last_done + self.finished + 1))
+        yield from (stimulus("complete", n) for n in range(1, self.last_terminated_id + self.finished + 1))
         if self.recording is None:
             yield stimulus("last_part")
         if self.stored is not None and self.recording is None:
@@ -256,7 +267,7 @@ class Rules:
         place = next((at for at, (to, each) in enumerate(self.outbox) if to == output and _is(each, n)), None)
         if place is not None:
             passed = tuple(each for to, each in self.outbox[:place] if to == output)
-            wanted = any(_is_aligned(each) and each.checkpoint_id > self.given_up for each in passed)
+            wanted = any(_is_aligned(each) and each.checkpoint_id > self.aborted for each in passed)
             if wanted or self.outbox[place] == (output, flagged):
                 return "stays", *self._answer()
             rest = (*self.outbox[:place], *self.outbox[place + 1 :])
@@ -283,7 +294,7 @@ class Rules:
     def _passes(self, output: int, passed: Queue, n: int) -> None:
         """What a barrier passed on its way out is in the part, ahead of what it passed before (rule 16)."""
         events = tuple(each for each in passed if type(each) is Event)
-        if not events or n <= self.given_up:
+        if not events or n <= self.aborted:
             return
         if self.recording is not None and self.recording.checkpoint_id == n:
             self.recording = _with(self.recording, output, events)
@@ -296,13 +307,13 @@ class Rules:
             amended = _with(part, output, events)._replace(is_unaligned=True)
             if _recorded_bytes(amended) <= self.shape.most_bytes:
                 reports.append(amended)
-            else:  # over the limit it is given up after all (rule 18)
+            else:  # over the limit it is aborted after all (rule 18)
                 declines.append(Part(n, reason="in-flight limit"))
                 self._cancel(n)
         self.reports = (*reports, *declines)
 
     def _cancel(self, n: int) -> None:
-        self.given_up = max(self.given_up, n)
+        self.aborted = max(self.aborted, n)
         self._to_all(CancelBarrier(n))
 
     def close_output(self, output: int) -> tuple[str, ...]:
@@ -328,9 +339,9 @@ class Rules:
     def barrier(self, n: int, is_flagged: bool) -> tuple[str, ...]:
         """It claims a command (rule 4)."""
         self.next_id = n + 1
-        if self.finished or n <= self.last_done:
+        if self.finished or n <= self.last_terminated_id:
             return self._answer()
-        self.last_done = n
+        self.last_terminated_id = n
         if self.closed:
             self.reports += (Part(n, reason="output closed"),)
             self._cancel(n)
@@ -357,8 +368,8 @@ class Rules:
 
     def abort(self, n: int) -> tuple[str, ...]:
         """The coordinator gives one up, that is under way or to come; what is done with is no news (rule 10)."""
-        if n > self.last_done and not self.finished:
-            self.last_done = n
+        if n > self.last_terminated_id and not self.finished:
+            self.last_terminated_id = n
             self._cancel(n)
         return self._answer()
 
@@ -411,7 +422,7 @@ class Rules:
         else:
             self._to_all(EndOfInput())
             self.finished = True
-            self._prepare(f"t-final-{self.ever + 1}", self.last_done + 1)
+            self._prepare(f"t-final-{self.ever + 1}", self.last_terminated_id + 1)
         if self.recording is not None and index == 1:
             self._complete(self.recording)
         return self._answer()
@@ -419,9 +430,9 @@ class Rules:
     def barriers(self, n: int) -> tuple[str, ...]:
         """The barrier comes on every open input, and nothing between (rule 8)."""
         self.next_id = n + 1
-        if n <= self.last_done:
+        if n <= self.last_terminated_id:
             return self._answer()
-        self.last_done = n
+        self.last_terminated_id = n
         if self._is_cut(n):
             self._to_all(CheckpointBarrier(n, n))
             self.reports += (self._cut(n),)
@@ -430,9 +441,9 @@ class Rules:
     def first_barrier(self, n: int) -> tuple[str, ...]:
         """A flagged barrier comes on the first input: the cut is made, and the second is recorded (rule 16)."""
         self.next_id = n + 1
-        if n <= self.last_done:
+        if n <= self.last_terminated_id:
             return self._answer()
-        self.last_done = n
+        self.last_terminated_id = n
         if self._is_cut(n):
             part = self._cut(n)._replace(is_unaligned=True, outputs=self._ahead(CheckpointBarrier(n, n, 1)))
             self.recording = part
@@ -489,7 +500,7 @@ class Rules:
             part = Part(0, digest(self.position), self.position, self.mark, image=self.position)
         else:
             part = self._cut(0)
-        self.stored = part._replace(checkpoint_id=self.last_done, finished=True)
+        self.stored = part._replace(checkpoint_id=self.last_terminated_id, finished=True)
         return (str(self.stored), *self._answer())
 
     def recover(self) -> tuple[str, ...]:
@@ -498,7 +509,7 @@ class Rules:
         assert part is not None
         self.__init__(self.shape)  # type: ignore[misc]
         n = max(1, part.checkpoint_id)  # a final part stands for the part of a later checkpoint
-        self.stored, self.last_done, self.next_id = part, n, n + 1
+        self.stored, self.last_terminated_id, self.next_id = part, n, n + 1
         self.mark, self.finished, self.has_announced = part.watermark_ms, part.finished, part.watermark_ms is None
         if part.position is not None:
             self.position = part.position
@@ -674,14 +685,14 @@ class Machine:
     def hurry(self, output: int, n: int) -> tuple[str, ...]:
         queue = self.channels[output]
         flagged = CheckpointBarrier(n, n, 1)
-        if self.task.expedite(output, flagged):
+        if self.task.prioritise_barrier(output, flagged):
             return "goes ahead", *self._answer()
         at = next((at for at, each in enumerate(queue) if _is(each, n)), None)
         if at is None:
             return "stays", *self._answer()
         start = _end_of_line(queue[:at])
         self._put(output, (*queue[:start], flagged, *queue[start:at], *queue[at + 1 :]))
-        self.task.turn_ahead(n)
+        self.task.convert_to_unaligned(n)
         self.task.capture_overtaken(output, queue[start:at], n)
         return "goes ahead", *self._answer()
 

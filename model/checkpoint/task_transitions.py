@@ -1,8 +1,8 @@
 """One task of the world as a table: what it is, times what happens to it, gives what it is then.
 
 The machines of `impl` are deterministic and give themselves away as values, so that each distinct local step needs to
-be taken once: the machine is put back, told what happens, and captured. From then on it is a lookup, however many
-states of the world the task is in. A *cell* is the value: the machine, what waits to be sent or told, and its ghost.
+be taken once: the machine is restored, told what happens, and captured. From then on it is a lookup, however many
+states of the world the task is in. A *cell* is the value: the machine, what waits to be sent or told, and its monitor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask, 
 from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
-from barrierlab.model.checkpoint.monitor import Broken, Part, Past, TaskGhost, raised
+from barrierlab.model.checkpoint.monitor import Broken, Part, Past, TaskMonitor, raised
 from barrierlab.model.explore.intern import Interner, exact
 
 NOW_NS = 0
@@ -58,7 +58,7 @@ class Cell(NamedTuple):
         Output, and number of the message.
     reports : tuple
         What waits until a barrier has left the outbox.
-    ghost : tuple
+    monitor : tuple
     at : int
         How far a source is in its script.
     finished, told : bool
@@ -70,7 +70,7 @@ class Cell(NamedTuple):
     machine: Hashable
     outbox: tuple[tuple[int, int], ...]
     reports: tuple[Acknowledge | Decline, ...]
-    ghost: tuple[object, ...]
+    monitor: tuple[object, ...]
     at: int
     finished: bool
     told: bool
@@ -88,7 +88,7 @@ class Step(NamedTuple):
     place : int
         Where it was there.
     broken : tuple of (str, str)
-        What the ghost has against it.
+        What the monitor has against it.
     notes : tuple of Note
     """
 
@@ -115,7 +115,7 @@ class Info(NamedTuple):
     may_close : bool
         Whether a source may end: not before it has made again what it had made before a failure.
     expires : str
-        ``"switch"`` or ``"give up"``: what a deadline would make of it; else ``""``.
+        ``"switch"`` or ``"abort"``: what a deadline would make of it; else ``""``.
     newest : int
         The last checkpoint of which a barrier has come.
     finished : bool
@@ -132,14 +132,14 @@ class Info(NamedTuple):
     finished: bool
 
 
-class TaskTable:
+class TaskTransitions:
     """All cells of one task, and the steps between them.
 
     Parameters
     ----------
     make : callable
         Given a `tell`, makes the task.
-    ghost : TaskGhost
+    monitor : TaskMonitor
     messages : Interner
         Of messages, shared by the world.
     told : Interner
@@ -165,7 +165,7 @@ class TaskTable:
     def __init__(
         self,
         make: Callable[[Callable[[str, int, object], None]], Task],
-        ghost: TaskGhost,
+        monitor: TaskMonitor,
         messages: Interner[StreamMessage],
         told: Interner[object],
         script: Sequence[Event | int] = (),
@@ -173,7 +173,7 @@ class TaskTable:
     ) -> None:
         self._make = make
         self._renew()
-        self.ghost = ghost
+        self.monitor = monitor
         self.messages = messages
         self._reports = told
         self.cells: Interner[Cell] = Interner()
@@ -283,7 +283,7 @@ class TaskTable:
         return self.task.final_part()
 
     def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
-        """The ghost is told that a checkpoint has ended."""
+        """The monitor is told that a checkpoint has ended."""
         key = cell, checkpoint_id, completed
         settled = self._settled.get(key)
         if settled is None:
@@ -292,50 +292,50 @@ class TaskTable:
 
     def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
         value = self.cells.values[cell]
-        self.ghost.restore(value.ghost)
-        self.ghost.settle(checkpoint_id, completed, not value.outbox)
-        return self._number(value._replace(ghost=self.ghost.capture()), cell)
+        self.monitor.restore(value.monitor)
+        self.monitor.settle(checkpoint_id, completed, not value.outbox)
+        return self._number(value._replace(monitor=self.monitor.capture()), cell)
 
     def part(self, cell: int, checkpoint_id: int) -> Part:
-        """What the ghost has to say about a checkpoint that completes."""
+        """What the monitor has to say about a checkpoint that completes."""
         key = cell, checkpoint_id
         part = self._parts.get(key)
         if part is None:
             self._put_back(cell)
-            part = self._parts[key] = self.ghost.part(checkpoint_id, self.task)
+            part = self._parts[key] = self.monitor.part(checkpoint_id, self.task)
         return part
 
     def past(self, cell: int, checkpoint_id: int) -> Past:
         """What a restore of a checkpoint that has just completed must come back to."""
         self._put_back(cell)
-        return self.ghost.past(checkpoint_id, self.task)
+        return self.monitor.past(checkpoint_id, self.task)
 
     def died(self, cell: int) -> int:
         """The task is gone, and all that only it knew."""
         start = self.cells.values[self.start]
-        self.ghost.restore(self.cells.values[cell].ghost)
-        self.ghost.die(start.ghost)
-        dead = start._replace(ghost=self.ghost.capture(), outside=self.cells.values[cell].outside)
+        self.monitor.restore(self.cells.values[cell].monitor)
+        self.monitor.die(start.monitor)
+        dead = start._replace(monitor=self.monitor.capture(), outside=self.cells.values[cell].outside)
         number = self._number(dead, self.start)
-        self.infos[number] = self.infos[number]._replace(may_close=not self.ghost.most_made)
+        self.infos[number] = self.infos[number]._replace(may_close=not self.monitor.most_made)
         return number
 
     def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> Step:
-        """A new task is put back to its cut, where a dead one is."""
+        """A new task is restored to its cut, where a dead one is."""
         dead = self.cells.values[cell]
         self._put_back(self.start)
         self._put_back_outside(dead.outside)
-        self.ghost.restore(dead.ghost)
-        self.ghost.go_back(past)
+        self.monitor.restore(dead.monitor)
+        self.monitor.go_back(past)
         try:
             state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
-            self.ghost.came_back(state)
+            self.monitor.came_back(state)
             self._at, self._told = self._place_in_script(part), part.finished
-            notes: tuple[Note, ...] = (("restored", self.ghost.name, None, (checkpoint_id, state)), *self._notes)
-            broken = tuple(self.ghost.broken)
+            notes: tuple[Note, ...] = (("restored", self.monitor.name, None, (checkpoint_id, state)), *self._notes)
+            broken = tuple(self.monitor.broken)
             return Step(self._captured(), True, 0, broken, notes)
         except Exception as error:  # as in `_take`
-            return Step(cell, True, 0, (raised(self.ghost.name, error),), tuple(self._notes))
+            return Step(cell, True, 0, (raised(self.monitor.name, error),), tuple(self._notes))
 
     def finished_part(self, cell: int) -> Acknowledge | None:
         """The final part of a task that has been restored as finished."""
@@ -343,8 +343,8 @@ class TaskTable:
 
     def missing(self, cell: int) -> str | None:
         """What is wrong with what a sink has shown, now that the job has ended."""
-        self.ghost.restore(self.cells.values[cell].ghost)
-        return self.ghost.missing()
+        self.monitor.restore(self.cells.values[cell].monitor)
+        return self.monitor.missing()
 
     def _place_in_script(self, part: TaskRestore) -> int:
         """Behind the last event that the source had made; a watermark that followed is made again."""
@@ -354,18 +354,18 @@ class TaskTable:
 
     def unsent(self, cell: int) -> StreamMessage | None:
         """The first of what the task had to send and has not."""
-        self.ghost.restore(self.cells.values[cell].ghost)
-        return self.ghost.unsent()
+        self.monitor.restore(self.cells.values[cell].monitor)
+        return self.monitor.unsent()
 
     def blocked(self, cell: int) -> tuple[int, ...]:
         """By input, the checkpoint that it waits for; 0 if none."""
-        self.ghost.restore(self.cells.values[cell].ghost)
-        return tuple(self.ghost.blocked)
+        self.monitor.restore(self.cells.values[cell].monitor)
+        return tuple(self.monitor.blocked)
 
     def holds(self, cell: int) -> bool:
         """Whether something is held that has had no effect."""
-        self.ghost.restore(self.cells.values[cell].ghost)
-        return any(self.ghost.waiting)
+        self.monitor.restore(self.cells.values[cell].monitor)
+        return any(self.monitor.waiting)
 
     # What the steps have in common.
 
@@ -382,7 +382,7 @@ class TaskTable:
         for (does, cell, *_), step in self._steps.items():  # type: ignore[assignment]
             if step is not None:
                 used = does in ("_obey", "_passes") or (does == "_poll" and step.took and step.place >= 0)
-                yield cell, step.cell, used or (does == "_expire" and self.infos[cell].expires == "give up")
+                yield cell, step.cell, used or (does == "_expire" and self.infos[cell].expires == "abort")
         for (cell, _), step in self._sends.items():
             yield cell, step.cell, False
         for cell, (after, _) in self._reported.items():
@@ -416,7 +416,7 @@ class TaskTable:
 
     def deadlines(self) -> int:
         """In how many cells a deadline may pass that gives something up."""
-        return sum(info.expires == "give up" for info in self.infos)
+        return sum(info.expires == "abort" for info in self.infos)
 
     def is_acyclic(self) -> bool:
         """Whether no run of steps that use nothing up comes back to a cell.
@@ -453,20 +453,20 @@ class TaskTable:
     def declines_what_is_late(self) -> bool:
         """Whether each deadline that gives something up does that with the checkpoint that is under way, and says so.
 
-        Only then can the coordinator not tell it from what it gives up itself.
+        Only then can the coordinator not tell it from what it aborts itself.
         """
         for cell, info in enumerate(tuple(self.infos)):
-            if info.expires != "give up":
+            if info.expires != "abort":
                 continue
             step = self.expire(cell)
             declined = [] if step is None else [note[3][0] for note in step.notes if note[0] == "decline"]  # type: ignore[index]
-            if len(self.ghost.inputs) < 2 or declined != [info.newest] or not self._is_under_way(cell, info.newest):
+            if len(self.monitor.inputs) < 2 or declined != [info.newest] or not self._is_under_way(cell, info.newest):
                 return False
         return True
 
     def _is_under_way(self, cell: int, checkpoint_id: int) -> bool:
-        self.ghost.restore(self.cells.values[cell].ghost)
-        return checkpoint_id not in self.ghost.given_up and not self.ghost.is_whole(checkpoint_id)
+        self.monitor.restore(self.cells.values[cell].monitor)
+        return checkpoint_id not in self.monitor.aborted and not self.monitor.is_whole(checkpoint_id)
 
     def differences(self) -> Iterator[str | None]:
         """Make every step a second time, by a new machine and the last first: what differs in a line, or None, a step.
@@ -486,7 +486,7 @@ class TaskTable:
                 yield None
                 continue
             first, second = (", ".join(_words(made)) or "nothing" for made in (step, now))
-            yield not_the_same_twice(self.ghost.name, name.lstrip("_"), first, second)
+            yield not_the_same_twice(self.monitor.name, name.lstrip("_"), first, second)
 
     # What they are made of.
 
@@ -503,23 +503,23 @@ class TaskTable:
         try:
             self._put_back(cell)
             reports, had_ended = len(self.task.reports), self.task.finished
-            was_whole = {number for number, _ in self.ghost.cuts if self.ghost.is_whole(number)}
+            was_whole = {number for number, _ in self.monitor.cuts if self.monitor.is_whole(number)}
             took = does(*arguments)
-            self.ghost.moved(self.task)
+            self.monitor.moved(self.task)
             place = self._place
             self._look_at_parts(does.__name__, reports, had_ended, was_whole)
             after = self._captured()
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
-            return Step(cell, True, self._place, (raised(self.ghost.name, error),), tuple(self._notes))
+            return Step(cell, True, self._place, (raised(self.monitor.name, error),), tuple(self._notes))
         if took is None or (not took and after == cell and not self._notes):
             return None
-        return Step(after, took, place, tuple(self.ghost.broken), tuple(self._notes))
+        return Step(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
 
     def _look_at_parts(self, does: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
         told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
-        early = any(not self.ghost.is_whole(checkpoint_id) for checkpoint_id in told)
+        early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in told)
         # What a barrier passes in a channel is recorded before its part is told (`World._send`).
         captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and does != "_passes"]
         late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
@@ -537,7 +537,7 @@ class TaskTable:
         self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
         self.task.reports.extend(value.reports)
         self._put_back_outside(value.outside)
-        self.ghost.restore(value.ghost)
+        self.monitor.restore(value.monitor)
         self._at, self._told, self._notes, self._place = value.at, value.told, [], 0
 
     def _captured(self) -> int:
@@ -554,8 +554,10 @@ class TaskTable:
             for each in self._machines
         )
         machine = task.capture(), extras  # type: ignore[attr-defined]
-        ghost = self.ghost.capture()
-        return self._number(Cell(machine, outbox, reports, ghost, self._at, task.finished, self._told, self._outside()))
+        monitor = self.monitor.capture()
+        return self._number(
+            Cell(machine, outbox, reports, monitor, self._at, task.finished, self._told, self._outside())
+        )
 
     def _outside(self) -> Hashable:
         """What of the outside makes a difference to the sink. (What is visible is judged as it becomes visible.)"""
@@ -591,11 +593,11 @@ class TaskTable:
         task, has_reports = self.task, False
         script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
         if not isinstance(task, OperatorTask):
-            may_close = not cell.finished and self.ghost.made >= self.ghost.most_made
+            may_close = not cell.finished and self.monitor.made >= self.monitor.most_made
             return Info(cell.outbox, has_reports, False, (), script, may_close, "", 0, cell.finished)
         deadline_ns = task.next_deadline_ns()
-        expires = "" if deadline_ns is None else "switch" if deadline_ns < TIMEOUT_NS else "give up"
-        takes = tuple(i for i, is_open in enumerate(self.ghost.open) if (is_open if self.pulls else task.can_take(i)))
+        expires = "" if deadline_ns is None else "switch" if deadline_ns < TIMEOUT_NS else "abort"
+        takes = tuple(i for i, is_open in enumerate(self.monitor.open) if (is_open if self.pulls else task.can_take(i)))
         return Info(
             cell.outbox,
             has_reports,
@@ -604,7 +606,7 @@ class TaskTable:
             None,
             False,
             expires,
-            self.ghost.newest,
+            self.monitor.newest,
             cell.finished,
         )
 
@@ -614,20 +616,20 @@ class TaskTable:
         return {each.checkpoint_id for each in waiting if type(each) is CheckpointBarrier and each.is_unaligned}
 
     def _tell(self, verb: str, index: int, subject: object) -> None:
-        ghost = self.ghost
-        ghost.note(verb, index, subject, self.task)
-        channel = None if index < 0 else ghost.outputs[index] if verb == "capture_output" else ghost.inputs[index]
-        self._notes.append(("capture" if verb == "capture_output" else verb, ghost.name, channel, subject))
+        monitor = self.monitor
+        monitor.note(verb, index, subject, self.task)
+        channel = None if index < 0 else monitor.outputs[index] if verb == "capture_output" else monitor.inputs[index]
+        self._notes.append(("capture" if verb == "capture_output" else verb, monitor.name, channel, subject))
 
     # What happens to a machine.
 
     def _offer(self, index: int, message: int, late: bool) -> bool:
         assert isinstance(self.task, OperatorTask)
         came = self.messages.values[message]
-        self.ghost.take(index, came)
+        self.monitor.take(index, came)
         took = self.task.offer(index, came, LATE_NS if late else NOW_NS)
         if not took:
-            self.ghost.put_back()
+            self.monitor.put_back()
         return took
 
     def _release(self, late: bool) -> bool:
@@ -641,8 +643,8 @@ class TaskTable:
         if index is None:
             return False if self._notes else None
         self._place, message = index, self.messages.values[heads[readable.index(index)]]
-        self.ghost.take(index, message)
-        self._notes.append(("take", self.ghost.name, self.ghost.inputs[index], message))
+        self.monitor.take(index, message)
+        self._notes.append(("take", self.monitor.name, self.monitor.inputs[index], message))
         gate.take(index, message, now_ns)
         return True
 
@@ -656,11 +658,11 @@ class TaskTable:
             if late:
                 gate.note_trigger(barrier.checkpoint_id, NOW_NS)
             if gate.wants_overtaking(index, barrier, now_ns):
-                self.ghost.take(index, barrier, messages[:at])
+                self.monitor.take(index, barrier, messages[:at])
                 self._place = at
                 took = self.task.offer_overtaking(index, barrier, messages[:at], now_ns)
                 if not took:
-                    self.ghost.put_back()
+                    self.monitor.put_back()
                 return took
         return None
 
@@ -674,7 +676,7 @@ class TaskTable:
         task = self.task
         if type(order) is Notify:
             task.notify(order.checkpoint_id, NOW_NS)
-            self.ghost.announced(order.checkpoint_id)
+            self.monitor.announced(order.checkpoint_id)
         elif type(order) is AbortTask:
             task.abort(order.checkpoint_id, order.reason, NOW_NS)  # type: ignore[attr-defined]
         else:
@@ -689,36 +691,36 @@ class TaskTable:
         item = self._script[self._at]
         self._at += 1
         if type(item) is Event:
-            self.ghost.emit(item)
+            self.monitor.emit(item)
             self.task.emit(item)
         else:
             assert isinstance(item, int)
-            self.ghost.emit(Watermark(item))
+            self.monitor.emit(Watermark(item))
             self.task.emit_watermark(item)
         return True
 
     def _close(self) -> bool:
         assert isinstance(self.task, SourceTask)
         self.task.end()
-        self.ghost.finish()
+        self.monitor.finish()
         return True
 
     def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
         messages = [self.messages.values[each] for each in passed]
-        self.ghost.passed(messages)
+        self.monitor.passed(messages)
         self.task.capture_overtaken(output, messages, checkpoint_id)
         return True
 
     def _send(self, cell: int, count: int) -> Step:
         value = self.cells.values[cell]
-        self.ghost.restore(value.ghost)
+        self.monitor.restore(value.monitor)
         self._notes = []
         for at, (output, number) in enumerate(value.outbox[:count], 1):
             message = self.messages.values[number]
-            self._notes.append(("send", self.ghost.name, self.ghost.outputs[output], message))
-            self.ghost.send(output, message, last=at == len(value.outbox))
-        broken, notes = tuple(self.ghost.broken), tuple(self._notes)
-        after = self._number(value._replace(outbox=value.outbox[count:], ghost=self.ghost.capture()), cell)
+            self._notes.append(("send", self.monitor.name, self.monitor.outputs[output], message))
+            self.monitor.send(output, message, last=at == len(value.outbox))
+        broken, notes = tuple(self.monitor.broken), tuple(self._notes)
+        after = self._number(value._replace(outbox=value.outbox[count:], monitor=self.monitor.capture()), cell)
         return Step(after, True, 0, broken, notes)
 
 

@@ -113,7 +113,7 @@ def _yes(text: str) -> bool:
 def _two_numbers(text: str) -> tuple[int, ...]:
     words = text.split()
     if len(words) != 2 or not all(word.isascii() and word.isdecimal() for word in words):
-        raise ValueError("write the checkpoint and the one that it is given up behind, such as 2 1, or 1 0")
+        raise ValueError("write the checkpoint and the one that it is aborted behind, such as 2 1, or 1 0")
     return tuple(map(int, words))
 
 

@@ -25,11 +25,11 @@ from barrierlab.impl.checkpoint.task import Task
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.storage.snapshot import Checkpoint, Manifest
 from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.coordinator_transitions import CoordinatorTable, Decision
-from barrierlab.model.checkpoint.monitor import TASK, Broken, Part, Past, TaskGhost, completes, differs, raised
+from barrierlab.model.checkpoint.coordinator_transitions import CoordinatorTransitions, Decision
+from barrierlab.model.checkpoint.monitor import TASK, Broken, Part, Past, TaskMonitor, completes, differs, raised
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.scope import Setup, make_coordinator, make_operator, make_task
-from barrierlab.model.checkpoint.task_transitions import Info, Note, Order, Step, TaskTable
+from barrierlab.model.checkpoint.task_transitions import Info, Note, Order, Step, TaskTransitions
 from barrierlab.model.checkpoint.trace import NS_PER_MOVE, write
 from barrierlab.model.checkpoint.trace_header import head_of_setup
 from barrierlab.model.explore.checker import Limits, UndecidedError, traps
@@ -97,9 +97,9 @@ class Stored(NamedTuple):
         0 if there is none.
     parts : tuple of Acknowledge
     pasts : tuple of Past
-        By task, what the ghosts know of it.
+        By task, what the monitors know of it.
     wrong : tuple of (str, str)
-        What the ghosts have against it, if it was being written when the job failed: no task is left to say so then.
+        What the monitors have against it, if it was being written when the job failed: no task is left to say so then.
     """
 
     checkpoint_id: int
@@ -157,7 +157,7 @@ class World:
         self._stored: Interner[Stored] = Interner(Stored(0, (), pasts))
         self._plans: dict[int, Restore] = {}
         self._wiring = _wiring(topology)
-        self._coordinator = CoordinatorTable(
+        self._coordinator = CoordinatorTransitions(
             lambda first_id: make_coordinator(setup, topology, parts, first_id), setup.checkpoints, setup.recovers
         )
         # Where each part of a state is.
@@ -203,7 +203,7 @@ class World:
             if state[self._down_at]:
                 return moves
         if self.can_trigger(state):
-            moves.append(self._numbered("trigger", self._coordinator.ghosts[cell].triggered + 1))
+            moves.append(self._numbered("trigger", self._coordinator.monitors[cell].triggered + 1))
         if state[self._cancels_at]:
             moves += [
                 self._numbered("cancel", n) for n in self._coordinator.outstanding[cell] if self._may_give_up(cell, n)
@@ -280,8 +280,8 @@ class World:
         ]
         return f"LIVE: {left[0]}" if left else None
 
-    def going_on(self, state: State) -> list[Move]:
-        """What can happen without another fault; a checkpoint that is due to be given up (`Setup.gives_up`) is none."""
+    def enabled_fair_moves(self, state: State) -> list[Move]:
+        """What can happen without another fault; a checkpoint that is due to be aborted (`Setup.gives_up`) is none."""
         moves = self.moves(state)
         if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
             return moves
@@ -299,14 +299,14 @@ class World:
             If it takes more than `MOST_TO_REST` states: it might go on for ever, and might come to rest.
         """
         taken, state = self.settle(state)
-        while ends := self.endings(state):
+        while ends := self.close_sources(state):
             moves, state = self.settle(self.after(state, ends[0]))
             taken += [ends[0], *moves]
         return taken, state
 
     def settle(self, state: State) -> tuple[list[Move], State]:
         """The same, while no source ends."""
-        moves, states = next(traps(state, self.going_on, self.after, limits=Limits(states=MOST_TO_REST)))
+        moves, states = next(traps(state, self.enabled_fair_moves, self.after, limits=Limits(states=MOST_TO_REST)))
         return list(moves), states[0]
 
     def reads_on_in(self, moves: Sequence[Move]) -> bool:
@@ -323,13 +323,13 @@ class World:
 
         (The one of `impl` is shown to be a function of what it captures by the tests.)
         """
-        tables: list[TaskTable | CoordinatorTable] = [*self._tables]
+        tables: list[TaskTransitions | CoordinatorTransitions] = [*self._tables]
         if self.parts.coordinator is not CheckpointCoordinator:
             tables.append(self._coordinator)
         for table in tables:
             yield from table.differences()
 
-    def endings(self, state: State) -> list[Move]:
+    def close_sources(self, state: State) -> list[Move]:
         """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
 
         No source ever ends before an external aligner that does not take part in that.
@@ -357,8 +357,8 @@ class World:
     def can_trigger(self, state: State) -> bool:
         """Whether another checkpoint can be begun."""
         cell = state[self._coordinator_at]
-        ghost = self._coordinator.ghosts[cell]
-        if ghost.triggered >= ghost.limit or state[self._down_at]:
+        monitor = self._coordinator.monitors[cell]
+        if monitor.triggered >= monitor.limit or state[self._down_at]:
             return False
         return self._coordinator.trigger(cell) is not None
 
@@ -381,17 +381,17 @@ class World:
         return bool(state[self._reports_at + at])
 
     @property
-    def coordinator(self) -> CoordinatorTable:
+    def coordinator(self) -> CoordinatorTransitions:
         """All that has ever been done with the coordinator."""
         return self._coordinator
 
     @property
     def restores(self) -> int:
-        """How many different cuts the job has been put back to, the beginning among them."""
+        """How many different cuts the job has been restored to, the beginning among them."""
         return len(self._plans)
 
     @property
-    def tables(self) -> Sequence[TaskTable]:
+    def tables(self) -> Sequence[TaskTransitions]:
         """By the place of the task: all that has ever been done with it."""
         return self._tables
 
@@ -485,7 +485,7 @@ class World:
     def verdicts(self, state: State, verdict: Verdict) -> list[str]:
         """What is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
 
-        That is what a machine raised, and what a ghost knows of a task and no journal: its operator, and its parts.
+        That is what a machine raised, and what a monitor knows of a task and no journal: its operator, and its parts.
         """
         found = [str(violation) for violation in verdict.violations]
         reason = self.broken(state) or ""
@@ -636,7 +636,7 @@ class World:
         return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
 
     def _crash(self, state: State, move: Move) -> State:
-        """A task fails, and with it the job: what the others may do until it is put back, they may do before."""
+        """A task fails, and with it the job: what the others may do until it is restored, they may do before."""
         self._note(">crash", self.topology.tasks[0])
         new, writing = list(state), 0
         if self._coordinator.publishing[state[self._coordinator_at]]:
@@ -658,7 +658,7 @@ class World:
         """The number of what is being published, with what there is to be said against it once it has been written."""
         cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
-        acknowledged = self._coordinator.ghosts[cell].acknowledged_by(checkpoint_id)
+        acknowledged = self._coordinator.monitors[cell].acknowledged_by(checkpoint_id)
         wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology, self.limits)
         return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
 
@@ -674,7 +674,7 @@ class World:
         return tuple(new)
 
     def _restore(self, state: State, move: Move) -> State:
-        """Every state and channel is put back, and then all goes on (protocol rule 22)."""
+        """Every state and channel is restored, and then all goes on (protocol rule 22)."""
         number, new = state[self._stored_at], list(state)
         stored = self._stored.values[number]
         self._note(">restore", COORDINATOR, stored.checkpoint_id)
@@ -685,7 +685,7 @@ class World:
             new[self._stored_at] = 0  # nobody comes back to it again
         try:
             plan = self._plan(number)
-        except Exception as error:  # as in `TaskTable`; the job begins anew
+        except Exception as error:  # as in `TaskTransitions`; the job restarts from the initial state
             self._breaks(new, (raised(COORDINATOR, error),))
             return tuple(new)
         notes: list[Note] = []
@@ -704,7 +704,7 @@ class World:
             notes += [("put_back", receiver, channel, message) for message in messages]
             new[self._channel_at[channel]] = self._queues.number(tuple(map(self.messages.number, messages)))
             if list(messages) != self._in_flight(stored, channel):
-                self._breaks(new, (("REC", f"what was put back in {channel} is not what was in flight"),))
+                self._breaks(new, (("REC", f"what was restored in {channel} is not what was in flight"),))
         if self._log is not None:  # states, then channels, then what becomes visible
             order = {"restored": 0, "put_back": 1}
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
@@ -990,21 +990,21 @@ class World:
         return move
 
     def _may_cost(self, state: State, at: int, checkpoint_id: int) -> bool:
-        """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been given up."""
+        """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been aborted."""
         if not state[self._expiries_at] or not self._may_expire[at]:
             return False
         return self.setup.gives_up is None or checkpoint_id not in self.outstanding(state)
 
     def _is_due(self, cell: int) -> bool:
-        """Whether the checkpoint that this world gives up is to be given up now."""
+        """Whether the checkpoint that this world aborts is to be aborted now."""
         assert self.setup.gives_up is not None
         checkpoint_id, behind = self.setup.gives_up
-        if behind and self._coordinator.ghosts[cell].completed != behind:
+        if behind and self._coordinator.monitors[cell].completed != behind:
             return False
         return self._may_give_up(cell, checkpoint_id)
 
     def _may_give_up(self, cell: int, checkpoint_id: int) -> bool:
-        """Whether the coordinator gives up what it is asked to: not what has ended, or what is being published."""
+        """Whether the coordinator aborts what it is asked to: not what has ended, or what is being published."""
         if checkpoint_id not in self._coordinator.outstanding[cell]:
             return False
         decision = self._coordinator.give_up(cell, checkpoint_id)
@@ -1036,7 +1036,7 @@ class World:
 
     # How it is made.
 
-    def _table(self, name: str) -> TaskTable:
+    def _table(self, name: str) -> TaskTransitions:
         topology, setup = self.topology, self.setup
         inputs, outputs = topology.inputs(name), topology.outputs(name)
 
@@ -1047,9 +1047,9 @@ class World:
         fold = make_operator(setup, topology, name) if inputs else None
         guarantee = setup.guarantee if not outputs else ""
         repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
-        ghost = TaskGhost(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
+        monitor = TaskMonitor(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
         script = () if inputs else setup.script(name)
-        return TaskTable(make, ghost, self.messages, self._report_values, script, setup.recovers)
+        return TaskTransitions(make, monitor, self.messages, self._report_values, script, setup.recovers)
 
 
 def _wiring(topology: Topology) -> Wiring:

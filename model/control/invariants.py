@@ -11,7 +11,7 @@ ONCE     a barrier is complete at most once for each processor and channel, and 
 FIFO     what a channel carries is taken, and takes effect, in its order; a barrier does so when it is complete
 LIVE     at rest, the head has sent each signal that it was asked for, on the channel it was asked for; each barrier
          that it sent is complete at every processor; after a quick end or where one broke down, those that came are
-         at least given up; none fails; after a terminal signal each has ended
+         at least aborted; none fails; after a terminal signal each has ended
 NOLOSS   without a quick end or a failure, no event comes after the end of a processor, and after a graceful end
          each one that a source made has reached every sink below it, once on every way there
 =======  ===============================================================================================
@@ -105,9 +105,9 @@ class Watch:
     """
 
     __slots__ = (
+        "_aborted",
         "_closed",
         "_done",
-        "_given_up",
         "_hold_data",
         "_inputs",
         "_last",
@@ -128,7 +128,7 @@ class Watch:
         self._closed: set[str] = set()
         self._last = dict.fromkeys(CARRIERS, 0)  # the highest id that was complete
         self._done: set[tuple[str, Key]] = set()  # complete, by carrier
-        self._given_up: set[tuple[str, Key]] = set()
+        self._aborted: set[tuple[str, Key]] = set()
         self.arrived: Counter[tuple[str, int]] = Counter()
         self.dropped: set[tuple[str, int]] = set()
         self.ended = False
@@ -140,8 +140,8 @@ class Watch:
         return tuple(read(where, subject) or ()) if read is not None else ()
 
     def settled(self, carrier: str, key: Key) -> bool:
-        """Whether a barrier is complete or given up here."""
-        return (carrier, key) in self._done or (carrier, key) in self._given_up
+        """Whether a barrier is complete or aborted here."""
+        return (carrier, key) in self._done or (carrier, key) in self._aborted
 
     def _move_fail(self, where: None, subject: None) -> None:
         self.broken = True
@@ -182,7 +182,7 @@ class Watch:
     def _abort(self, where: str, barrier: Any) -> None:
         key = key_of(barrier)
         carrier = where if where in CARRIERS else self._wiring.carrier_of(where)
-        self._given_up.add((carrier, key))
+        self._aborted.add((carrier, key))
         for channel in self._inputs[carrier]:
             if key in self._waiting[channel]:
                 self._waiting[channel].remove(key)
@@ -199,14 +199,14 @@ class Watch:
         self.ended = True
 
     def stuck(self, graceful: bool) -> Iterator[str]:
-        """What waits here for ever, if nothing more happens; and what was given up, if all went well."""
+        """What waits here for ever, if nothing more happens; and what was aborted, if all went well."""
         if graceful:
-            for carrier, key in sorted(self._given_up):
-                yield f"{text_of(key)} of the {carrier} channel was given up at {self._name}"
+            for carrier, key in sorted(self._aborted):
+                yield f"{text_of(key)} of the {carrier} channel was aborted at {self._name}"
         for channel, waiting in self._waiting.items():
             for key in waiting:
                 if self.ended:
-                    yield f"{self._name} has ended and neither completed nor given up {text_of(key)} of {channel}"
+                    yield f"{self._name} has ended and neither completed nor aborted {text_of(key)} of {channel}"
                 else:
                     yield f"{text_of(key)} of {channel} waits at {self._name} for ever"
 
@@ -217,7 +217,7 @@ class Watch:
             frozenset(self._closed),
             tuple(self._last.values()),
             frozenset(self._done),
-            frozenset(self._given_up),
+            frozenset(self._aborted),
             frozenset(self.arrived.items()),
             frozenset(self.dropped),
             self.ended,
@@ -226,9 +226,9 @@ class Watch:
 
     def restore(self, value: Any) -> None:
         """Be as the watch was that gave `value`."""
-        waiting, closed, last, done, given_up, arrived, dropped, self.ended, self.broken = value
+        waiting, closed, last, done, aborted, arrived, dropped, self.ended, self.broken = value
         self._waiting = {channel: list(keys) for channel, keys in zip(self._waiting, waiting, strict=True)}
-        self._closed, self._done, self._given_up = set(closed), set(done), set(given_up)
+        self._closed, self._done, self._aborted = set(closed), set(done), set(aborted)
         self._last = dict(zip(CARRIERS, last, strict=True))
         self.arrived, self.dropped = Counter(dict(arrived)), set(dropped)
 

@@ -23,8 +23,8 @@ from barrierlab.impl.control import (
 )
 from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event
-from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
-from barrierlab.model.control.upstreams import AbortAll, Closed, ControlHappening, Delivered, Upstreams
+from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
+from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus, Delivered, Upstreams
 
 SENT = "sent"
 """The verb of an effect that is a message to one output; the others are those of
@@ -48,21 +48,21 @@ class Counted:
 
     carrier: Carrier
     expected: int
-    last_done: int = 0
+    last_terminated_id: int = 0
     pending: BarrierControlSignal | None = None
     copies: int = 0
 
-    def step(self, happening: ControlHappening) -> tuple[Counted, tuple[Effect, ...]]:
-        """Return the value after `happening`, and the effects, as `Upstreams.step` does."""
-        if isinstance(happening, Closed):
-            return self, (Effect("close", happening.upstream, EndOfInput()),)
-        if isinstance(happening, AbortAll):
+    def step(self, stimulus: ControlStimulus) -> tuple[Counted, tuple[Effect, ...]]:
+        """Return the value after `stimulus`, and the effects, as `Upstreams.step` does."""
+        if isinstance(stimulus, Closed):
+            return self, (Effect("close", stimulus.upstream, EndOfInput()),)
+        if isinstance(stimulus, AbortAll):
             if self.pending is None:
                 return self, ()
             return self._done(self.pending), (Effect("abort", NO_INPUT, self.pending),)
-        barrier, upstream = happening.barrier, happening.upstream
-        if barrier.barrier_id <= self.last_done:
-            reason = DuplicateBarrierError(self.carrier, barrier, self.last_done).came
+        barrier, upstream = stimulus.barrier, stimulus.upstream
+        if barrier.barrier_id <= self.last_terminated_id:
+            reason = DuplicateBarrierError(self.carrier, barrier, self.last_terminated_id).came
             return self, (Effect("fail", upstream, reason),)
         first = self.pending or barrier
         if first.key != barrier.key:
@@ -246,13 +246,13 @@ class ReferenceProcessor(Outputs):
         elif not isinstance(message, InstantControlSignal):
             self.tell("drop" if isinstance(message, Event) else "abort", carrier, upstream, message)
 
-    def _step(self, carrier: Carrier, happening: Delivered | Closed) -> None:
+    def _step(self, carrier: Carrier, stimulus: Delivered | Closed) -> None:
         """Do what comes of a copy or an end, one effect of the alignment after the other."""
-        self.upstreams[carrier], effects = self.upstreams[carrier].step(happening)
+        self.upstreams[carrier], effects = self.upstreams[carrier].step(stimulus)
         for effect in effects:
             if effect.verb == "fail":
-                assert isinstance(happening, Delivered)
-                self.fail(str(effect.subject), carrier, happening.upstream)
+                assert isinstance(stimulus, Delivered)
+                self.fail(str(effect.subject), carrier, stimulus.upstream)
                 self.failure += "; allowed: "  # and more words, as each error has them
                 return
             if effect.verb == "complete" and self.ended:  # behind a terminal barrier that one end has completed, too
@@ -264,7 +264,7 @@ class ReferenceProcessor(Outputs):
             elif effect.verb == "complete":
                 assert isinstance(effect.subject, BarrierControlSignal)
                 self._complete(carrier, effect.subject)
-        if isinstance(happening, Closed) and not self.ended:
+        if isinstance(stimulus, Closed) and not self.ended:
             self._end_if_fenced()
             if not self.ended and not any(map(self._open, Carrier)):
                 self.end("every upstream has closed")

@@ -24,9 +24,9 @@ from barrierlab.impl.messages import EndOfInput
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
 from barrierlab.model.checkpoint.components import Parts
 from barrierlab.model.checkpoint.refinement import Difference, Effects, listed, refines
-from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
+from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
 from barrierlab.model.control.table import CONTROL
-from barrierlab.model.control.upstreams import AbortAll, Closed, ControlHappening, Delivered, Upstreams
+from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus, Delivered, Upstreams
 from barrierlab.model.explore.checker import Always, Limits, explore
 from barrierlab.model.explore.table import Table
 
@@ -36,9 +36,9 @@ MakeAligner = Callable[[int, Carrier], ControlAligner]
 CARRIER = Carrier.CONTROL  # only errors tell one from the other
 
 
-def made(aligner: ControlAligner, happening: ControlHappening) -> Effects:
+def made(aligner: ControlAligner, stimulus: ControlStimulus) -> Effects:
     """What an aligner does when that happens, told as `ControlProcessor` tells it."""
-    match happening:
+    match stimulus:
         case Delivered(upstream, barrier):
             try:
                 complete = align_control_signal(aligner, upstream, barrier)
@@ -57,7 +57,7 @@ def captured(upstreams: Upstreams) -> Hashable:
     """What `impl.control.IdentityAligner.capture` gives in this state."""
     order = tuple(barrier for barrier, _ in upstreams.pending)
     ahead = tuple(delivered(upstreams, upstream) for upstream in range(upstreams.expected))
-    return upstreams.last_done, order, ahead, tuple(sorted(upstreams.closed))
+    return upstreams.last_terminated_id, order, ahead, tuple(sorted(upstreams.closed))
 
 
 def delivered(upstreams: Upstreams, upstream: int) -> int:
@@ -70,7 +70,7 @@ class ControlRefinement:
 
     Parameters
     ----------
-    happenings : iterable of ControlHappening
+    stimuli : iterable of ControlStimulus
         What can happen, over and over; an upstream that has closed takes no more of it.
     expected : int
         How many upstreams there are.
@@ -81,12 +81,12 @@ class ControlRefinement:
 
     def __init__(
         self,
-        happenings: Iterable[ControlHappening],
+        stimuli: Iterable[ControlStimulus],
         expected: int,
-        table: Table[Upstreams, ControlHappening] = CONTROL,
+        table: Table[Upstreams, ControlStimulus] = CONTROL,
         make: MakeAligner = IdentityAligner,
     ) -> None:
-        self.happenings = tuple(happenings)
+        self.stimuli = tuple(stimuli)
         self.aligner = make(expected, CARRIER)
         self._start = Upstreams(table, CARRIER, expected), self.aligner.capture()
 
@@ -94,27 +94,27 @@ class ControlRefinement:
         """Nothing has happened."""
         return self._start
 
-    def moves(self, pair: Pair) -> list[ControlHappening]:
+    def moves(self, pair: Pair) -> list[ControlStimulus]:
         """All that may happen."""
         if isinstance(pair, Difference):
             return []
         closed = pair[0].closed
-        return [each for each in self.happenings if isinstance(each, AbortAll) or each.upstream not in closed]
+        return [each for each in self.stimuli if isinstance(each, AbortAll) or each.upstream not in closed]
 
-    def after(self, pair: Pair, happening: ControlHappening) -> Pair:
+    def after(self, pair: Pair, stimulus: ControlStimulus) -> Pair:
         """The table's next value and the aligner's next state, if they have done the same."""
         assert isinstance(pair, tuple)
         upstreams, capture = pair
-        after, expected = upstreams.step(happening)
+        after, expected = upstreams.step(stimulus)
         try:
             self.aligner.restore(capture)
-            effects = made(self.aligner, happening)
+            effects = made(self.aligner, stimulus)
             reached = self.aligner.capture()
         except Exception as error:  # whatever another's code raises: that is another effect
             raised = f"{type(error).__name__}: {error}"
-            return Difference(f"{happening}: the table says '{listed(expected)}', the aligner raised {raised}")
+            return Difference(f"{stimulus}: the table says '{listed(expected)}', the aligner raised {raised}")
         if effects != expected:
-            return Difference(f"{happening}: the table says '{listed(expected)}', the aligner '{listed(effects)}'")
+            return Difference(f"{stimulus}: the table says '{listed(expected)}', the aligner '{listed(effects)}'")
         return after, reached
 
     @property
@@ -138,7 +138,7 @@ class ControlRefinement:
             return None
         upstreams, capture = pair
         self.aligner.restore(capture)
-        asked = [("last_done", upstreams.last_done, self.aligner.last_done)]
+        asked = [("last_terminated_id", upstreams.last_terminated_id, self.aligner.last_terminated_id)]
         for upstream in range(upstreams.expected):
             asked.append((f"ahead({upstream})", delivered(upstreams, upstream), self.aligner.ahead(upstream)))
         for what, meant, found in asked:
@@ -150,19 +150,19 @@ class ControlRefinement:
 
     def _taken_although_wrong(self, upstreams: Upstreams, capture: Hashable) -> str | None:
         """Ask for what a driver must not ask: of an upstream that is none, or has closed."""
-        barrier, closed = SYNC.with_id(upstreams.last_done + 1), upstreams.closed
+        barrier, closed = SYNC.with_id(upstreams.last_terminated_id + 1), upstreams.closed
         for upstream in (-1, upstreams.expected, *sorted(closed)):
-            for happening in (Delivered(upstream, barrier), Closed(upstream)):
+            for stimulus in (Delivered(upstream, barrier), Closed(upstream)):
                 meant = ClosedInputError if upstream in closed else InputIndexError
                 try:
-                    made(self.aligner, happening)
+                    made(self.aligner, stimulus)
                 except meant:
                     if self.aligner.capture() == capture:
                         continue
-                    return f"{happening}: it is refused, and leaves {self.aligner.capture()} where {capture} was"
+                    return f"{stimulus}: it is refused, and leaves {self.aligner.capture()} where {capture} was"
                 except Exception as error:  # whatever it raises instead
-                    return f"{happening}: the table raises {meant.__name__}, the aligner {type(error).__name__}"
-                return f"{happening}: the table raises {meant.__name__}, the aligner takes it"
+                    return f"{stimulus}: the table raises {meant.__name__}, the aligner {type(error).__name__}"
+                return f"{stimulus}: the table raises {meant.__name__}, the aligner takes it"
         return None
 
 
@@ -183,8 +183,8 @@ class ControlTableScope:
     transitions: int
 
     @property
-    def happenings(self) -> tuple[ControlHappening, ...]:
-        """Every barrier from every upstream, at any time and again; that each closes; and that all is given up."""
+    def stimuli(self) -> tuple[ControlStimulus, ...]:
+        """Every barrier from every upstream, at any time and again; that each closes; and that all is aborted."""
         upstreams = range(self.expected)
         delivered = [Delivered(upstream, barrier) for barrier in self.barriers for upstream in upstreams]
         return *delivered, *map(Closed, upstreams), AbortAll()
@@ -201,7 +201,7 @@ class ControlTableScope:
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Whether the aligner of `impl` does what the table says; `parts` are of no concern to control signals."""
-        refinement = ControlRefinement(self.happenings, self.expected)
+        refinement = ControlRefinement(self.stimuli, self.expected)
         result = explore(refinement, refinement.properties, limits=Limits(seconds=seconds))
         return outcome_of(self.name, self.protocol, result)
 

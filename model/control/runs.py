@@ -304,7 +304,7 @@ def call_of_processor(chance: random.Random, reference: ReferenceHead | Referenc
 def _barrier(chance: random.Random, upstreams: Upstreams | Counted, upstream: int) -> BarrierControlSignal:
     """Draw a barrier: most often the one that is this upstream's turn."""
     if isinstance(upstreams, Counted):
-        turn, newest = upstreams.pending, upstreams.last_done
+        turn, newest = upstreams.pending, upstreams.last_terminated_id
     else:
         turn, newest = upstreams.turn(upstream), upstreams.newest(upstream)
     payload = chance.choice((None, None, "x"))

@@ -6,80 +6,80 @@ from dataclasses import replace
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierOverlapError, DuplicateBarrierError
 from barrierlab.impl.messages import EndOfInput
-from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
-from barrierlab.model.control.upstreams import ControlHappening, Delivered, Pending, Upstreams, upstream_of
+from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
+from barrierlab.model.control.upstreams import ControlStimulus, Delivered, Pending, Upstreams, upstream_of
 
 Step = tuple[Upstreams, tuple[Effect, ...]]
 
 # Copies.
 
 
-def begin(upstreams: Upstreams, happening: ControlHappening) -> Step:
+def begin(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """This copy is the one that will be forwarded (protocol rule 26)."""
-    return replace(upstreams, pending=(*upstreams.pending, Pending(barrier_of(happening)))), ()
+    return replace(upstreams, pending=(*upstreams.pending, Pending(barrier_of(stimulus)))), ()
 
 
-def arrive(upstreams: Upstreams, happening: ControlHappening) -> Step:
-    upstream, turn = upstream_of(happening), upstreams.turn(upstream_of(happening))
+def arrive(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+    upstream, turn = upstream_of(stimulus), upstreams.turn(upstream_of(stimulus))
     pending = tuple(
         Pending(barrier, arrived | {upstream} if barrier is turn else arrived) for barrier, arrived in upstreams.pending
     )
     assert turn is not None
-    return replace(upstreams, pending=pending), (Effect("arrive", upstream, barrier_of(happening)),)
+    return replace(upstreams, pending=pending), (Effect("arrive", upstream, barrier_of(stimulus)),)
 
 
-def fail_by_duplicate(upstreams: Upstreams, happening: ControlHappening) -> Step:
-    barrier, newest = barrier_of(happening), upstreams.newest(upstream_of(happening))
-    return upstreams, (failed(happening, DuplicateBarrierError(upstreams.carrier, barrier, newest).came),)
+def fail_by_duplicate(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+    barrier, newest = barrier_of(stimulus), upstreams.newest(upstream_of(stimulus))
+    return upstreams, (failed(stimulus, DuplicateBarrierError(upstreams.carrier, barrier, newest).came),)
 
 
-def fail_by_overlap(upstreams: Upstreams, happening: ControlHappening) -> Step:
-    barrier, turn = barrier_of(happening), upstreams.turn(upstream_of(happening))
-    return upstreams, (failed(happening, BarrierOverlapError(upstreams.carrier, turn, barrier).came),)
+def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+    barrier, turn = barrier_of(stimulus), upstreams.turn(upstream_of(stimulus))
+    return upstreams, (failed(stimulus, BarrierOverlapError(upstreams.carrier, turn, barrier).came),)
 
 
 # How a barrier ends.
 
 
-def complete(upstreams: Upstreams, happening: ControlHappening) -> Step:
+def complete(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """The oldest is done with."""
     (barrier, _), *rest = upstreams.pending
-    done = replace(upstreams, pending=tuple(rest), last_done=barrier.barrier_id)
+    done = replace(upstreams, pending=tuple(rest), last_terminated_id=barrier.barrier_id)
     return done, (Effect("complete", NO_INPUT, barrier),)
 
 
-def complete_all_that_is_in(upstreams: Upstreams, happening: ControlHappening) -> Step:
+def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """One after the other: somebody ahead of an upstream that closes waited with several."""
     effects: tuple[Effect, ...] = ()
     while upstreams.pending and not upstreams.missing():
-        upstreams, more = complete(upstreams, happening)
+        upstreams, more = complete(upstreams, stimulus)
         effects += more
     return upstreams, effects
 
 
-def close_it(upstreams: Upstreams, happening: ControlHappening) -> Step:
+def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """From now on it counts as having delivered everything (protocol rule 26)."""
-    upstream = upstream_of(happening)
+    upstream = upstream_of(stimulus)
     return replace(upstreams, closed=upstreams.closed | {upstream}), (Effect("close", upstream, EndOfInput()),)
 
 
-def give_up_all(upstreams: Upstreams, happening: ControlHappening) -> Step:
+def give_up_all(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """A late copy of it is a duplicate, as one of a completed barrier is."""
     barriers = [barrier for barrier, _ in upstreams.pending]
-    last_done = max((barrier.barrier_id for barrier in barriers), default=upstreams.last_done)
+    last_terminated_id = max((barrier.barrier_id for barrier in barriers), default=upstreams.last_terminated_id)
     effects = tuple(Effect("abort", NO_INPUT, barrier) for barrier in barriers)
-    return replace(upstreams, pending=(), last_done=last_done), effects
+    return replace(upstreams, pending=(), last_terminated_id=last_terminated_id), effects
 
 
 # What they share.
 
 
-def barrier_of(happening: ControlHappening) -> BarrierControlSignal:
+def barrier_of(stimulus: ControlStimulus) -> BarrierControlSignal:
     """The barrier of which this is a copy."""
-    assert isinstance(happening, Delivered)
-    return happening.barrier
+    assert isinstance(stimulus, Delivered)
+    return stimulus.barrier
 
 
-def failed(happening: ControlHappening, reason: str) -> Effect:
+def failed(stimulus: ControlStimulus, reason: str) -> Effect:
     """That the processor fails, by what came from this upstream."""
-    return Effect("fail", upstream_of(happening), reason)
+    return Effect("fail", upstream_of(stimulus), reason)

@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-from barrierlab.model.control.upstreams import AbortAll, Closed, ControlHappening, Delivered, Upstreams, upstream_of
+from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus, Delivered, Upstreams, upstream_of
 
 
-def of_a_newer_barrier(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def of_a_newer_barrier(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """A copy, and its id is above all that its upstream has delivered, and above all that is done with here."""
-    return isinstance(happening, Delivered) and happening.barrier.barrier_id > upstreams.newest(happening.upstream)
+    return isinstance(stimulus, Delivered) and stimulus.barrier.barrier_id > upstreams.newest(stimulus.upstream)
 
 
-def of_no_newer_barrier(upstreams: Upstreams, happening: ControlHappening) -> bool:
-    return isinstance(happening, Delivered) and not of_a_newer_barrier(upstreams, happening)
+def of_no_newer_barrier(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
+    return isinstance(stimulus, Delivered) and not of_a_newer_barrier(upstreams, stimulus)
 
 
-def in_its_turn(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def in_its_turn(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """A copy of the very barrier that its upstream is to deliver next; so its id is above all before."""
-    turn = upstreams.turn(upstream_of(happening))
-    return isinstance(happening, Delivered) and turn is not None and turn.key == happening.barrier.key
+    turn = upstreams.turn(upstream_of(stimulus))
+    return isinstance(stimulus, Delivered) and turn is not None and turn.key == stimulus.barrier.key
 
 
-def out_of_turn(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def out_of_turn(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """A copy of another barrier than that."""
-    turn = upstreams.turn(upstream_of(happening))
-    return isinstance(happening, Delivered) and turn is not None and turn.key != happening.barrier.key
+    turn = upstreams.turn(upstream_of(stimulus))
+    return isinstance(stimulus, Delivered) and turn is not None and turn.key != stimulus.barrier.key
 
 
-def nothing_pending(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def nothing_pending(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     return not upstreams.pending
 
 
-def something_pending(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def something_pending(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     return bool(upstreams.pending)
 
 
-def ahead_of_the_others(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def ahead_of_the_others(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """Its upstream has delivered all that is pending, and somebody else has not."""
-    return bool(upstreams.pending) and upstreams.turn(upstream_of(happening)) is None
+    return bool(upstreams.pending) and upstreams.turn(upstream_of(stimulus)) is None
 
 
-def the_last_to_come(upstreams: Upstreams, happening: ControlHappening) -> bool:
+def the_last_to_come(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """Of the oldest barrier, nobody else's copy is missing."""
-    return upstreams.missing() <= {upstream_of(happening)}
+    return upstreams.missing() <= {upstream_of(stimulus)}
 
 
-def others_to_come(upstreams: Upstreams, happening: ControlHappening) -> bool:
-    return not the_last_to_come(upstreams, happening)
+def others_to_come(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
+    return not the_last_to_come(upstreams, stimulus)
 
 
-def close(upstreams: Upstreams, happening: ControlHappening) -> bool:
-    return isinstance(happening, Closed)
+def close(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
+    return isinstance(stimulus, Closed)
 
 
-def abort(upstreams: Upstreams, happening: ControlHappening) -> bool:
-    return isinstance(happening, AbortAll)
+def abort(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
+    return isinstance(stimulus, AbortAll)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barrierlab.impl.control import BarrierControlSignal, Carrier
 from barrierlab.impl.errors import ClosedInputError, InputIndexError
-from barrierlab.model.checkpoint.tables.happenings import NO_INPUT, Effect
+from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
 from barrierlab.model.explore.table import Table
 
 # What can happen.
@@ -40,18 +40,18 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class AbortAll:
-    """The processor gives up whatever is pending, as it does when it ends."""
+    """The processor aborts whatever is pending, as it does when it ends."""
 
     def __str__(self) -> str:
         return "abort all"
 
 
-ControlHappening = Delivered | Closed | AbortAll
+ControlStimulus = Delivered | Closed | AbortAll
 
 
-def upstream_of(happening: ControlHappening) -> int:
+def upstream_of(stimulus: ControlStimulus) -> int:
     """The upstream that it is about, or `NO_INPUT`."""
-    return NO_INPUT if isinstance(happening, AbortAll) else happening.upstream
+    return NO_INPUT if isinstance(stimulus, AbortAll) else stimulus.upstream
 
 
 # The value.
@@ -79,19 +79,19 @@ class Upstreams:
         What is not complete, in the order of ids.
     closed : frozenset of int
         Who has closed.
-    last_done : int
-        The highest id completed or given up here; 0 at first.
+    last_terminated_id : int
+        The highest id completed or aborted here; 0 at first.
     """
 
-    table: Table[Upstreams, ControlHappening] = field(compare=False, repr=False)
+    table: Table[Upstreams, ControlStimulus] = field(compare=False, repr=False)
     carrier: Carrier = field(compare=False, repr=False)
     expected: int = field(compare=False, repr=False)
     pending: tuple[Pending, ...] = ()
     closed: frozenset[int] = frozenset()
-    last_done: int = 0
+    last_terminated_id: int = 0
 
-    def step(self, happening: ControlHappening) -> tuple[Upstreams, tuple[Effect, ...]]:
-        """The upstreams after `happening`, and what came of it.
+    def step(self, stimulus: ControlStimulus) -> tuple[Upstreams, tuple[Effect, ...]]:
+        """The upstreams after `stimulus`, and what came of it.
 
         Raises
         ------
@@ -111,21 +111,21 @@ class Upstreams:
         >>> print(*effects, sep=", ")
         arrive 1 SyncTest 1, complete SyncTest 1
         """
-        if not isinstance(happening, AbortAll):
-            self._check(happening)
+        if not isinstance(stimulus, AbortAll):
+            self._check(stimulus)
         upstreams: Upstreams = self
         effects: tuple[Effect, ...] = ()
-        for action in self.table.row_for(self, happening).then:
-            upstreams, more = action(upstreams, happening)
+        for action in self.table.row_for(self, stimulus).then:
+            upstreams, more = action(upstreams, stimulus)
             effects += more
         return upstreams, effects
 
-    def _check(self, happening: Delivered | Closed) -> None:
-        upstream = happening.upstream
+    def _check(self, stimulus: Delivered | Closed) -> None:
+        upstream = stimulus.upstream
         if not 0 <= upstream < self.expected:
             raise InputIndexError(upstream, self.expected)
         if upstream in self.closed:
-            raise ClosedInputError(upstream, happening.barrier if isinstance(happening, Delivered) else "close")
+            raise ClosedInputError(upstream, stimulus.barrier if isinstance(stimulus, Delivered) else "close")
 
     # What rows ask.
 
@@ -136,7 +136,8 @@ class Upstreams:
     def newest(self, upstream: int) -> int:
         """The highest id that this upstream has delivered, or that is done with here."""
         return max(
-            (barrier.barrier_id for barrier, arrived in self.pending if upstream in arrived), default=self.last_done
+            (barrier.barrier_id for barrier, arrived in self.pending if upstream in arrived),
+            default=self.last_terminated_id,
         )
 
     def missing(self) -> frozenset[int]:

@@ -31,7 +31,7 @@ from barrierlab.impl.messages import EndOfInput, Event
 from barrierlab.model.control.invariants import NAMES, Ends, Entry, HeadWatch, Watch
 from barrierlab.model.control.operators import DISCARDING, KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
-from barrierlab.model.explore.checker import Always, AtRest, Property
+from barrierlab.model.explore.checker import Always, Property, Quiescent
 from barrierlab.model.spec.invariants import Violation
 
 NS_PER_S = 1_000_000_000
@@ -462,8 +462,8 @@ def properties(world: ControlWorld) -> list[Property[State, str]]:
     def always(name: str) -> Always[State]:
         return Always(name, lambda state: _first(name, world.violations(state)))
 
-    def at_rest(name: str) -> AtRest[State]:
-        return AtRest(name, lambda state: _first(name, world.at_rest(state)))
+    def at_rest(name: str) -> Quiescent[State]:
+        return Quiescent(name, lambda state: _first(name, world.at_rest(state)))
 
     return [*map(always, NAMES), at_rest("LIVE"), at_rest("NOLOSS")]
 

@@ -33,7 +33,7 @@ def _run(kind: type[BarrierAligner]) -> tuple[str, ...]:
         aligner.note_trigger(1, 0)
         aligner.process_message(0, CheckpointBarrier(1, 1), came_ns)
         lines.append(f"the {task} is to be called at {aligner.next_deadline_ns() or 'no time'}")
-        lines.append(f"the {task}, asked at {now_ns}, {'gives up' if aligner.on_time(now_ns) else 'waits'}")
+        lines.append(f"the {task}, asked at {now_ns}, {'aborts' if aligner.on_time(now_ns) else 'waits'}")
     return tuple(lines)
 
 
@@ -50,8 +50,8 @@ DEFECT = Witness(
     ),
     right_lines=(
         "the first is to be called at 10",
-        "the first, asked at 17, gives up",
+        "the first, asked at 17, aborts",
         "the second is to be called at 10",
-        "the second, asked at 26, gives up",
+        "the second, asked at 26, aborts",
     ),
 )

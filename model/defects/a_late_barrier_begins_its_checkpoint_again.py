@@ -1,4 +1,4 @@
-"""A barrier of a checkpoint that was given up begins it again.
+"""A barrier of a checkpoint that was aborted begins it again.
 
 Source
     F-DCKP-002, "Timeout Handling": "Aligner discards alignment state and drains buffers as normal events", and
@@ -7,7 +7,7 @@ What goes wrong
     The barrier that was waited for comes after all, and blocks its input for a checkpoint of which the other barriers
     have gone by. (With A-01 the next one counts for it, and every later checkpoint bears a wrong number.)
 Repair
-    Remember the highest id that was completed or given up; barriers up to it do nothing (protocol rule 6).
+    Remember the highest id that was completed or aborted; barriers up to it do nothing (protocol rule 6).
 """
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
@@ -17,13 +17,13 @@ from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class ForgetsWhatItGaveUp(BarrierAligner):
-    """Given up is as if it had never been."""
+    """Aborted is as if it had never been."""
 
     def _end(self, checkpoint_id: int) -> None:
-        completed, last_done = self.triggered, self.last_done
+        completed, last_terminated_id = self.triggered, self.last_terminated_id
         super()._end(checkpoint_id)
         if not completed:
-            self.last_done = last_done
+            self.last_terminated_id = last_terminated_id
 
 
 DEFECT = BarrierDefect(

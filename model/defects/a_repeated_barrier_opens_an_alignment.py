@@ -6,7 +6,7 @@ Source
 What goes wrong
     The other inputs have delivered theirs and will not do so again: the input waits for ever.
 Repair
-    Remember the highest id that was completed or given up; barriers up to it do nothing (protocol rule 6).
+    Remember the highest id that was completed or aborted; barriers up to it do nothing (protocol rule 6).
 """
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
@@ -19,7 +19,7 @@ class ForgetsWhatIsComplete(BarrierAligner):
 
     def _end(self, checkpoint_id: int) -> None:
         super()._end(checkpoint_id)
-        self.last_done = 0
+        self.last_terminated_id = 0
 
 
 def _run(aligner: BarrierAligner) -> tuple[str, ...]:

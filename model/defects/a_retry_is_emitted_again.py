@@ -32,7 +32,7 @@ class EmitsAny(SourceTask):
     """Remembers no id."""
 
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
-        self.last_done = 0
+        self.last_terminated_id = 0
         return super().poll(now_ns)
 
 

@@ -4,7 +4,7 @@ Source
     F-DCKP-006, "Threshold-Based Switching": any operator switches; nothing excepts sinks. Entry U-19.
 What goes wrong
     The transaction of the checkpoint is without what was ahead of the missing barriers: the checkpoint is complete, and
-    not all that it covers is visible. (Nothing is lost where a recovery puts back what was recorded: the transaction
+    not all that it covers is visible. (Nothing is lost where a recovery restores what was recorded: the transaction
     after has it. So no run of the world shows it; what a reader sees does.)
 Repair
     Sinks always align (protocol rule 14).

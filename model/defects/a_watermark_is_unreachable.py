@@ -7,7 +7,7 @@ What goes wrong
     Any watermark that does come panics. If it is handled before, as is assumed there, it overtakes what is held and
     what is in flight, as at the aligner of F-DCKP-002.
 Repair
-    A watermark keeps its place among the events, held or not. It is not recorded: a task that is put back has the
+    A watermark keeps its place among the events, held or not. It is not recorded: a task that is restored has the
     watermark of its cut, which is a lower bound, and hears the later ones again (protocol rules 1, 16).
 """
 

@@ -21,11 +21,11 @@ from barrierlab.model.checkpoint.tables.actions import close, complete, forward,
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate
-from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.checkpoint.tables.stimuli import Effect, Stimulus
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
-def drop_what_is_held(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
+def drop_what_is_held(gate: Gate, stimulus: Stimulus) -> tuple[Gate, tuple[Effect, ...]]:
     """The buffers hold events, and nothing else."""
     held = tuple(tuple(each for each in queue if type(each) is not Event) for queue in gate.held)
     return replace(gate, held=held), ()

@@ -4,7 +4,7 @@ Source
     F-DCKP-002, "Error Handling", `UnexpectedBarrier`: "Barrier with mismatched checkpoint_id during alignment: treat
     as new checkpoint (cancel current)", lower or higher. Entry A-03.
 What goes wrong
-    Checkpoint 1 was given up and 2 is under way; a barrier 1 that is still in a channel ends 2 and begins 1 again,
+    Checkpoint 1 was aborted and 2 is under way; a barrier 1 that is still in a channel ends 2 and begins 1 again,
     which can never align: the other input has passed it. Ids go back, which breaks first.
 Repair
     Only a higher id supersedes (protocol rule 6).
@@ -24,8 +24,8 @@ class AnyOtherSupersedes(BarrierAligner):
     def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
         current = self.barrier
         if current is not None and barrier.checkpoint_id < current.checkpoint_id:
-            self._give_up(current.checkpoint_id, Reason.SUBSUMED)
-            self.last_done = barrier.checkpoint_id - 1
+            self._abort(current.checkpoint_id, Reason.SUBSUMED)
+            self.last_terminated_id = barrier.checkpoint_id - 1
         return super()._on_barrier(input_id, barrier, now_ns)
 
 
@@ -35,5 +35,5 @@ DEFECT = BarrierDefect(
     breaks="ID",
     setup=Setup("a->join b->join", events=0, checkpoints=2, gives_up=(1, 0)),
     parts=with_aligner(AnyOtherSupersedes),
-    title="Checkpoint 1 is given up, and a's barrier 2 begins the next. b's barrier 1 cancels it and begins 1 again.",
+    title="Checkpoint 1 is aborted, and a's barrier 2 begins the next. b's barrier 1 cancels it and begins 1 again.",
 )

@@ -4,7 +4,7 @@ Source
     F-DCKP-002, `handle_barrier`: an id that is not the current one "shouldn't happen in aligned mode. Log warning and
     treat as current". Its error table has it the other way: "treat as new checkpoint (cancel current)". Entry A-01.
 What goes wrong
-    The late barrier of a checkpoint that was given up completes the next one: what comes between the two barriers of
+    The late barrier of a checkpoint that was aborted completes the next one: what comes between the two barriers of
     that input is in no snapshot, and its source does not send it again.
 Repair
     A lower id is ignored, an equal one marks, a higher one gives the current checkpoint up (protocol rule 6).
@@ -50,5 +50,5 @@ DEFECT = BarrierDefect(
     breaks="CUT",
     setup=OnlyB("a->join b->join", events=1, checkpoints=2, gives_up=(1, 0)),
     parts=with_gate(TreatsAsCurrent),
-    title="Checkpoint 1 is given up, and a's barrier 2 begins the next. b's barrier 1 is late, and ends it without b1.",
+    title="Checkpoint 1 is aborted, and a's barrier 2 begins the next. b's barrier 1 is late, and ends it without b1.",
 )

@@ -20,7 +20,7 @@ class Forgets(CountingAligner):
 
     def _take_pending(self) -> BarrierControlSignal | None:
         completed = super()._take_pending()
-        self.last_done = 0
+        self.last_terminated_id = 0
         return completed
 
 

@@ -4,7 +4,7 @@ Source
     F-DCKP-006, `enabled`: "When false, aligned mode is used exclusively". `handle_barrier` in its idle branch looks at
     the flag of the barrier and at `force_unaligned`, and not at `enabled`. Entry U-15.
 What goes wrong
-    Flagged or forced, the snapshot is unaligned. Who has turned it off, because nothing of his puts back what was in
+    Flagged or forced, the snapshot is unaligned. Who has turned it off, because nothing of his restores what was in
     flight, loses that.
 Repair
     Not enabled goes before flag and force, and the mismatch is counted (protocol rule 14).

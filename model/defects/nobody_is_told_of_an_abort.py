@@ -1,4 +1,4 @@
-"""A checkpoint that has failed at one source is given up, and nobody behind the other is told.
+"""A checkpoint that has failed at one source is aborted, and nobody behind the other is told.
 
 Source
     F-DCKP-001, "Error Handling": "BarrierInjectionFailed: log error ... notify coordinator", "BarrierTimeout:
@@ -29,7 +29,7 @@ class Fails(SourceTask):
             return super().poll(now_ns)
         barrier = self.injector.poll_barrier(now_ns)
         if barrier is not None:
-            self.last_done = barrier.checkpoint_id
+            self.last_terminated_id = barrier.checkpoint_id
             self.decline(barrier.checkpoint_id, Reason.OUTPUT_CLOSED)
             self.cancel(barrier.checkpoint_id)
         return None
@@ -43,7 +43,7 @@ class SendsNoMarker(Fails):
 
 
 class TellsNobody(CheckpointCoordinator):
-    """What is given up is its own affair."""
+    """What is aborted is its own affair."""
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
         return tuple(each for each in super().decline(report, now_ns) if type(each) is not AbortTask)
@@ -55,6 +55,6 @@ DEFECT = BarrierDefect(
     breaks="LIVE",
     setup=Setup("a->join b->join", events=0),
     parts=Parts(source=SendsNoMarker, coordinator=TellsNobody),
-    title="a's barrier is at join when b fails to inject its own. The checkpoint is given up, and join waits on.",
+    title="a's barrier is at join when b fails to inject its own. The checkpoint is aborted, and join waits on.",
     sound_parts=Parts(source=Fails),
 )

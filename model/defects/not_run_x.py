@@ -21,7 +21,7 @@ NOT_RUN = {
     ),
     "X-05": (
         "Switch at 30 s or abort at 60 s, and by whom? Both are deadlines from the trigger, and the task's own "
-        "timer sees to them; where unaligned is not enabled only the abort is left, and the coordinator may give up "
+        "timer sees to them; where unaligned is not enabled only the abort is left, and the coordinator may abort "
         "besides (protocol rules 11, 14 and 15). That nobody switches is U-02; clocks that begin where a barrier "
         "comes are A-10."
     ),

@@ -1,13 +1,13 @@
-"""Channels are put back operator by operator, in the order of the flow.
+"""Channels are restored operator by operator, in the order of the flow.
 
 Source
-    F-DCKP-006, "Recovery Procedure", steps 3 to 5, are about one operator; nothing says that all channels are put back
+    F-DCKP-006, "Recovery Procedure", steps 3 to 5, are about one operator; nothing says that all channels are restored
     before any operator goes on. Entry U-14.
 What goes wrong
-    What a task gives off when it is put back - here what was on its way out, in the document what it makes of its own
+    What a task gives off when it is restored - here what was on its way out, in the document what it makes of its own
     records as soon as it goes on - enters the channel before what the next task had recorded there, which is older.
 Repair
-    All states and channels are put back, receivers' records before senders', before anything runs (protocol rule 22).
+    All states and channels are restored, receivers' records before senders', before anything runs (protocol rule 22).
 """
 
 from dataclasses import replace
@@ -44,5 +44,5 @@ DEFECT = BarrierDefect(
         guarantee="exactly_once",
     ),
     parts=Parts(plan=one_by_one),
-    title="a1 was in flight in a->x, as x recorded, and a2 behind it, as a did. a2 is put back first.",
+    title="a1 was in flight in a->x, as x recorded, and a2 behind it, as a did. a2 is restored first.",
 )

@@ -4,9 +4,9 @@ Source
     barrier-control-signals, "Terminal Semantics": processors exit on a terminal signal; what becomes of a barrier that
     is pending then, it does not say. Entry S-07.
 What goes wrong
-    The barrier is neither complete nor given up: whoever asked for it waits for ever.
+    The barrier is neither complete nor aborted: whoever asked for it waits for ever.
 Repair
-    A terminal signal goes first, and gives up explicitly what is pending on either channel.
+    A terminal signal goes first, and aborts explicitly what is pending on either channel.
 """
 
 from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal

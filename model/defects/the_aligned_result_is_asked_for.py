@@ -5,8 +5,8 @@ Source
     checkpoint had completed normally". Entry U-21.
 What goes wrong
     Aligned, b1, which is ahead of b's barrier, comes before a1, which is behind a's. Unaligned, b1 is in flight and is
-    put back, and a1 may come first. To an operator that sees the order, the states differ: a sound recovery is called
-    wrong. (That channels are put back first does not order them: the task reads any input that has something.)
+    restored, and a1 may come first. To an operator that sees the order, the states differ: a sound recovery is called
+    wrong. (That channels are restored first does not order them: the task reads any input that has something.)
 Repair
     Of every operator each channel's order and each event once; equality only where the order does not show (rule 23).
 """

@@ -7,7 +7,7 @@ What goes wrong
     alignment for the finished checkpoint, and blocks this input for barriers that do not come. (A task that remembers
     which ids it is done with, rule 6, would ignore it; one of the document remembers none.)
 Repair
-    No barrier is put back (protocol rule 22).
+    No barrier is restored (protocol rule 22).
 """
 
 from dataclasses import replace
@@ -34,5 +34,5 @@ DEFECT = BarrierDefect(
     breaks="REC",
     setup=Setup("a->x x->s", mode="unaligned", events=1, crashes=1, checkpoints_again=0, guarantee="exactly_once"),
     parts=Parts(plan=with_the_barrier),
-    title="a1 was in flight and is put back, and behind it the barrier of the checkpoint that was completed.",
+    title="a1 was in flight and is restored, and behind it the barrier of the checkpoint that was completed.",
 )

@@ -28,7 +28,7 @@ def _run(aligner: BarrierAligner) -> tuple[str, ...]:
     lines = [aligner.process_message(0, first).name, aligner.process_message(1, second).name]
     if aligner.barrier is not None:
         lines.append(f"{aligner.barrier} of epoch {aligner.barrier.epoch}")
-    return (*lines, *(f"{checkpoint_id} is given up: {reason}" for checkpoint_id, reason in aligner.aborts))
+    return (*lines, *(f"{checkpoint_id} is aborted: {reason}" for checkpoint_id, reason in aligner.aborts))
 
 
 DEFECT = Witness(
@@ -37,5 +37,5 @@ DEFECT = Witness(
     broken=lambda: _run(LooksAtTheId()),
     right=lambda: _run(BarrierAligner()),
     wrong_lines=("BLOCKED", "TRIGGER_SNAPSHOT", "barrier 1 of epoch 4"),
-    right_lines=("BLOCKED", "ABORTED", "1 is given up: barrier mismatch"),
+    right_lines=("BLOCKED", "ABORTED", "1 is aborted: barrier mismatch"),
 )

@@ -19,15 +19,15 @@ from barrierlab.model.checkpoint.tables.actions import deliver, record
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.gate import Gate
 from barrierlab.model.checkpoint.tables.guards import input_of, message_of
-from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.checkpoint.tables.stimuli import Effect, Stimulus
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
-def record_in_any_case(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
+def record_in_any_case(gate: Gate, stimulus: Stimulus) -> tuple[Gate, tuple[Effect, ...]]:
     """Whether the barrier of this input is in or not; what it passed on its way in is recorded already."""
-    known = gate.record[input_of(happening)]
-    return record(gate, happening) if gate.recording and message_of(happening) not in known else (gate, ())
+    known = gate.record[input_of(stimulus)]
+    return record(gate, stimulus) if gate.recording and message_of(stimulus) not in known else (gate, ())
 
 
 DEFECT = BarrierDefect(

@@ -22,13 +22,13 @@ from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate
 from barrierlab.model.checkpoint.tables.guards import input_of
-from barrierlab.model.checkpoint.tables.happenings import Effect, Happening
+from barrierlab.model.checkpoint.tables.stimuli import Effect, Stimulus
 from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
-def forget_the_others(gate: Gate, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
+def forget_the_others(gate: Gate, stimulus: Stimulus) -> tuple[Gate, tuple[Effect, ...]]:
     """As if this input's barrier were the first."""
-    return replace(gate, arrived=frozenset({input_of(happening)})), ()
+    return replace(gate, arrived=frozenset({input_of(stimulus)})), ()
 
 
 DEFECT = BarrierDefect(

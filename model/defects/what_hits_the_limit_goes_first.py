@@ -18,7 +18,7 @@ from barrierlab.model.defects.barrier_kind import BarrierDefect
 
 
 class PassesWhatHitTheLimit(BarrierAligner):
-    """The checkpoint is given up first, and then there is no reason to hold anything."""
+    """The checkpoint is aborted first, and then there is no reason to hold anything."""
 
     def _over_limit(self, current: CheckpointBarrier) -> Action:
         super()._over_limit(current)
@@ -31,5 +31,5 @@ DEFECT = BarrierDefect(
     breaks="FIFO",
     setup=Setup("a->join b->join", events=2, max_buffer_memory_bytes=1),
     parts=with_aligner(PassesWhatHitTheLimit),
-    title="a1 waits, and there is no room for a2. The checkpoint is given up for it, and a2 takes effect before a1.",
+    title="a1 waits, and there is no room for a2. The checkpoint is aborted for it, and a2 takes effect before a1.",
 )

@@ -53,7 +53,7 @@ class Always(Generic[S]):
 
 
 @dataclass(frozen=True)
-class AtRest(Generic[S]):
+class Quiescent(Generic[S]):
     """Asked of every state without moves; a deadlock is a state that may not be one."""
 
     name: str
@@ -76,7 +76,7 @@ class SometimesMove(Generic[S, M]):
     seen: Callable[[S, M, S], bool]
 
 
-Property = Always[S] | AtRest[S] | Sometimes[S] | SometimesMove[S, M]
+Property = Always[S] | Quiescent[S] | Sometimes[S] | SometimesMove[S, M]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class UndecidedError(Exception):
     """What was asked of a state would take too much to find out: the exploration ends, and has found nothing."""
 
 
-class NotRepeatableError(Exception):
+class NonDeterministicError(Exception):
     """A run that was found cannot be made again: the system, its symmetry or its reduction is not a function."""
 
     def __init__(self, place: int, found: object, instead: object) -> None:
@@ -201,7 +201,7 @@ def explore(
     Parameters
     ----------
     system : System
-    properties : sequence of Always, AtRest, Sometimes and SometimesMove
+    properties : sequence of Always, Quiescent, Sometimes and SometimesMove
     limits : Limits, optional
         By default none.
     collect : bool
@@ -226,7 +226,7 @@ def explore(
 
     Raises
     ------
-    NotRepeatableError
+    NonDeterministicError
         If the run to a violation cannot be made again.
 
     Examples
@@ -282,10 +282,10 @@ class _Exploration(Generic[S, M]):
         self.acyclic = acyclic
         self.progress = progress
         self.always = [(each.check, each) for each in properties if isinstance(each, Always)]
-        self.at_rest = [each for each in properties if isinstance(each, AtRest)]
+        self.at_rest = [each for each in properties if isinstance(each, Quiescent)]
         self.states_to_see = [each for each in properties if isinstance(each, Sometimes)]
         self.moves_to_see = [each for each in properties if isinstance(each, SometimesMove)]
-        self.found: list[tuple[Always[S] | AtRest[S], int, S]] = []  # a property, and the number of a state, and it
+        self.found: list[tuple[Always[S] | Quiescent[S], int, S]] = []  # a property, and the number of a state, and it
         self.seen: set[S] = set()
         self.parents = array("Q")  # of each state, the number of the one that it was found from
         self.choices = array("L")  # and which of its moves, as `_in_order` has them
@@ -399,7 +399,7 @@ class _Exploration(Generic[S, M]):
                 self._rest(state, number)
         return more
 
-    def _break(self, broken: Always[S] | AtRest[S], number: int, state: S) -> None:
+    def _break(self, broken: Always[S] | Quiescent[S], number: int, state: S) -> None:
         self.found.append((broken, number, state))
         if isinstance(broken, Always):
             self.always = [each for each in self.always if each[1] is not broken]
@@ -443,11 +443,11 @@ class _Exploration(Generic[S, M]):
             number = self.parents[number]
         return choices[::-1]
 
-    def _broken(self, broken: Always[S] | AtRest[S], number: int, state: S) -> Broken[S, M]:
+    def _broken(self, broken: Always[S] | Quiescent[S], number: int, state: S) -> Broken[S, M]:
         moves, real = self._run_to(number, state)
         reason = broken.check(real)
         if reason is None:
-            raise NotRepeatableError(len(moves), f"{broken.name} broken by {state}", f"no fault in {real}")
+            raise NonDeterministicError(len(moves), f"{broken.name} broken by {state}", f"no fault in {real}")
         return Broken(broken.name, reason, moves, real)
 
     def _run_to(self, number: int, state: S) -> tuple[tuple[M, ...], S]:
@@ -458,7 +458,7 @@ class _Exploration(Generic[S, M]):
         for place, choice in enumerate(self._choices_to(number), 1):
             moves, _ = self._in_order(visited, self.system.moves(visited))
             if choice >= len(moves):
-                raise NotRepeatableError(place, f"move {choice} of {visited}", list(moves))
+                raise NonDeterministicError(place, f"move {choice} of {visited}", list(moves))
             visited = self._representative(self.system.after(visited, moves[choice]))
             if self.canonical is None:
                 move, real = moves[choice], visited
@@ -466,7 +466,7 @@ class _Exploration(Generic[S, M]):
                 move, real = self._really(real, visited, place)
             run.append(move)
         if visited != state:
-            raise NotRepeatableError(len(run), state, visited)
+            raise NonDeterministicError(len(run), state, visited)
         return tuple(run), real
 
     def _really(self, real: S, visited: S, place: int) -> tuple[M, S]:
@@ -475,7 +475,7 @@ class _Exploration(Generic[S, M]):
             reached = self.system.after(real, move)
             if self._representative(reached) == visited:
                 return move, reached
-        raise NotRepeatableError(place, visited, real)
+        raise NonDeterministicError(place, visited, real)
 
     def _representative(self, state: S) -> S:
         return state if self.canonical is None else self.canonical(state)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from barrierlab.model.checkpoint.tables.happenings import Effect
+from barrierlab.model.checkpoint.tables.stimuli import Effect
 
 V = TypeVar("V")  # what the rows are about, as a value: a gate, or the upstreams of a processor
 H = TypeVar("H")  # what can happen there
@@ -63,7 +63,7 @@ class Table(Generic[V, H]):
         for row in rows:
             self._tree.add(row, row.when)
 
-    def row_for(self, value: V, happening: H) -> Row[V, H]:
+    def row_for(self, value: V, stimulus: H) -> Row[V, H]:
         """The row that applies.
 
         Raises
@@ -71,12 +71,10 @@ class Table(Generic[V, H]):
         TableError
             If none applies, or several do.
         """
-        found = self._tree.found(value, happening)
+        found = self._tree.found(value, stimulus)
         if len(found) != 1:
             names = ", ".join(row.name for row in found) or "none"
-            raise TableError(
-                f"{happening} at {value}: {names} of the rows apply; allowed: exactly one; mend the guards"
-            )
+            raise TableError(f"{stimulus} at {value}: {names} of the rows apply; allowed: exactly one; mend the guards")
         self.used[found[0].name] += 1
         return found[0]
 
@@ -135,12 +133,12 @@ class _Branch(Generic[V, H]):
         first, *others = when
         self.branches.setdefault(first, _Branch()).add(row, others)
 
-    def found(self, value: V, happening: H) -> list[Row[V, H]]:
+    def found(self, value: V, stimulus: H) -> list[Row[V, H]]:
         """The rows of which every guard holds."""
         found = list(self.rows)
         for guard, branch in self.branches.items():
-            if guard(value, happening):
-                found += branch.found(value, happening)
+            if guard(value, stimulus):
+                found += branch.found(value, stimulus)
         return found
 
 

@@ -35,7 +35,7 @@ from barrierlab.impl.join import (
 )
 from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, Outcome, Violation
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.explore.checker import BROKEN, HOLDS, Limits, NotRepeatableError, explore
+from barrierlab.model.explore.checker import BROKEN, HOLDS, Limits, NonDeterministicError, explore
 from barrierlab.model.join.history import JoinEntry, text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.late import SCOPES as LATE_JOIN
@@ -138,7 +138,9 @@ class JoinScope:
         begun, system = monotonic(), self.system()
         try:
             result = explore(system, system.properties, limits=Limits(states=MOST_STATES, seconds=seconds))
-        except NotRepeatableError as error:  # the run to a violation cannot be made again: what is captured is not all
+        except (
+            NonDeterministicError
+        ) as error:  # the run to a violation cannot be made again: what is captured is not all
             return self._unlike(str(error), monotonic() - begun)
         verdict, why, violations = result.verdict, result.why, []
         for broken in result.violations:

@@ -224,7 +224,7 @@ class JoinWorld:
         return self.stage.capture(), rings, tuple(self._opened), tuple(self.outcomes)
 
     def restore(self, value: Hashable) -> None:
-        """Be as the world was that gave `value`; the journal begins anew."""
+        """Be as the world was that gave `value`; the journal restarts from the initial state."""
         stage, rings, opened, outcomes = value  # type: ignore[misc]
         self.stage.restore(stage)  # type: ignore[has-type]
         for stream_id, ring in rings:  # type: ignore[has-type]

@@ -52,18 +52,18 @@ def shiviz(drawn: SpaceTime) -> str:
     Two lines an event: what happened, then host and clock. The parser expression that reads it is
     ``(?<event>.*)\\n(?<host>\\S*) (?<clock>{.*})``, the one that ShiViz offers first.
     """
-    happenings: list[tuple[int, int, str, str, Arrow | None]] = []
+    stimuli: list[tuple[int, int, str, str, Arrow | None]] = []
     for order, arrow in enumerate(drawn.arrows):
         if arrow.sent is not None and not arrow.put_back:
-            happenings.append((arrow.sent, order, arrow.sender, f"send {arrow.message} on {arrow.channel}", arrow))
+            stimuli.append((arrow.sent, order, arrow.sender, f"send {arrow.message} on {arrow.channel}", arrow))
         if arrow.taken is not None:
-            happenings.append((arrow.taken, order, arrow.receiver, f"take {arrow.message} from {arrow.channel}", arrow))
+            stimuli.append((arrow.taken, order, arrow.receiver, f"take {arrow.message} from {arrow.channel}", arrow))
     for order, mark in enumerate(drawn.marks):
-        happenings.append((mark.step, order, mark.process, mark.text, None))
+        stimuli.append((mark.step, order, mark.process, mark.text, None))
     clocks: dict[str, dict[str, int]] = {process: {} for process in drawn.processes}
     carried: dict[int, dict[str, int]] = {}
     lines = []
-    for _, _, process, text, carrier in sorted(happenings, key=lambda each: each[:2]):
+    for _, _, process, text, carrier in sorted(stimuli, key=lambda each: each[:2]):
         clock = clocks[process]
         clock[process] = clock.get(process, 0) + 1
         if carrier is not None and text.startswith("take"):

@@ -46,7 +46,7 @@ class Arrow:
     sent, taken, applied : int or None
         Steps; None if the trace does not show it. A message that is taken and applied later was held between.
     gone : int or None
-        The step at which the job was put back while this was on its way, or held.
+        The step at which the job was restored while this was on its way, or held.
     ignored : bool
         Whether it was taken and had no effect.
     put_back : bool
@@ -102,7 +102,7 @@ class SpaceTime:
         By the step at which they were sent.
     marks : list of Mark
     restores : list of int
-        The steps at which the whole job was put back.
+        The steps at which the whole job was restored.
     checkpoint_id : int or None
         The one whose cut the picture is about.
     cut : dict of str to int
@@ -176,7 +176,7 @@ _MARKS = {
     "decline": "declines {}",
     "cancel": "cancels {}",
     "completed": "{} complete",
-    "aborted": "{} given up",
+    "aborted": "{} aborted",
     "restored": "back at {}",
     "prepare": "prepares {}",
     "commit": "commits {}",

@@ -137,7 +137,7 @@ def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
     for step in drawn.restores:
         x = _x(step)
         yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="#2f855a" stroke-width="3"/>'
-        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="#2f855a">the job is put back</text>'
+        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="#2f855a">the job is restored</text>'
 
 
 def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:

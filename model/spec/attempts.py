@@ -69,7 +69,7 @@ class Attempt:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the restore itself was ended by a crash: nothing had run yet, so nothing need have been put back."""
+        """Whether the restore itself was ended by a crash: nothing had run yet, so nothing need have been restored."""
         history = self.history
         return bool(history.crashes) and not any(task.steps for task in history.tasks.values())
 
@@ -110,7 +110,7 @@ class Attempt:
         return events if cut is None else events[: sum(cut.applied.values())]
 
     def given_off(self, channel: str, checkpoint_id: int | None = None) -> list[object]:
-        """The events for `channel` before the sender's cut, or before its end: put back, sent, or kept in its outbox.
+        """The events for `channel` before the sender's cut, or before its end: restored, sent, or kept in its outbox.
 
         What was in the outbox at the cut and was never sent is known from its record alone.
         """
@@ -148,7 +148,7 @@ class Attempt:
                 return f"{task} had not acknowledged it"
         ended = history.aborted.get(checkpoint_id)
         if ended is not None and ended[1] != IN_DOUBT:
-            return f"it was given up: {ended[1]}"
+            return f"it was aborted: {ended[1]}"
         if ended is None and COORDINATOR not in (who for who, _, _ in history.crashes):
             return "it was never completed"
         return None

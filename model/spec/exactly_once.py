@@ -1,7 +1,7 @@
 """What a run owes that was restored: every source event has its effect exactly once, whatever crashed.
 
 Said of the surviving history (`model.spec.attempts`) and of what became visible outside: each source made 1, 2, ... n;
-on each channel what took effect is what was sent, in that order; each state that was put back is that of the cut; and a
+on each channel what took effect is what was sent, in that order; each state that was restored is that of the cut; and a
 sink has shown what its guarantee says (FLIP-98, FLIP-147 for the last of a job):
 
 ``exactly_once``
@@ -24,7 +24,7 @@ from itertools import chain
 from typing import cast
 
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import Marked, kind_of
+from barrierlab.model.spec.history import MessageView, kind_of
 
 Reason = tuple[str, int]
 
@@ -53,7 +53,7 @@ def reasons(
     repeats : bool
         Its checkpoints promise at least once: what was an orphan in one that was restored takes effect again.
     """
-    astray: set[str] = set()  # channels of which it has been said what was put back wrongly
+    astray: set[str] = set()  # channels of which it has been said what was restored wrongly
     for attempt in run.attempts:
         yield from _goes_on_after_a_crash(attempt)
         yield from _out_of_place(attempt)
@@ -88,9 +88,9 @@ def _goes_on_after_a_crash(attempt: Attempt) -> Iterator[Reason]:
 
 
 def _out_of_place(attempt: Attempt) -> Iterator[Reason]:
-    """Everything is put back before anything runs (protocol rule 22, defect U-14)."""
+    """Everything is restored before anything runs (protocol rule 22, defect U-14)."""
     for at_ns, verb, node, channel, subject in attempt.history.out_of_place:
-        what = f"{node} was restored" if verb == "restored" else f"{subject} was put back in {channel}"
+        what = f"{node} was restored" if verb == "restored" else f"{subject} was restored in {channel}"
         if attempt.number == 1:
             yield f"{what} though nothing was to be restored", at_ns
         else:
@@ -123,12 +123,12 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
 
 
 def _channel(attempt: Attempt, channel: str) -> Iterator[Reason]:
-    """What is put back is what was in flight at the cut: given off before the sender's, not taken in before the other.
+    """What is restored is what was in flight at the cut: given off before the sender's, not taken in before the other.
 
     Behind it the end, if the sender had finished and the receiver had not taken that. No barrier: the cut has been made
     (protocol rule 22, defect U-13).
     """
-    at_ns, where = attempt.start_ns, f"put back in {channel}"
+    at_ns, where = attempt.start_ns, f"restored in {channel}"
     put_back = attempt.history.channels[channel].put_back
     came = attempt.history.events(channel, "put_back")
     due = _in_flight(attempt, channel)
@@ -175,7 +175,7 @@ def _watermarks_go_back(attempt: Attempt) -> Iterator[Reason]:
             continue
         first = next((m for m in kept.sent if kind_of(m) == "Watermark"), None)
         before = _last_watermark(attempt, sender, channel) if first is not None else None
-        if before is not None and cast(Marked, first).timestamp_ms < cast(Marked, before).timestamp_ms:
+        if before is not None and cast(MessageView, first).timestamp_ms < cast(MessageView, before).timestamp_ms:
             reason = f"{first} was sent on {channel} after a restore; before its cut {sender} sent {before}"
             yield reason, attempt.start_ns
 
@@ -206,7 +206,7 @@ def _sources(run: Run) -> Iterator[Reason]:
                 count = before[parent.number] + len(kept)
                 yield from _forgotten(attempt, source, kept)
             before[attempt.number] = count
-            made = cast(list[Marked], attempt.made(source))
+            made = cast(list[MessageView], attempt.made(source))
             if [event.sequence for event in made] != list(range(count + 1, count + len(made) + 1)):
                 turn, event = next(pair for pair in enumerate(made, count + 1) if pair[1].sequence != pair[0])
                 yield f"{source} made {event} after a start from {attempt.origin}, where {source}{turn} was due", at_ns

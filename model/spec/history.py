@@ -13,7 +13,7 @@ entered its channel a little later, from the outbox, and before the task took an
 An unaligned barrier may be sent ahead of that, and taken ahead of what was sent before it (rule 16).
 
 A ``>restore`` begins a new *attempt* of the job. A `History` is of one attempt; `model.spec.attempts` takes a whole run
-apart. What is put back in a channel counts as sent there.
+apart. What is restored in a channel counts as sent there.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ EFFECTS = {
     "send": "task, channel, message: it enters the channel",
     "complete": "task, -, id: the task's part is whole",
     "decline": "task, -, (id, reason): the task gives a checkpoint up",
-    "cancel": "task, -, id: every output is told that a checkpoint is given up",
+    "cancel": "task, -, id: every output is told that a checkpoint is aborted",
     "completed": "coordinator, -, id: the checkpoint is complete",
-    "aborted": "coordinator, -, (id, reason): the checkpoint is given up",
+    "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
     "put_back": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
     "write": "sink, -, event: it becomes visible outside, at once",
@@ -91,7 +91,7 @@ class HistoryError(ValueError):
     """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
 
 
-class Marked(Protocol):
+class MessageView(Protocol):
     """What is asked of a message of any kind; each has what its kind has."""
 
     checkpoint_id: int
@@ -111,7 +111,7 @@ def kind_of(message: object) -> str:
 def size_of(message: object) -> int:
     """How many bytes `message` counts for where it is held."""
     size = CONTROL_SIZES.get(type(message).__name__)
-    return cast(Marked, message).size_bytes if size is None else size
+    return cast(MessageView, message).size_bytes if size is None else size
 
 
 class ChannelHistory:
@@ -224,7 +224,7 @@ class TaskHistory:
         Every snapshot, in order; a second one of the same id too.
     blocked : dict of str to int
         The channels that still wait when the journal ends, and for which checkpoint.
-    given_up : set of int
+    aborted : set of int
         The checkpoints that it declined, or cancelled at its outputs.
     held_bytes, most_held_bytes, most_held_bytes_ns : int
         Bytes held when the journal ends, the most at a time, and when first.
@@ -245,12 +245,12 @@ class TaskHistory:
     """
 
     __slots__ = (
+        "aborted",
         "blocked",
         "controls",
         "cuts",
         "ended",
         "finished_ns",
-        "given_up",
         "held_bytes",
         "most_held_bytes",
         "most_held_bytes_ns",
@@ -267,7 +267,7 @@ class TaskHistory:
         self.controls: list[Entry] = []
         self.cuts: list[Cut] = []
         self.blocked: dict[str, int] = {}
-        self.given_up: set[int] = set()
+        self.aborted: set[int] = set()
         self.unaligned: set[int] = set()
         self.ended: set[str] = set()
         self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
@@ -486,7 +486,7 @@ class History:
                 sent = channel.sent
                 sent.append(subject)
                 if type(subject) is not event and _goes_ahead(subject):
-                    channel.ahead.add(cast(Marked, subject).checkpoint_id)
+                    channel.ahead.add(cast(MessageView, subject).checkpoint_id)
                 depth = len(sent) - len(channel.taken) - len(channel.ahead)
                 if depth > channel.deepest:
                     depth -= max(0, len(channel.put_back) - len(channel.taken))  # those need no room
@@ -501,7 +501,7 @@ class History:
                         task.controls.append(entry)
                         channel.sent_controls += 1
                         if kind_of(subject) == "CheckpointBarrier":
-                            channel.barriers.setdefault(cast(Marked, subject).checkpoint_id, subject)
+                            channel.barriers.setdefault(cast(MessageView, subject).checkpoint_id, subject)
                         elif kind_of(subject) == "EndOfInput" and channel.end is None:
                             channel.end = len(sent)
             elif verb == "take":
@@ -509,8 +509,8 @@ class History:
                 channel.taken.append(subject)
                 if type(subject) is not event and kind_of(subject) == "CheckpointBarrier":
                     # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
-                    channel.barriers[cast(Marked, subject).checkpoint_id] = subject
-                    channel.ahead.discard(cast(Marked, subject).checkpoint_id)
+                    channel.barriers[cast(MessageView, subject).checkpoint_id] = subject
+                    channel.ahead.discard(cast(MessageView, subject).checkpoint_id)
             elif verb == "deliver":
                 channel = channels[name]  # type: ignore[index]
                 channel.applied.append(subject)
@@ -557,7 +557,7 @@ class History:
     def _close_source(self, name: str, task: TaskHistory) -> None:
         """Count for each cut what the source had made by then, whenever it was sent."""
         emitted = [
-            (step, cast(Marked, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
+            (step, cast(MessageView, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
         ]
         for channel in self.topology.outputs(name):
             put_back = len(self.events(channel, "put_back"))
@@ -569,11 +569,11 @@ class History:
 
 
 def _sequence(event: object) -> int:
-    return cast(Marked, event).sequence
+    return cast(MessageView, event).sequence
 
 
 def _goes_ahead(message: object) -> bool:
-    return kind_of(message) == "CheckpointBarrier" and bool(cast(Marked, message).flags & UNALIGNED_FLAG)
+    return kind_of(message) == "CheckpointBarrier" and bool(cast(MessageView, message).flags & UNALIGNED_FLAG)
 
 
 def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
@@ -673,15 +673,15 @@ def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
 
 
 def _decline(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.tasks[entry[2]].given_up.add(cast(tuple[int, str], entry[4])[0])
+    history.tasks[entry[2]].aborted.add(cast(tuple[int, str], entry[4])[0])
 
 
 def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.tasks[entry[2]].given_up.add(cast(int, entry[4]))
+    history.tasks[entry[2]].aborted.add(cast(int, entry[4]))
 
 
 def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
-    barrier = cast(Marked, entry[4])
+    barrier = cast(MessageView, entry[4])
     history.begun.add((entry[2], barrier.checkpoint_id))
     if barrier.flags & UNALIGNED_FLAG:
         history.tasks[entry[2]].unaligned.add(barrier.checkpoint_id)
@@ -753,13 +753,13 @@ def _put_back(history: History, entry: Entry, previous: Entry | None) -> None:
     if kind != "Event":
         channel.sent_controls += 1
         if kind == "CheckpointBarrier":
-            channel.barriers.setdefault(cast(Marked, message).checkpoint_id, message)
+            channel.barriers.setdefault(cast(MessageView, message).checkpoint_id, message)
         elif kind == "EndOfInput" and channel.end is None:
             channel.end = len(channel.sent)
 
 
 def _in_its_place(history: History, entry: Entry) -> None:
-    """Everything is put back before anything runs (protocol rule 22)."""
+    """Everything is restored before anything runs (protocol rule 22)."""
     if history.start is None or any(task.steps for task in history.tasks.values()):
         history.out_of_place.append(entry)
 

@@ -32,7 +32,7 @@ from barrierlab.model.spec.history import (
     Cut,
     Entry,
     History,
-    Marked,
+    MessageView,
     TaskHistory,
     kind_of,
 )
@@ -159,10 +159,10 @@ class Case:
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
         if channel not in self._order:
-            given_up = self.history.tasks[self.topology.ends(channel)[1]].given_up
+            aborted = self.history.tasks[self.topology.ends(channel)[1]].aborted
             kept = self.history.channels[channel]
             sent, applied = self.in_place(channel, kept.sent), self.in_place(channel, kept.applied)
-            self._order[channel] = _out_of_order(sent, applied, kept.ignored, given_up)
+            self._order[channel] = _out_of_order(sent, applied, kept.ignored, aborted)
         return self._order[channel]
 
     def in_place(self, channel: str, messages: list[object]) -> list[object]:
@@ -175,9 +175,9 @@ class Case:
             for message in messages
             if kind_of(message) != "CheckpointBarrier"
             or not (
-                cast(Marked, message).flags & UNALIGNED_FLAG
-                or cast(Marked, message).checkpoint_id in task.unaligned
-                or cast(Marked, message).checkpoint_id in task.given_up
+                cast(MessageView, message).flags & UNALIGNED_FLAG
+                or cast(MessageView, message).checkpoint_id in task.unaligned
+                or cast(MessageView, message).checkpoint_id in task.aborted
             )
         ]
 
@@ -245,8 +245,8 @@ def fifo(case: Case) -> Iterator[Violation]:
             yield Violation("FIFO", f"{message} took effect on {channel} where {turn}", case.when(channel, message))
     for source in case.topology.sources:
         for channel in case.topology.outputs(source):
-            last: Marked | None = None
-            for event in cast(list[Marked], _made_here(case, channel)):
+            last: MessageView | None = None
+            for event in cast(list[MessageView], _made_here(case, channel)):
                 if last is not None and event.sequence <= last.sequence:
                     yield Violation("FIFO", f"{source} sent {event} on {channel} after {last}", case.history.end_ns)
                 last = event
@@ -308,7 +308,7 @@ def fwd(case: Case) -> Iterator[Violation]:
                             yield Violation("FWD", reason, at_ns)
                 elif kind == "CheckpointBarrier":
                     # An older one may come later: a newer one, unaligned, overtook it.
-                    outside[channel] = max(outside[channel], cast(Marked, subject).checkpoint_id)  # type: ignore[index]
+                    outside[channel] = max(outside[channel], cast(MessageView, subject).checkpoint_id)  # type: ignore[index]
             elif verb == "deliver" or verb == "end":
                 cause, cause_side, cause_channel = subject, inside[channel], channel  # type: ignore[index, assignment]
             elif verb == "block":
@@ -318,7 +318,7 @@ def fwd(case: Case) -> Iterator[Violation]:
 def noloss(case: Case) -> Iterator[Violation]:
     """All that is taken from a channel has its effect, exactly once, or is still held; every event made is sent.
 
-    A barrier or cancel may have none of its own if it is ignored, or its checkpoint given up.
+    A barrier or cancel may have none of its own if it is ignored, or its checkpoint aborted.
     """
     for channel, kept in case.history.channels.items():
         if kept.taken == [*kept.applied, *kept.waiting]:
@@ -354,8 +354,8 @@ def wm(case: Case) -> Iterator[Violation]:
     No more than that, and once every source has finished no less: what came again after a restore goes on again.
     """
     for channel, kept in case.history.channels.items():
-        last: Marked | None = None
-        for mark in cast(list[Marked], [m for m in kept.sent if kind_of(m) == "Watermark"]):
+        last: MessageView | None = None
+        for mark in cast(list[MessageView], [m for m in kept.sent if kind_of(m) == "Watermark"]):
             if last is not None and mark.timestamp_ms < last.timestamp_ms:
                 yield Violation("WM", f"{mark} was sent on {channel} after {last}", case.history.end_ns)
             last = mark
@@ -440,7 +440,7 @@ def bound(case: Case) -> Iterator[Violation]:
         most = limits.max_inflight_buffer_bytes
         for cut in task.cuts:
             recorded = task.recorded_bytes.get(cut.checkpoint_id, 0)
-            if most is not None and recorded > most and cut.checkpoint_id not in task.given_up:
+            if most is not None and recorded > most and cut.checkpoint_id not in task.aborted:
                 what = f"{recorded} bytes were recorded at {name} for checkpoint {cut.checkpoint_id}"
                 yield Violation("BOUND", f"{what}; at most {most} may be", cut.at_ns)
 
@@ -741,9 +741,9 @@ def _other_state(task: str, kept: Cut, digest: str) -> str:
 
 
 def _out_of_order(
-    sent: list[object], applied: list[object], without_effect: list[object], given_up: set[int]
+    sent: list[object], applied: list[object], without_effect: list[object], aborted: set[int]
 ) -> tuple[object, object] | None:
-    """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint given up."""
+    """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint aborted."""
     if applied == sent[: len(applied)]:
         return None
     ignored = Counter(without_effect)
@@ -756,7 +756,7 @@ def _out_of_order(
                 return message, other
             if ignored[other]:
                 ignored[other] -= 1
-            elif cast(Marked, other).checkpoint_id not in given_up:
+            elif cast(MessageView, other).checkpoint_id not in aborted:
                 return message, other
         else:
             return message, None
@@ -771,7 +771,9 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
     """The events of all channels of a source, in the order in which it made them."""
     if len(by_channel) == 1:
         return by_channel[0]
-    return sorted((event for events in by_channel for event in events), key=lambda event: cast(Marked, event).sequence)
+    return sorted(
+        (event for events in by_channel for event in events), key=lambda event: cast(MessageView, event).sequence
+    )
 
 
 def _made_here(case: Case, channel: str) -> list[object]:
@@ -795,9 +797,9 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
     """Watermarks, barriers, cancels and ends that were taken and came to nothing."""
     kept = case.history.channels[channel]
     settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
-    given_up = case.history.tasks[case.topology.ends(channel)[1]].given_up
+    aborted = case.history.tasks[case.topology.ends(channel)[1]].aborted
     for message, count in (Counter(m for m in kept.taken if kind_of(m) != "Event") - settled).items():
-        if kind_of(message) in ("Watermark", "EndOfInput") or cast(Marked, message).checkpoint_id not in given_up:
+        if kind_of(message) in ("Watermark", "EndOfInput") or cast(MessageView, message).checkpoint_id not in aborted:
             if not (case.cut_off and count == 1 and message == kept.taken[-1]):
                 yield Violation("NOLOSS", f"{message} was taken from {channel} and had no effect", case.history.end_ns)
 
@@ -834,7 +836,7 @@ def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
         if verb == "end":
             promised.pop(cast(str, channel), None)
         elif kind_of(subject) == "Watermark":
-            mark = cast(Marked, subject).timestamp_ms
+            mark = cast(MessageView, subject).timestamp_ms
             if verb == "deliver" and channel in promised:
                 before = promised[channel]
                 promised[channel] = mark if before is None else max(before, mark)
@@ -855,12 +857,12 @@ def _withheld(case: Case, name: str) -> Iterator[Violation]:
     for _, verb, _, channel, subject in case.history.tasks[name].controls:
         is_mark = kind_of(subject) == "Watermark"
         if verb == "send" and is_mark:
-            sent[cast(str, channel)] = cast(Marked, subject).timestamp_ms
+            sent[cast(str, channel)] = cast(MessageView, subject).timestamp_ms
             continue
         if verb == "end":
             promised.pop(cast(str, channel), None)
         elif verb == "deliver" and is_mark and channel in promised:
-            promised[channel] = _later(promised[channel], cast(Marked, subject).timestamp_ms)
+            promised[channel] = _later(promised[channel], cast(MessageView, subject).timestamp_ms)
         promises = [promise for promise in promised.values() if promise is not None]
         if promises and len(promises) == len(promised):
             due_ms = _later(due_ms, min(promises))
@@ -882,7 +884,7 @@ def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Viol
             continue
         checkpoint_id = cast(int, subject)
         barrier = case.history.channels[channel].barriers.get(checkpoint_id)
-        its_epoch = cast(Marked, barrier).epoch if barrier is not None else epoch
+        its_epoch = cast(MessageView, barrier).epoch if barrier is not None else epoch
         if checkpoint_id < newest or checkpoint_id <= of_channel[channel]:
             reason = f"barrier {checkpoint_id} took effect at {name} on {channel} after barrier {newest}"
             yield Violation("ID", reason, at_ns)
@@ -905,4 +907,4 @@ def _unsettled(case: Case, surely: bool) -> Iterator[str]:
             if surely and checkpoint_id in history.completed:
                 yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was completed"
             elif not surely and checkpoint_id in history.aborted:
-                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was given up"
+                yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was aborted"

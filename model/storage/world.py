@@ -34,7 +34,7 @@ from barrierlab.impl.errors import (
 from barrierlab.impl.storage.encoding import encode
 from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, Part, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
-from barrierlab.model.explore.checker import Always, AtRest
+from barrierlab.model.explore.checker import Always, Quiescent
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.storage.files import (
     EMPTY,
@@ -130,7 +130,7 @@ class Client(NamedTuple):
     newest: int = 0
 
 
-class Ghost(NamedTuple):
+class Monitor(NamedTuple):
     """What the properties remember.
 
     Attributes
@@ -182,7 +182,7 @@ class Move(NamedTuple):
 
 
 State = tuple[int, ...]
-"""Indices of file system, ghost and what may still go wrong; then one for each client."""
+"""Indices of file system, monitor and what may still go wrong; then one for each client."""
 
 
 class _NextError(BaseException):
@@ -199,7 +199,7 @@ class StoreWorld:
     def __init__(self, setup: StoreSetup) -> None:
         self.setup = setup
         self.trees: Interner[Tree] = Interner()
-        self.ghosts: Interner[Ghost] = Interner()
+        self.monitors: Interner[Monitor] = Interner()
         self.clients: Interner[Client] = Interner()
         self.budgets: Interner[tuple[int, int, int]] = Interner()
         self._asked: dict[int, Call | Done] = {}
@@ -218,7 +218,11 @@ class StoreWorld:
             self._prepare(disk, begun)
         except Exception as error:  # whatever the code under test does
             wrong = f"RAISED: before anything happens: {type(error).__name__}: {error}"
-            return self.trees.number(disk.tree), self.ghosts.number(Ghost(wrong=wrong)), self.budgets.number((0, 0, 0))
+            return (
+                self.trees.number(disk.tree),
+                self.monitors.number(Monitor(wrong=wrong)),
+                self.budgets.number((0, 0, 0)),
+            )
         return self._begun(disk.tree, tuple(begun))
 
     def _prepare(self, disk: Direct, begun: list[int]) -> None:
@@ -239,11 +243,11 @@ class StoreWorld:
         writers = [
             work for _, work in self.setup.clients if any(not each.startswith(("open", "recover")) for each in work)
         ]
-        ghost = Ghost(begun, begun[: self.setup.before], disturbed=len(writers) > 1)
+        monitor = Monitor(begun, begun[: self.setup.before], disturbed=len(writers) > 1)
         clients = [self.clients.number(Client(name, work)) for name, work in self.setup.clients]
         budget = self.setup.crashes, self.setup.kills, self.setup.fails
         state = self._settled(
-            [self.trees.number(tree), self.ghosts.number(ghost), self.budgets.number(budget), *clients]
+            [self.trees.number(tree), self.monitors.number(monitor), self.budgets.number(budget), *clients]
         )
         while self.setup.until:
             move = next(each for each in self.moves(state) if each.client == 0)
@@ -254,7 +258,7 @@ class StoreWorld:
 
     def moves(self, state: State) -> Sequence[Move]:
         """The next call of each process; and what may go wrong."""
-        if self.ghosts.values[state[1]].wrong:
+        if self.monitors.values[state[1]].wrong:
             return ()
         crashes, kills, fails = self.budgets.values[state[2]]
         found = []
@@ -281,17 +285,17 @@ class StoreWorld:
         crashes, kills, fails = self.budgets.values[state[2]]
         if move.verb == "crash":
             tree = self._lefts(state[0])[move.choice]
-            ghost = self.ghosts.values[state[1]]._replace(disturbed=True)
-            wrong = self._wrong_now(tree, ghost)
-            ghost = ghost._replace(wrong=wrong or "")
+            monitor = self.monitors.values[state[1]]._replace(disturbed=True)
+            wrong = self._wrong_now(tree, monitor)
+            monitor = monitor._replace(wrong=wrong or "")
             restarts = [self.clients.number(Client("next", self.setup.restarts))] if self.setup.restarts else []
             budget = self.budgets.number((crashes - 1, kills, fails))
-            return self._settled([tree, self.ghosts.number(ghost), budget, *restarts])
+            return self._settled([tree, self.monitors.number(monitor), budget, *restarts])
         at = 3 + move.client
         changed = list(state)
         client = self.clients.values[state[at]]
         if move.verb == "kill":
-            changed[1] = self.ghosts.number(self.ghosts.values[state[1]]._replace(disturbed=True))
+            changed[1] = self.monitors.number(self.monitors.values[state[1]]._replace(disturbed=True))
             changed[2] = self.budgets.number((crashes, kills - 1, fails))
             changed[at] = self.clients.number(Client("next", self.setup.restarts))
             return self._settled(changed)
@@ -307,7 +311,7 @@ class StoreWorld:
                 )
                 changed[0] = self.trees.number(half)
             answer = Answer(error=errno.EIO)
-            changed[1] = self.ghosts.number(self.ghosts.values[state[1]]._replace(disturbed=True))
+            changed[1] = self.monitors.number(self.monitors.values[state[1]]._replace(disturbed=True))
             changed[2] = self.budgets.number((crashes, kills, fails - 1))
         changed[at] = self.clients.number(client._replace(answers=(*client.answers, answer)))
         return self._settled(changed)
@@ -316,19 +320,19 @@ class StoreWorld:
 
     def broken(self, state: State) -> str | None:
         """What has been found wrong."""
-        return self.ghosts.values[state[1]].wrong or None
+        return self.monitors.values[state[1]].wrong or None
 
     def unsettled(self, state: State) -> str | None:
         """What is wrong where nothing more happens: the next process looks."""
-        ghost = self.ghosts.values[state[1]]
-        return self._wrong_now(state[0], ghost) or self._unfinished(state, ghost)
+        monitor = self.monitors.values[state[1]]
+        return self._wrong_now(state[0], monitor) or self._unfinished(state, monitor)
 
-    def _unfinished(self, state: State, ghost: Ghost) -> str | None:
-        if ghost.disturbed:
+    def _unfinished(self, state: State, monitor: Monitor) -> str | None:
+        if monitor.disturbed:
             return None
         due = tuple(range(1, self.setup.before + 1)) + self._due()
-        if ghost.announced != due:
-            return f"LIVE: announced are {ghost.announced}, though nothing failed; due were {due}"
+        if monitor.announced != due:
+            return f"LIVE: announced are {monitor.announced}, though nothing failed; due were {due}"
         found, kept = self._look(state[0]), self._due_at_the_end()
         if found.completed != kept:
             return f"LIVE: complete are {found.completed}, though nothing failed; due were {kept}"
@@ -355,25 +359,25 @@ class StoreWorld:
                 complete = complete[-int(work.split()[1]) :]
         return tuple(reversed(complete))
 
-    def _wrong_now(self, tree: int, ghost: Ghost) -> str | None:
+    def _wrong_now(self, tree: int, monitor: Monitor) -> str | None:
         """What would be wrong if a process came now and looked; every process that was there is no more."""
-        key = (tree, self.ghosts.number(ghost))
+        key = (tree, self.monitors.number(monitor))
         if key not in self._judged:
-            self._judged[key] = self._judge(self._look(tree), ghost)
+            self._judged[key] = self._judge(self._look(tree), monitor)
         return self._judged[key]
 
-    def _judge(self, found: Found, ghost: Ghost) -> str | None:
+    def _judge(self, found: Found, monitor: Monitor) -> str | None:
         if found.failed:
             return found.failed
-        for checkpoint_id in ghost.announced:
+        for checkpoint_id in monitor.announced:
             newer = sum(each > checkpoint_id for each in found.completed)
-            if checkpoint_id not in found.completed and newer < ghost.kept:
+            if checkpoint_id not in found.completed and newer < monitor.kept:
                 return f"KEPT: checkpoint {checkpoint_id} was announced, and complete are only {found.completed}"
-        strange = [each for each in found.completed if each not in ghost.begun]
+        strange = [each for each in found.completed if each not in monitor.begun]
         if strange:
             return f"WHOLE: checkpoint {strange[0]} is complete, and was never begun"
-        if ghost.begun and found.highest < max(ghost.begun):
-            return f"IDS: checkpoint {max(ghost.begun)} was begun, and the next would be {found.highest + 1}"
+        if monitor.begun and found.highest < max(monitor.begun):
+            return f"IDS: checkpoint {max(monitor.begun)} was begun, and the next would be {found.highest + 1}"
         return None
 
     # Looking.
@@ -469,14 +473,14 @@ class StoreWorld:
         """The state when every operation that has ended is followed by the next."""
         for at in range(3, len(state)):
             while (client := self.clients.values[state[at]]).work and isinstance(done := self._next(state[at]), Done):
-                ghost = self.ghosts.values[state[1]]
+                monitor = self.monitors.values[state[1]]
                 doubt = self._doubt(state[0], client, done)
-                client, ghost = self._ended(client, ghost, done)
-                ghost = ghost._replace(wrong=ghost.wrong or doubt)
+                client, monitor = self._ended(client, monitor, done)
+                monitor = monitor._replace(wrong=monitor.wrong or doubt)
                 if client.work and client.work[0].startswith("retain"):
-                    ghost = ghost._replace(kept=min(ghost.kept, int(client.work[0].split()[1])))
-                state[1], state[at] = self.ghosts.number(ghost), self.clients.number(client)
-                if ghost.wrong:
+                    monitor = monitor._replace(kept=min(monitor.kept, int(client.work[0].split()[1])))
+                state[1], state[at] = self.monitors.number(monitor), self.clients.number(client)
+                if monitor.wrong:
                     return tuple(state)
         return tuple(state)
 
@@ -488,51 +492,51 @@ class StoreWorld:
                     return f"DOUBT: checkpoint {client.checkpoint_id} surely failed, and may be found complete"
         return ""
 
-    def _ended(self, client: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
-        """The process and the ghost behind the end of an operation."""
+    def _ended(self, client: Client, monitor: Monitor, done: Done) -> tuple[Client, Monitor]:
+        """The process and the monitor behind the end of an operation."""
         if done.verb == "raised":
-            return client, ghost._replace(wrong=f"RAISED: {client.name}, at {client.work[0]}: {done.subject}")
+            return client, monitor._replace(wrong=f"RAISED: {client.name}, at {client.work[0]}: {done.subject}")
         client = client._replace(answers=(), store=done.store)
         following = client._replace(work=client.work[1:], stage="", checkpoint_id=0, parts=(), tries=0)
-        following = following._replace(newest=max(ghost.announced, default=0))
+        following = following._replace(newest=max(monitor.announced, default=0))
         if done.verb == "none usable":
             wrong = f"READER: {client.name} found none, and {client.newest} was announced" if client.newest else ""
-            return following, ghost._replace(wrong=wrong)
+            return following, monitor._replace(wrong=wrong)
         if done.verb == "recovered":
             checkpoint_id, wrong, skipped = cast("tuple[int, str, tuple[int, ...]]", done.subject)
             if not wrong and checkpoint_id < client.newest and not self.setup.fails:
                 wrong = f"READER: {client.name} got {checkpoint_id}, and {client.newest} was announced"
             if not wrong and skipped and not self.setup.fails:
                 wrong = f"READER: {client.name} passed over {skipped}"
-            return following, ghost._replace(wrong=wrong)
+            return following, monitor._replace(wrong=wrong)
         if done.verb in ("failed", "taken"):
-            return self._failed(client, following, ghost, done)
+            return self._failed(client, following, monitor, done)
         if done.verb == "wrote":
             parts = (*client.parts, cast("Part", done.subject))
             stage = "write" if len(parts) < self.setup.parts else "complete" if client.work[0] == "take" else "abandon"
-            return client._replace(parts=parts, stage=stage), ghost
+            return client._replace(parts=parts, stage=stage), monitor
         checkpoint_id = cast("int", done.subject)
         if client.work[0] in ("take", "drop"):
             if not client.stage:
-                if checkpoint_id in ghost.begun:
-                    return client, ghost._replace(wrong=f"IDS: {client.name} was given {checkpoint_id} once more")
-                ghost = ghost._replace(begun=tuple(sorted((*ghost.begun, checkpoint_id))))
-                return client._replace(stage="write", checkpoint_id=checkpoint_id), ghost
+                if checkpoint_id in monitor.begun:
+                    return client, monitor._replace(wrong=f"IDS: {client.name} was given {checkpoint_id} once more")
+                monitor = monitor._replace(begun=tuple(sorted((*monitor.begun, checkpoint_id))))
+                return client._replace(stage="write", checkpoint_id=checkpoint_id), monitor
             if client.stage == "complete":
-                ghost = ghost._replace(announced=tuple(sorted((*ghost.announced, checkpoint_id))))
-        return following, ghost
+                monitor = monitor._replace(announced=tuple(sorted((*monitor.announced, checkpoint_id))))
+        return following, monitor
 
-    def _failed(self, client: Client, following: Client, ghost: Ghost, done: Done) -> tuple[Client, Ghost]:
+    def _failed(self, client: Client, following: Client, monitor: Monitor, done: Done) -> tuple[Client, Monitor]:
         """A careful driver: what is in doubt is completed again once, what failed is abandoned once."""
-        if not ghost.disturbed:
-            return client, ghost._replace(wrong=f"LIVE: {client.work[0]} {client.stage} failed, and nothing had")
+        if not monitor.disturbed:
+            return client, monitor._replace(wrong=f"LIVE: {client.work[0]} {client.stage} failed, and nothing had")
         if client.work[0] == "open":
-            return following._replace(work=()), ghost
+            return following._replace(work=()), monitor
         if client.stage == "complete" and done.subject is False and not client.tries:
-            return client._replace(tries=1), ghost
+            return client._replace(tries=1), monitor
         if client.stage in ("write", "complete"):
-            return client._replace(stage="abandon"), ghost
-        return following, ghost
+            return client._replace(stage="abandon"), monitor
+        return following, monitor
 
 
 def looked(tree: Tree, parts: int) -> Found:
@@ -562,6 +566,6 @@ def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:
     return ""
 
 
-def properties(world: StoreWorld) -> list[Always[State] | AtRest[State]]:
+def properties(world: StoreWorld) -> list[Always[State] | Quiescent[State]]:
     """What `model.explore.checker.explore` is to ask."""
-    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]
+    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]

@@ -1,4 +1,4 @@
-"""A test suite for an aligner of one's own: a case for each small scope, to be run by whatever runs tests.
+"""A test suite for an external aligner: a case for each small scope, to be run by whatever runs tests.
 
 It needs no test framework; a case that is not asked raises `unittest.SkipTest`, which the frameworks know. With pytest
 one file is enough::
@@ -24,7 +24,7 @@ from barrierlab.model.checkpoint.asked import JUDGES, divided
 from barrierlab.model.checkpoint.capabilities import READS_ON
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.external import PROTOCOLS, ForeignError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.external import PROTOCOLS, ExternalError, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.explore.checker import HOLDS
@@ -72,7 +72,7 @@ class Case:
             raise SkipTest(self.not_asked)
         try:
             outcome = self.scope.check(_parts(self.kind, self.scope.protocol), seconds)
-        except ForeignError as error:
+        except ExternalError as error:
             raise AssertionError(str(error)) from None
         if outcome.verdict != HOLDS:
             raise AssertionError(report(outcome))

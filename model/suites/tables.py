@@ -4,13 +4,13 @@ from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import Effect, Happening, Part
+from barrierlab.model.checkpoint.tables.stimuli import Effect, Part, Stimulus
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.control.table import CONTROL
-from barrierlab.model.control.upstreams import ControlHappening, Upstreams
+from barrierlab.model.control.upstreams import ControlStimulus, Upstreams
 from barrierlab.model.explore.table import Row, Table, TableError
 
-TABLES: dict[str, Table[Gate, Happening] | Table[Upstreams, ControlHappening]] = {
+TABLES: dict[str, Table[Gate, Stimulus] | Table[Upstreams, ControlStimulus]] = {
     **{name: protocol.table for name, protocol in PROTOCOLS.items()},
     "control": CONTROL,
 }
@@ -21,10 +21,10 @@ __all__ = [
     "FALLBACK",
     "TABLES",
     "UNALIGNED",
-    "ControlHappening",
+    "ControlStimulus",
     "Effect",
     "Gate",
-    "Happening",
+    "Stimulus",
     "Part",
     "Row",
     "Rules",

@@ -318,7 +318,7 @@ class NetworkChannel:
             self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive_overtaking(barrier))
         return passed
 
-    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+    def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
         """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLIP-182, on the way out).
 
         Returns
@@ -420,7 +420,7 @@ class NetworkChannel:
     def expedite_received(self, barrier: CheckpointBarrier) -> bool:
         """Let `barrier` pass what was received before the barrier of its id; whether that one was there."""
         if self._gate is None:
-            return self.expedite(barrier) is not None
+            return self.prioritise_barrier(barrier) is not None
         ahead = 0
         for place, (chunk, _) in enumerate(self._received):
             if type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:

@@ -62,7 +62,7 @@ class Channel(Protocol):
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
         """Send `barrier` past all that lies here; the events that it passed at the sender."""
 
-    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+    def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
         """If the barrier of this id still lies at the sender, send `barrier` past all in its place; else None."""
 
     def expedite_received(self, barrier: CheckpointBarrier) -> bool:
@@ -210,7 +210,7 @@ class SpscChannel:
         self.on_overtaking()
         return []
 
-    def expedite(self, barrier: CheckpointBarrier) -> list[Event] | None:
+    def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
         """Nothing lies at the sender."""
         return None
 

@@ -21,11 +21,11 @@ from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, load, parts_of, releases_first
+from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, load, parts_of, releases_first
 from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.errors import InputError
-from barrierlab.model.explore.checker import UNDECIDED, NotRepeatableError
+from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
@@ -36,7 +36,7 @@ PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
 OF_GATES = EXACT
-"""Those in which an aligner of one's own can stand in."""
+"""Those in which an external aligner can stand in."""
 
 
 class CheckError(InputError):
@@ -90,7 +90,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
 
     Raises
     ------
-    CheckError, ForeignError
+    CheckError, ExternalError
         If there is no such scope, or the class cannot be checked so.
     """
     group, names = _named(scope)
@@ -343,7 +343,7 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
     gc.disable()  # an exploration makes millions of values and no cycles: a tenth of its time would go into looking
     try:
         outcome = scope.check(_parts(chosen, scope.protocol), seconds)
-    except (ForeignError, NotRepeatableError) as error:  # the class did something that it must not, deep in a run
+    except (ExternalError, NonDeterministicError) as error:  # the class did something that it must not, deep in a run
         violation = Violation("RAISED", name, 0, str(error))
         return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
     finally:

@@ -18,7 +18,7 @@ from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
 from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.core.distributions import Arrivals, EventLog, KeyChooser, Law, Randoms
+from barrierlab.sim.core.distributions import Arrivals, Distribution, EventLog, KeyChooser, Randoms
 from barrierlab.sim.scenario.settings import ChannelSettings, Scenario, aligner_config, ns, unaligned_config
 
 
@@ -48,7 +48,7 @@ class Builder:
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
 
-    def draw(self, law: Law, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
+    def draw(self, law: Distribution, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
         """The next value of `law` at `node`, for this purpose."""
         return self._randoms.sampler(law, node, purpose, scale)
 
@@ -166,7 +166,7 @@ class Builder:
 
     # Tasks.
 
-    def _sync_law(self, task: str) -> Law:
+    def _sync_law(self, task: str) -> Distribution:
         """A state of its own size takes a time of its own to copy."""
         operator = self.scenario.topology.operator_of(task)
         own = (self.scenario.sources.get(operator) or self.scenario.operators[operator]).sync_s

@@ -231,7 +231,7 @@ class CoordinatorNode:
     # A failover.
 
     def suspend(self, reason: Reason) -> None:
-        """The job has failed: what is pending is given up, and nothing begins until `resume`."""
+        """The job has failed: what is pending is aborted, and nothing begins until `resume`."""
         self._armed_ns = None
         self.on_the_way = 0
         self._carry_out(self.machine.suspend(self._clock.now, reason))
@@ -290,7 +290,7 @@ class CoordinatorNode:
         """The time for an aligned checkpoint is up, everywhere at once: it counts from the trigger (rule 11)."""
         if barrier.checkpoint_id in self.machine.pending:
             for node in self._job.nodes.values():
-                node.expedite(barrier)
+                node.prioritise_barrier(barrier)
 
     def _inject(self, action: Inject) -> None:
         """The command has reached the source."""

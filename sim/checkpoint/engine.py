@@ -22,7 +22,7 @@ from barrierlab.sim.checkpoint.standstill import Standstill
 from barrierlab.sim.checkpoint.storage import Storage
 from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.core.distributions import Law, Randoms
+from barrierlab.sim.core.distributions import Distribution, Randoms
 from barrierlab.sim.scenario.settings import Fault, Scenario, coordinator_config, ns
 
 
@@ -74,7 +74,7 @@ class Engine:
         self._build()
         self.standstill = Standstill(scenario, self.clock, self.entries, self.job, self._is_busy, self.recovery)
 
-    def _draw_each(self, law: Law, purpose: str) -> dict[str, Callable[[], int]]:
+    def _draw_each(self, law: Distribution, purpose: str) -> dict[str, Callable[[], int]]:
         """One stream for each task."""
         return {task: self._randoms.sampler(law, task, purpose) for task in self.scenario.topology.tasks}
 

@@ -1,4 +1,4 @@
-"""From a failure to a job that runs again: noticed, stopped as a whole, started, read, put back.
+"""From a failure to a job that runs again: noticed, stopped as a whole, started, read, restored.
 
 Failover is of the whole job: a failed task's neighbours hold what it would need. What is read is the newest usable
 checkpoint, and only once no manifest is being written: one that landed later would bring back a checkpoint whose
@@ -72,7 +72,7 @@ class Recovery:
     records : list of RecoveryRecord
         The last one may not have ended.
     restored_ns : int
-        When the job was put back last.
+        When the job was restored last.
     """
 
     def __init__(

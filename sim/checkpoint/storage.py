@@ -158,7 +158,7 @@ class Storage:
             self.publish(checkpoint_id, reports)
 
     def abandon(self, checkpoint_id: int) -> None:
-        """A checkpoint is given up, surely incomplete: what was written is removed."""
+        """A checkpoint is aborted, surely incomplete: what was written is removed."""
         if self._store is not None and self._parts.pop(checkpoint_id, None) is not None:
             self._store.abandon(checkpoint_id)
 

@@ -283,26 +283,26 @@ class Node:
         """Let barriers whose time is up pass what holds the outbox back; whether there are any."""
         late = [(i, outputs) for i, outputs in self._unsettled.items() if self._is_late(i)]
         turned = [
-            self.task.expedite(index, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
+            self.task.prioritise_barrier(index, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
             for checkpoint_id, outputs in late
             for index in sorted(outputs)
         ]
         return any(turned)
 
-    def expedite(self, barrier: CheckpointBarrier) -> None:
+    def prioritise_barrier(self, barrier: CheckpointBarrier) -> None:
         """The time for an aligned checkpoint is up: its barriers that are still on their way out here overtake."""
         if self.dead:
             return
         for index in sorted(self._unsettled.get(barrier.checkpoint_id, ())):
-            if self.task.expedite(index, barrier):
+            if self.task.prioritise_barrier(index, barrier):
                 self.wake()
             else:
                 self._expedite_output(index, barrier)
 
     def _expedite_output(self, index: int, barrier: CheckpointBarrier) -> None:
-        passed = self._outputs[index].expedite(barrier)
+        passed = self._outputs[index].prioritise_barrier(barrier)
         if passed is not None:
-            self.task.turn_ahead(barrier.checkpoint_id)
+            self.task.convert_to_unaligned(barrier.checkpoint_id)
             self.task.capture_overtaken(index, passed, barrier.checkpoint_id)
 
     def departed(self, index: int, checkpoint_id: int) -> None:
@@ -393,7 +393,7 @@ class SourceNode(Node):
         self.behind = False  # whether it still catches up after a restart
 
     def seek(self) -> None:
-        """The task has been put back: go on with the event at its position."""
+        """The task has been restored: go on with the event at its position."""
         self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
@@ -458,7 +458,7 @@ class SourceNode(Node):
         return max(self.clock.now - self._due_ns, 0)
 
     def held_back_ns(self) -> int:
-        """Return how far the source is behind its arrivals, those included that its own rate limit has put back."""
+        """Return how far the source is behind its arrivals, those included that its own rate limit has restored."""
         return self._log.shift_ns + self.overdue_ns()
 
     def _next_due_ns(self) -> int:
@@ -501,7 +501,7 @@ class SourceNode(Node):
         return True
 
     def inject(self, command: InjectBarrierCommand) -> None:
-        """The coordinator's command is here; what it replaces is given up (rule 3)."""
+        """The coordinator's command is here; what it replaces is aborted (rule 3)."""
         for replaced in self.handle.inject(command).replaced:
             self.coordinator.give_up(replaced, Reason.REPLACED)
         self.wake()
@@ -658,8 +658,8 @@ class OperatorNode(Node):
         if self.task.gate.wants_overtaking(index, barrier, self.clock.now):
             self._inputs[index].expedite_received(flagged(barrier))
 
-    def expedite(self, barrier: CheckpointBarrier) -> None:
-        super().expedite(barrier)
+    def prioritise_barrier(self, barrier: CheckpointBarrier) -> None:
+        super().prioritise_barrier(barrier)
         if not self.dead:
             self._expedite_inputs(barrier)
 

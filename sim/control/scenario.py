@@ -30,7 +30,7 @@ from barrierlab.impl.control.processor import MakeAligner
 from barrierlab.model.control.operators import KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.spec.topology import TopologyError
-from barrierlab.sim.core.distributions import Law
+from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.load import Builder
 from barrierlab.sim.scenario.readers import (
     CHANNEL,
@@ -86,7 +86,7 @@ class LinkSettings:
     """One channel."""
 
     capacity: int = 64
-    latency_s: Law = ZERO
+    latency_s: Distribution = ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ControlSettings:
     hold_data: bool = True
     max_ahead: int = 1024
     capacity: int = 64
-    latency_s: Law = ZERO
+    latency_s: Distribution = ZERO
 
 
 @dataclass(frozen=True, slots=True)

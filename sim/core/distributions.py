@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barrierlab.impl import Event
 
 NS_PER_S = 1_000_000_000
-LAWS: dict[str, tuple[str, ...]] = {
+DISTRIBUTIONS: dict[str, tuple[str, ...]] = {
     "constant": ("value",),
     "uniform": ("low", "high"),
     "exponential": ("mean",),
@@ -50,8 +50,8 @@ class Randoms:
             self._streams[name] = stream(self._seed, node, purpose)
         return self._streams[name]
 
-    def sampler(self, law: Law, node: str, purpose: str, scale: float = NS_PER_S) -> Callable[[], int]:
-        """`Law.sampler` on the stream of this name; it draws ahead, so there is one for each name."""
+    def sampler(self, law: Distribution, node: str, purpose: str, scale: float = NS_PER_S) -> Callable[[], int]:
+        """`Distribution.sampler` on the stream of this name; it draws ahead, so there is one for each name."""
         name = node, purpose
         if name not in self._samplers:
             self._samplers[name] = law.sampler(self.stream(node, purpose), scale)
@@ -59,15 +59,15 @@ class Randoms:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class Distribution:
     """A distribution of a non-negative quantity, in the unit of the key that holds it.
 
     Attributes
     ----------
     name : str
-        One of `LAWS`.
+        One of `DISTRIBUTIONS`.
     parameters : tuple of float
-        In the order of `LAWS[name]`; for `empirical`, the values, drawn with equal probability.
+        In the order of `DISTRIBUTIONS[name]`; for `empirical`, the values, drawn with equal probability.
     """
 
     name: str
@@ -120,9 +120,9 @@ def _in_blocks(values: Iterator[int]) -> Iterator[int]:
         yield from list(itertools.islice(values, BLOCK_COUNT))
 
 
-def constant(value: float) -> Law:
+def constant(value: float) -> Distribution:
     """The law that is always `value`."""
-    return Law("constant", (value,))
+    return Distribution("constant", (value,))
 
 
 class KeyChooser:

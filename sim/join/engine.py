@@ -35,7 +35,7 @@ from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld
 from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, Coverage
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.core.distributions import NS_PER_S, Law, stream
+from barrierlab.sim.core.distributions import NS_PER_S, Distribution, stream
 from barrierlab.sim.join.scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from barrierlab.sim.scenario.settings import ns
 from barrierlab.sim.sweep.tables import SKIPS, skip_column
@@ -66,7 +66,7 @@ class JoinEngine:
         self._deadline_ns: int | None = None
         self._control = Control(self)
 
-    def draw(self, law: Law, node: str, purpose: str) -> Callable[[], int]:
+    def draw(self, law: Distribution, node: str, purpose: str) -> Callable[[], int]:
         """A sampler with a random stream of its own, in nanoseconds."""
         return law.sampler(stream(self.seed, node, purpose))
 

@@ -43,7 +43,7 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from barrierlab.sim.core.distributions import Law
+from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.load import Builder
 from barrierlab.sim.scenario.readers import (
     TICK_S,
@@ -79,13 +79,13 @@ class JoinSettings:
     lateness_scope: str = "map"
     stale_timeout_s: float | None = None
     clock_domain: str = "MONOTONIC"
-    service_s: Law = ZERO
+    service_s: Distribution = ZERO
     epoch_at_s: tuple[float, ...] = ()
     announce_interval_s: float = 1.0
     request_interval_s: float = 0.1
     most_requests: int = 50
     joins_at_s: float = 0.0
-    control_latency_s: Law = ZERO
+    control_latency_s: Distribution = ZERO
     control_loss: float = 0.0
 
 
@@ -95,10 +95,10 @@ class InputSettings:
 
     rate_per_s: float = 30.0
     phase_s: float = 0.0
-    jitter_s: Law = ZERO
-    delay_s: Law = ZERO
-    write_s: Law = ZERO
-    latency_s: Law = ZERO
+    jitter_s: Distribution = ZERO
+    delay_s: Distribution = ZERO
+    write_s: Distribution = ZERO
+    latency_s: Distribution = ZERO
     drop: float = 0.0
     slots: int = 8
     restart_at_s: tuple[float, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any
 from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.spec.topology import EXCHANGES
-from barrierlab.sim.core.distributions import LAWS, Law, constant
+from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution, constant
 
 UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_per_ms", "_per_min", "_count")
 
@@ -93,26 +93,26 @@ def flag(value: Any) -> bool:
     return value
 
 
-def law(value: Any) -> Law:
-    """A number, or a table such as `{ law = "gamma", mean = 0.004, cv = 0.5 }` in the unit of the key."""
+def law(value: Any) -> Distribution:
+    """A number, or a table such as `{ dist = "gamma", mean = 0.004, cv = 0.5 }` in the unit of the key."""
     if not isinstance(value, dict):
         return constant(number()(value))
     name = value.get("law")
-    if not isinstance(name, str) or name not in LAWS:
-        raise WrongValueError(f"a law among {', '.join(LAWS)}" + suggest(str(name), LAWS))
-    wanted = LAWS[name]
+    if not isinstance(name, str) or name not in DISTRIBUTIONS:
+        raise WrongValueError(f"a law among {', '.join(DISTRIBUTIONS)}" + suggest(str(name), DISTRIBUTIONS))
+    wanted = DISTRIBUTIONS[name]
     if set(value) != {"law", *wanted}:
         raise WrongValueError(f"a law {name!r} with exactly {', '.join(wanted)}")
     if name == "empirical":
         values = value["values"]
         if not isinstance(values, list) or not values:
             raise WrongValueError("a list of at least one number in values")
-        return Law(name, tuple(number()(v) for v in values))
+        return Distribution(name, tuple(number()(v) for v in values))
     readers = {"mean": number(above=True), "cv": number(0.001, most=1000.0)}
     numbers = tuple(readers.get(key, number())(value[key]) for key in wanted)
     if name == "uniform" and numbers[0] > numbers[1]:
         raise WrongValueError("low of at most high")
-    return Law(name, numbers)
+    return Distribution(name, numbers)
 
 
 SOURCE: dict[str, Reader] = {

@@ -9,7 +9,7 @@ from typing import Any
 from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
 from barrierlab.model.checkpoint.protocols import Protocol, protocol_of
 from barrierlab.model.spec.topology import Topology
-from barrierlab.sim.core.distributions import NS_PER_S, Law, constant
+from barrierlab.sim.core.distributions import NS_PER_S, Distribution, constant
 
 ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
 
@@ -30,13 +30,13 @@ class SourceSettings:
     off_s: float = 1.0
     events: int | None = None
     catch_up_s: float | None = None
-    service_s: Law = ZERO
-    sync_s: Law | None = None
-    record_bytes: Law = HUNDRED
+    service_s: Distribution = ZERO
+    sync_s: Distribution | None = None
+    record_bytes: Distribution = HUNDRED
     keys: int = 16
     key_skew: float = 0.0
     watermark_interval_s: float | None = None
-    out_of_order_s: Law = ZERO
+    out_of_order_s: Distribution = ZERO
     trigger: str = "coordinator"
 
 
@@ -46,8 +46,8 @@ class OperatorSettings:
 
     kind: str = "map"
     parallelism: int = 1
-    service_s: Law = ZERO
-    sync_s: Law | None = None
+    service_s: Distribution = ZERO
+    sync_s: Distribution | None = None
     inputs: str = "auto"
     guarantee: str = "exactly_once"
     aligns: bool = True
@@ -67,9 +67,9 @@ class ChannelSettings:
     exchange: str = "auto"
     form: str = "spsc"
     capacity: int = 64
-    latency_s: Law = ZERO
-    barrier_latency_s: Law = ZERO
-    unaligned_barrier_latency_s: Law | None = None
+    latency_s: Distribution = ZERO
+    barrier_latency_s: Distribution = ZERO
+    unaligned_barrier_latency_s: Distribution | None = None
     local: bool = False
     segment_bytes: int = 32_768
     exclusive_buffers: int = 2
@@ -77,7 +77,7 @@ class ChannelSettings:
     most_buffers: int = 10
     overdraft_buffers: int = 20
     flush_timeout_s: float = 0.1
-    flush_late_s: Law = ZERO
+    flush_late_s: Distribution = ZERO
     bytes_per_s: float | None = None
 
 
@@ -104,19 +104,19 @@ class CheckpointSettings:
     max_buffer_memory_bytes: int = 256 * 1024 * 1024
     hold: str = "aligner"
     interruptible_timers: bool = False
-    command_s: Law = ZERO
-    trigger_latency_s: Law = ZERO
-    ack_latency_s: Law = ZERO
-    sync_s: Law = ZERO
-    async_s: Law = ZERO
+    command_s: Distribution = ZERO
+    trigger_latency_s: Distribution = ZERO
+    ack_latency_s: Distribution = ZERO
+    sync_s: Distribution = ZERO
+    async_s: Distribution = ZERO
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverySettings:
     """How long it takes until a job that failed runs again: to be noticed, to be started, to read its state."""
 
-    detection_s: Law = TENTH
-    restart_s: Law = ONE
+    detection_s: Distribution = TENTH
+    restart_s: Distribution = ONE
     read_bytes_per_s: float | None = None
 
 
@@ -125,7 +125,7 @@ class StoreSettings:
     """Where checkpoints are kept: what a part costs beyond `async_s`, what a manifest does, how many are kept."""
 
     bytes_per_s: float | None = None
-    manifest_s: Law = ZERO
+    manifest_s: Distribution = ZERO
     retained: int = 1
 
 
@@ -144,9 +144,9 @@ class Fault:
     every_s: float | None = None
     first_s: float | None = None
     rate_per_s: float | None = None
-    for_s: Law = ZERO
+    for_s: Distribution = ZERO
     factor: float = 1.0
-    added_s: Law = ZERO
+    added_s: Distribution = ZERO
     in_doubt: bool = False
     capacity_bytes: int = 0
 

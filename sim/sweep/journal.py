@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.model.checkpoint.trace import text_of
-from barrierlab.model.spec.history import EFFECTS, MOVES, UNALIGNED_FLAG, Entry, Marked, kind_of, size_of
+from barrierlab.model.spec.history import EFFECTS, MOVES, UNALIGNED_FLAG, Entry, MessageView, kind_of, size_of
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.sweep.tables import EVENTS
@@ -77,7 +77,7 @@ def channel_rows(topology: Topology, limits: Limits) -> list[dict[str, Any]]:
 
 
 def _message(subject: object) -> Typed:
-    kind, marked = kind_of(subject), cast(Marked, subject)
+    kind, marked = kind_of(subject), cast(MessageView, subject)
     found: Typed = {"message": text_of(subject), "kind": kind, "size_bytes": size_of(subject)}
     if kind == "Event":
         return found | {

@@ -54,7 +54,7 @@ def test_a_term_stands_once() -> None:
 
 @pytest.mark.parametrize("term", TERMS)
 def test_the_code_knows_the_term(term: str) -> None:
-    """A reader would look for a name that the code gave up."""
+    """A reader would look for a name that the code aborted."""
     assert [name for name in TERMS[term] if name not in NAMES] == []
 
 

@@ -15,7 +15,7 @@ from time import process_time
 
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import World
-from barrierlab.model.explore.checker import Always, AtRest, explore
+from barrierlab.model.explore.checker import Always, Quiescent, explore
 from tests.model.ring import Ring
 
 TARGET_PER_S = 100_000  # states per second of processor time, in CPython
@@ -52,7 +52,7 @@ def explored(ring: Ring) -> int:
 def explored_world(events: int) -> int:
     """How many states a world has, its tables empty at first: what each local step costs once is part of it."""
     world = World(Setup("a->join b->join join->s", events=events))
-    result = explore(world, [Always("always", world.broken), AtRest("at rest", world.unsettled)])
+    result = explore(world, [Always("always", world.broken), Quiescent("at rest", world.unsettled)])
     assert result.verdict == "holds"
     return result.counts.states
 

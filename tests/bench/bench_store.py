@@ -5,7 +5,7 @@
 Each figure is the best of interleaved repeats: processor time, which other work on the machine stretches less than
 the clock's, but the clock's where a directory is waited for. The targets are those of F-DCKP-006, "Performance
 Targets" and "Benchmarks": in-flight data is serialised at 200 MB/s or more, 1 MB of it in less than 5 ms, and a job
-is put back with 10,000 events in flight in less than 50 ms. A row without a target is there to be watched.
+is restored with 10,000 events in flight in less than 50 ms. A row without a target is there to be watched.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def checkpoint_with(count: int) -> MemoryStore:
 
 
 def recover(store: MemoryStore) -> int:
-    """Read, plan, put back; how many messages are in the channel then."""
+    """Read, plan, restored; how many messages are in the channel then."""
     restore = plan(store.latest_usable().checkpoint, WIRING)
     task = OperatorTask("t", Counter(), BarrierAligner(BarrierAlignerConfig(num_inputs=1)))
     for each in (SourceTask("a"), task):

@@ -28,7 +28,7 @@ def test_a_barrier_is_complete_with_its_last_copy(make) -> None:
     assert align_control_signal(aligner, 0, sync(1)) is None
     assert align_control_signal(aligner, 1, sync(1)) is None
     assert align_control_signal(aligner, 2, sync(1)) == sync(1)
-    assert aligner.last_done == 1
+    assert aligner.last_terminated_id == 1
 
 
 @BOTH
@@ -99,7 +99,7 @@ def test_the_first_copy_is_the_one_that_is_returned(make) -> None:
 
 @BOTH
 def test_what_is_given_up_is_named_and_does_not_come_back(make) -> None:
-    """A late copy of a barrier that was given up would start it again (defect S-07)."""
+    """A late copy of a barrier that was aborted would start it again (defect S-07)."""
     aligner = make(2, DATA)
     assert aligner.abort() == ()
     aligner.align(0, sync(4))
@@ -169,7 +169,7 @@ def test_one_close_may_complete_several() -> None:
     for n in (1, 2, 3):
         aligner.align(0, sync(n))
     assert aligner.close(1) == (sync(1), sync(2), sync(3))
-    assert aligner.last_done == 3
+    assert aligner.last_terminated_id == 3
 
 
 def test_a_count_cannot_tell_who_closed() -> None:

@@ -36,8 +36,8 @@ def on_the_same_run(world: ControlWorld, moves: list[str]) -> set[str]:
     for move in moves:
         if move in world.moves(state):
             state = world.after(state, move)
-    while going_on := [move for move in world.moves(state) if move.startswith("deliver")]:
-        state = world.after(state, going_on[0])
+    while enabled_fair_moves := [move for move in world.moves(state) if move.startswith("deliver")]:
+        state = world.after(state, enabled_fair_moves[0])
     return {violation.invariant for violation in (*world.violations(state), *world.at_rest(state))}
 
 

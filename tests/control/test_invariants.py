@@ -154,7 +154,7 @@ def test_a_good_run_holds() -> None:
         ([*line("a=>join", K1)], "LIVE: SyncTest 1 of a=>join waits at join for ever"),
         (
             [*line("a=>join", K1), *ended("join")],
-            "LIVE: join has ended and neither completed nor given up SyncTest 1 of a=>join",
+            "LIVE: join has ended and neither completed nor aborted SyncTest 1 of a=>join",
         ),
         (
             [*without(through("data", K1), "complete", "join")],
@@ -166,7 +166,7 @@ def test_a_good_run_holds() -> None:
         ),
         (
             [*line("a=>join", K1), ("abort", "join", "control", K1), *ended("join")],
-            "LIVE: SyncTest 1 of the control channel was given up at join",
+            "LIVE: SyncTest 1 of the control channel was aborted at join",
         ),
         ([("fail", "join", "a=>join", "no room")], "LIVE: join failed: no room"),
         (
@@ -212,11 +212,11 @@ def test_without_a_point_of_synchronisation_data_may_pass() -> None:
     "ending", [[("forward", "head", "control", QUICK)], [(">fail", "b", None, None), ("fail", "b", None, "it broke")]]
 )
 def test_what_a_quick_end_or_a_breakdown_may_lose(ending) -> None:
-    """Nobody promised more: it would be called broken. But what came is given up, in so many words."""
+    """Nobody promised more: it would be called broken. But what came is aborted, in so many words."""
     came = [*line("a=>join", K1), ("send", "a", "a->join", A1), ("take", "join", "a->join", A1)]
-    given_up = [("abort", "join", "control", K1), ("drop", "join", "a->join", A1), *ended("a", "b", "join")]
-    assert verdict((">emit", "a", None, A1), *ending, *came, *given_up) == []
-    assert verdict(*ending, *came, *given_up[1:]) != []
+    aborted = [("abort", "join", "control", K1), ("drop", "join", "a->join", A1), *ended("a", "b", "join")]
+    assert verdict((">emit", "a", None, A1), *ending, *came, *aborted) == []
+    assert verdict(*ending, *came, *aborted[1:]) != []
 
 
 def test_what_is_dropped_on_purpose_is_not_missing() -> None:

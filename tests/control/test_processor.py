@@ -123,7 +123,7 @@ def test_a_fenced_barrier_on_the_control_channel_waits_for_older_data() -> None:
 
 
 def test_a_fenced_barrier_on_the_data_channel_waits_for_older_control_signals() -> None:
-    """A barrier that the head sent before the end would be given up (rule 26 speaks of one direction only)."""
+    """A barrier that the head sent before the end would be aborted (rule 26 speaks of one direction only)."""
     bench = Bench()
     bench.give(DATA, 0, fenced(2))
     bench.give(DATA, 1, fenced(2))
@@ -240,7 +240,7 @@ def test_the_end_of_an_input_is_told_to_the_operator_once() -> None:
 
 
 def test_a_close_may_complete_a_terminal_barrier_with_others_behind() -> None:
-    """What waits behind the end would be neither complete nor given up."""
+    """What waits behind the end would be neither complete nor aborted."""
     bench = Bench(hold_data=False)
     bench.give(DATA, 0, graceful(1), sync(2))
     assert bench.give(DATA, 1, END) == ["data StreamGracefulEnd 1"]

@@ -155,7 +155,7 @@ def test_a_quick_end_on_the_data_channel_waits_for_no_barrier(tmp_path: Path) ->
 
 def test_a_channel_keeps_its_order(tmp_path: Path) -> None:
     """A message could overtake another one whose latency is longer."""
-    law = {"law": "exponential", "mean": 0.05}
+    law = {"dist": "exponential", "mean": 0.05}
     result = bent_run(tmp_path, {"channel": {"default": {"latency_s": law}}, "control": {"latency_s": law}})
     assert (result.verdict, result.lost_count) == ("holds", 0)
 

@@ -34,7 +34,7 @@ from tests.model.edits import edits
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_aligner_and_table_agree_in_every_reachable_state(scope: ControlTableScope) -> None:
     """In some order of copies, closes and aborts, however rare, the code would do otherwise than the table says."""
-    refinement = ControlRefinement(scope.happenings, scope.expected)
+    refinement = ControlRefinement(scope.stimuli, scope.expected)
     result = explore(refinement, refinement.properties)
     assert result.verdict == "holds", result.violations
     assert (result.counts.states, result.counts.transitions) == (scope.states, scope.transitions)
@@ -46,7 +46,7 @@ def test_every_row_is_used() -> None:
     for scope in SCOPES:
         if scope.states < 500:
             table = Table(*CONTROL.rows)
-            explore(ControlRefinement(scope.happenings, scope.expected, table))
+            explore(ControlRefinement(scope.stimuli, scope.expected, table))
             used += table.used
     assert set(used) == {row.name for row in CONTROL.rows}
 
@@ -57,13 +57,13 @@ STEPS = st.lists(st.sampled_from([*LONG, *LONG[::2], *LONG[::2], Closed(0), Clos
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(STEPS)
-def test_long_runs_of_many_upstreams_agree(happenings) -> None:
+def test_long_runs_of_many_upstreams_agree(stimuli) -> None:
     """The aligner would part from the table where more upstreams and ids than can be explored meet."""
-    refinement = ControlRefinement(happenings, 4)
+    refinement = ControlRefinement(stimuli, 4)
     pair = refinement.start()
-    for happening in happenings:
-        if happening in refinement.moves(pair):
-            pair = refinement.after(pair, happening)
+    for stimulus in stimuli:
+        if stimulus in refinement.moves(pair):
+            pair = refinement.after(pair, stimulus)
             assert not isinstance(pair, Difference), pair
     assert [each.check(pair) for each in refinement.properties] == [None] * 3
 
@@ -73,11 +73,11 @@ def test_what_a_driver_must_not_do_is_the_same_error() -> None:
     upstreams, _ = Upstreams(CONTROL, ON_CONTROL, 2).step(Closed(1))
     aligner = IdentityAligner(2, ON_CONTROL)
     aligner.close(1)
-    for happening in (Delivered(2, sync(1)), Closed(-1), Delivered(1, sync(1)), Closed(1)):
+    for stimulus in (Delivered(2, sync(1)), Closed(-1), Delivered(1, sync(1)), Closed(1)):
         with pytest.raises((InputIndexError, ClosedInputError)) as of_table:
-            upstreams.step(happening)
+            upstreams.step(stimulus)
         with pytest.raises(type(of_table.value)) as of_aligner:
-            made(aligner, happening)
+            made(aligner, stimulus)
         assert str(of_table.value) == str(of_aligner.value)
 
 
@@ -101,7 +101,7 @@ class ForgetsWhatIsDone(IdentityAligner):
 
     def _take_completed(self) -> tuple[BarrierControlSignal, ...]:
         completed = super()._take_completed()
-        self.last_done = 0
+        self.last_terminated_id = 0
         return completed
 
 
@@ -114,7 +114,7 @@ class CountsAClosedUpstreamTwice(IdentityAligner):
         completed = super()._take_completed()
         if self._order and sum(map(bool, self._ahead)) + len(self._closed) >= self.expected_upstreams:
             completed = (*completed, self._order.popleft())
-            self.last_done = completed[-1].barrier_id
+            self.last_terminated_id = completed[-1].barrier_id
             self._ahead = [max(count - 1, 0) for count in self._ahead]
         return completed
 
@@ -194,7 +194,7 @@ def test_a_broken_aligner_is_told_apart_by_a_shortest_run(make, moves: list[str]
     shortest = None
     for scope in SCOPES:
         if scope.expected == 2:
-            refinement = ControlRefinement(scope.happenings, scope.expected, make=make)
+            refinement = ControlRefinement(scope.stimuli, scope.expected, make=make)
             for broken in explore(refinement, (refinement.effects,)).violations:
                 if shortest is None or len(broken.moves) < len(shortest.moves):
                     shortest = broken
@@ -228,7 +228,7 @@ class KeepsItToItself(IdentityAligner):
 def test_what_has_no_effect_yet_is_seen_too(make, moves: list[str], broken: str, reason: str) -> None:
     """What an aligner forgets would go unseen until it matters, which may be further away than a scope reaches."""
     scope = SCOPES[1]
-    refinement = ControlRefinement(scope.happenings, scope.expected, make=make)
+    refinement = ControlRefinement(scope.stimuli, scope.expected, make=make)
     found = explore(refinement, refinement.properties).violations[0]
     assert ([str(move) for move in found.moves], found.property, found.reason) == (moves, broken, reason)
 
@@ -253,15 +253,15 @@ def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
     guards = {guard for row in CONTROL.rows for guard in row.when}
     begun, _ = Upstreams(CONTROL, DATA, 2).step(Delivered(0, sync(2)))
     for upstreams in (Upstreams(CONTROL, DATA, 2), begun):
-        for happening in SCOPES[1].happenings:
+        for stimulus in SCOPES[1].stimuli:
             for guard in guards:
-                assert type(guard(upstreams, happening)) is bool, (guard, happening)
+                assert type(guard(upstreams, stimulus)) is bool, (guard, stimulus)
 
 
 def is_noticed(table) -> bool:
     """Whether a table shows in some reachable state to be another one."""
     for scope in SCOPES:
-        refinement = ControlRefinement(scope.happenings, scope.expected, table)
+        refinement = ControlRefinement(scope.stimuli, scope.expected, table)
         try:
             if explore(refinement, refinement.properties).verdict == "broken":
                 return True
@@ -306,8 +306,8 @@ class TableAligner:
     def restore(self, value) -> None:
         self.value = value
 
-    def _step(self, happening, asked: str):
-        self.value, effects = self.value.step(happening)
+    def _step(self, stimulus, asked: str):
+        self.value, effects = self.value.step(stimulus)
         for effect in effects:
             if effect.verb == "fail":
                 raise ControlSignalError(str(effect.subject), "what the table allows", "see the table")

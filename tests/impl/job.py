@@ -1,6 +1,6 @@
 """A whole job that can fail: the small dataflow with a store, sinks that write to the outside, and recovery.
 
-What outlives a failure is in `Outside`. All else is made anew and put back, in the order that
+What outlives a failure is in `Outside`. All else is made anew and restored, in the order that
 `impl.checkpoint.recovery` asks for.
 """
 
@@ -100,7 +100,7 @@ class Job(UnalignedDataflow):
         return SinkTask(name, operator, machine, self._teller(name), writer)
 
     def act(self, actions) -> None:
-        """Each checkpoint has a folder from its trigger on; one that is surely given up has none any more."""
+        """Each checkpoint has a folder from its trigger on; one that is surely aborted has none any more."""
         for action in actions:
             if type(action) is Triggered:
                 self.outside.store.begin(action.checkpoint_id)
@@ -236,7 +236,7 @@ class Job(UnalignedDataflow):
         )
 
     def in_flight(self) -> int:
-        """How many messages were put back into channels."""
+        """How many messages were restored into channels."""
         return sum(map(len, self.restored.channels.values()))
 
     def positions(self) -> dict[str, int]:

@@ -370,7 +370,7 @@ class Dataflow:
         return [str(each) for each in image]
 
     def aborted(self) -> list[tuple[int, str]]:
-        """The checkpoints that the coordinator gave up, with reasons."""
+        """The checkpoints that the coordinator aborted, with reasons."""
         return [(answer.checkpoint_id, str(answer.reason)) for answer in self.answers if type(answer) is Aborted]
 
 

@@ -43,8 +43,8 @@ def says_it_all(error: BarrierError, came: str, allowed: str) -> None:
     """The three parts are there, in the text and as attributes."""
     assert came in error.came
     assert allowed in error.allowed
-    assert error.remedy
-    assert str(error) == f"{error.came}; allowed: {error.allowed}; {error.remedy}"
+    assert error.hint
+    assert str(error) == f"{error.came}; allowed: {error.allowed}; {error.hint}"
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=str)

@@ -108,7 +108,7 @@ def test_alignment_timeout_detection():
 
 
 def test_alignment_timeout_counts_from_first_barrier_when_no_trigger_is_known():
-    """If it fails, a task that was never told of a trigger never gives up, or gives up at once."""
+    """If it fails, a task that was never told of a trigger never aborts, or aborts at once."""
     machine = aligner(alignment_timeout_ns=100)
     machine.process_message(0, barrier(1), 50)
     assert machine.next_deadline_ns() == 150
@@ -157,7 +157,7 @@ def test_complete_alignment_resets_state():
     machine.complete_alignment()
     assert not machine.is_aligning()
     assert machine.aligned_input_count() == 0
-    assert (machine.barrier, machine.triggered, machine.last_done) == (None, False, 1)
+    assert (machine.barrier, machine.triggered, machine.last_terminated_id) == (None, False, 1)
     assert not machine.is_blocked(0)
     assert machine.process_message(1, barrier(2)) is BLOCKED
     assert machine.aligned_input_count() == 1
@@ -323,7 +323,7 @@ def test_failed_snapshot_releases_without_completing():
     machine.process_message(1, barrier(1))
     assert machine.fail_alignment(Reason.SNAPSHOT_FAILED) == (1, Reason.SNAPSHOT_FAILED)
     assert machine.metrics().alignments_completed == 0
-    assert machine.last_done == 1
+    assert machine.last_terminated_id == 1
     assert drain(machine) == [(0, "a1", "DRAIN_BUFFERED")]
 
 

@@ -144,7 +144,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(KINDS), st.booleans()), max_size=40)
 class Reader:
     """A sink, what it does with a source that can send again, and what a reader may see of that.
 
-    The coordinator completes or gives up the newest part; the store may be in doubt. After the end there is one part
+    The coordinator completes or aborts the newest part; the store may be in doubt. After the end there is one part
     more for it to complete, without a barrier.
     """
 
@@ -208,7 +208,7 @@ def test_a_reader_sees_what_was_ahead_of_the_newest_complete_cut(moves):
 @given(MOVES, MOVES)
 @settings(max_examples=200, deadline=None)
 def test_a_sink_with_its_writer_and_the_ledger_are_what_they_captured(before, after):
-    """If it fails, a run that is put back commits something else."""
+    """If it fails, a run that is restored commits something else."""
 
     def play(reader, part):
         for kind, yes in part:
@@ -233,7 +233,7 @@ def test_a_sink_with_its_writer_and_the_ledger_are_what_they_captured(before, af
 
 @given(st.lists(st.tuples(st.sampled_from(["write", "upsert", "prepare", "commit", "roll back"]), st.integers(1, 4))))
 def test_the_outside_is_what_it_captured(moves):
-    """If it fails, what a reader sees changes when a run is put back."""
+    """If it fails, what a reader sees changes when a run is restored."""
 
     def play(ledger, part):
         for kind, n in part:

@@ -248,7 +248,7 @@ def test_notify_epoch_committed_propagates_to_sources():
 
 
 def test_barrier_checkpoint_recovery_round_trip():
-    """If it fails, a coordinator that is put back has forgotten what it had, or begins ids anew."""
+    """If it fails, a coordinator that is restored has forgotten what it had, or begins ids anew."""
     first = coordinator("a", "b", sources=("a", "b"))
     first.trigger(0)
     first.acknowledge(Acknowledge("a", 1, position=500), 1)
@@ -449,7 +449,7 @@ def test_checkpoint_diamond_dag():
 
 
 def test_full_checkpoint_recovery_cycle():
-    """If it fails, state that is put back is not the state that was taken; theirs has a stateless operator."""
+    """If it fails, state that is restored is not the state that was taken; theirs has a stateless operator."""
     operator = Union()
     operator.process(0, event("a7"))
     image = operator.checkpoint()

@@ -122,7 +122,7 @@ def test_request_of_a_periodic_injector():
 
 
 def test_timeout_tells_every_task():
-    """If it fails, tasks stay blocked for a checkpoint that was given up (rule 11, LIVE)."""
+    """If it fails, tasks stay blocked for a checkpoint that was aborted (rule 11, LIVE)."""
     machine = coordinator(timeout_ns=50)
     machine.trigger(5)
     machine.acknowledge(Acknowledge("a", 1), 6)
@@ -197,7 +197,7 @@ def test_finished_tasks_are_not_told_of_aborts():
 
 
 def test_too_many_failures_in_a_row():
-    """If it fails, a job that cannot checkpoint goes on as if it could, or gives up after failures far apart."""
+    """If it fails, a job that cannot checkpoint goes on as if it could, or aborts after failures far apart."""
     machine = coordinator(tolerable_failures=1, interval_ns=10)
     machine.on_time(10)
     machine.decline(Decline("join", 1, Reason.SNAPSHOT_FAILED), 11)
@@ -310,7 +310,7 @@ def test_a_checkpoint_is_complete_when_its_manifest_is_written():
 
 
 def test_what_is_being_published_is_not_given_up():
-    """If it fails, a checkpoint is called given up, and a recovery finds it complete."""
+    """If it fails, a checkpoint is called aborted, and a recovery finds it complete."""
     machine = coordinator(timeout_ns=50)
     machine.trigger(0)
     acknowledge(machine, 1, 5)
@@ -335,7 +335,7 @@ def test_manifests_are_written_one_at_a_time_the_oldest_first():
 
 @pytest.mark.parametrize(("definite", "reason"), [(True, Reason.STORE_FAILED), (False, Reason.STORE_IN_DOUBT)])
 def test_a_manifest_that_was_not_written_gives_the_checkpoint_up(definite, reason):
-    """If it fails, a checkpoint that may be there is called surely given up, or the job waits for it for ever."""
+    """If it fails, a checkpoint that may be there is called surely aborted, or the job waits for it for ever."""
     machine = coordinator(tolerable_failures=0)
     machine.trigger(0)
     acknowledge(machine, 1, 5)

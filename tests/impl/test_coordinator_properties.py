@@ -154,7 +154,7 @@ def test_every_answer_is_the_oracles(config, moves):
 @given(CONFIGS, MOVES)
 @settings(max_examples=300, deadline=None)
 def test_ids_never_go_back_and_each_checkpoint_ends_once(config, moves):
-    """If it fails, two attempts share an id, or one checkpoint is complete and given up (ID, ONCE, rule 2).
+    """If it fails, two attempts share an id, or one checkpoint is complete and aborted (ID, ONCE, rule 2).
 
     Also after a failure of the job, and when a new coordinator takes over.
     """
@@ -194,7 +194,7 @@ def test_what_is_due_is_done_at_its_deadline(config, moves):
 @given(CONFIGS, MOVES, MOVES)
 @settings(max_examples=300, deadline=None)
 def test_coordinator_is_what_it_captured(config, before, after):
-    """If it fails, a coordinator that is put back reuses an id, or waits for what it had."""
+    """If it fails, a coordinator that is restored reuses an id, or waits for what it had."""
 
     def play(run, part):
         return [run.notice(answer) for each in part if (answer := run.move(*each)) is not None]

@@ -60,7 +60,7 @@ def test_failed_snapshot_declines_and_cancels_in_the_barriers_place():
 
 
 def test_subsumed_checkpoint_ends_before_the_newer_begins():
-    """If it fails, a newer barrier is taken up before the older checkpoint is given up (rule 6)."""
+    """If it fails, a newer barrier is taken up before the older checkpoint is aborted (rule 6)."""
     machine, port = gate()
     feed(machine, (0, barrier(1)), (0, event("a1")), (1, barrier(2)))
     assert port.lines == [
@@ -101,7 +101,7 @@ def test_cancel_is_forwarded_once():
 
 
 def test_coordinators_abort_acts_like_a_cancel():
-    """If it fails, a task that the coordinator tells to give up stays blocked, or declines what is known (rule 10)."""
+    """If it fails, a task that the coordinator tells to abort stays blocked, or declines what is known (rule 10)."""
     machine, port = gate()
     feed(machine, (0, barrier(1)), (0, event("a1")))
     assert machine.abort(1, Reason.EXPIRED, 9) is True
@@ -148,7 +148,7 @@ def test_message_over_the_byte_limit_is_not_taken():
 
 
 def test_full_input_is_not_read():
-    """If it fails, an input holds more than its limit, or the checkpoint is given up instead of waiting (rule 7)."""
+    """If it fails, an input holds more than its limit, or the checkpoint is aborted instead of waiting (rule 7)."""
     machine, port = gate(max_buffer_per_input=2)
     assert feed(machine, (0, barrier(1)), (0, event("a1")), (0, barrier(2)), (0, event("a2"))) == [True] * 3 + [False]
     assert not machine.can_take(0)
@@ -160,7 +160,7 @@ def test_full_input_is_not_read():
 
 
 def test_byte_limit_during_release_only_waits():
-    """If it fails, a checkpoint that has just begun is given up for a backlog that is about to go."""
+    """If it fails, a checkpoint that has just begun is aborted for a backlog that is about to go."""
     machine, port = gate(3, max_buffer_memory_bytes=30)
     feed(machine, (0, barrier(1)), (0, barrier(2)), (1, barrier(1)))
     feed(machine, (1, event("b1", size_bytes=3)), (1, event("b2", size_bytes=3)))
@@ -180,7 +180,7 @@ def test_custom_size():
     machine = Gate(BarrierAligner(config, size_of=lambda message: 40), Recorder())
     answers = feed(machine, (0, barrier(1)), (0, event("a1")), (0, Watermark(1)), (0, event("a2")))
     assert answers == [True, True, True, False]
-    assert machine.aligner.buffered_bytes() == 0  # given up, and released
+    assert machine.aligner.buffered_bytes() == 0  # aborted, and released
 
 
 def test_exactly_the_limit_is_allowed():
@@ -213,7 +213,7 @@ def test_end_of_a_blocked_input_waits_its_turn():
 
 
 def test_capture_in_the_middle():
-    """If it fails, a gate that is put back resumes the wrong checkpoint."""
+    """If it fails, a gate that is restored resumes the wrong checkpoint."""
     machine, _ = gate()
     feed(machine, (0, barrier(1)), (0, event("a1")))
     twin, port = gate()

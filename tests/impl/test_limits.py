@@ -273,7 +273,7 @@ def test_barriers_that_go_ahead_late_stay_in_order() -> None:
     """The newer one first would cost the older one's checkpoint at every receiver (rule 6)."""
     task = two_aligned()
     for checkpoint_id in (10, 11):
-        assert task.expedite(0, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
+        assert task.prioritise_barrier(0, CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id))
     assert outbox(task) == ["barrier 10 unaligned", "barrier 11 unaligned", "a1", "a2"]
     recorded = [[str(event) for data in report.inflight_output for event in data.events] for report in task.reports]  # type: ignore[union-attr]
     assert recorded == [["a1"], ["a1", "a2"]]
@@ -282,10 +282,10 @@ def test_barriers_that_go_ahead_late_stay_in_order() -> None:
 def test_a_barrier_does_not_pass_an_older_one_that_is_wanted() -> None:
     """The same, where only the newer one is late."""
     task = two_aligned()
-    assert not task.expedite(0, CheckpointBarrier.new_unaligned(11, 11))
+    assert not task.prioritise_barrier(0, CheckpointBarrier.new_unaligned(11, 11))
     assert outbox(task) == ["a1", "barrier 10", "a2", "barrier 11"]
     task.cancel(10)
-    assert task.expedite(0, CheckpointBarrier.new_unaligned(11, 11))
+    assert task.prioritise_barrier(0, CheckpointBarrier.new_unaligned(11, 11))
     assert outbox(task)[0] == "barrier 11 unaligned"
 
 

@@ -264,7 +264,7 @@ def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, da
 @given(schedules(), st.integers(0, 60))
 @settings(max_examples=200, deadline=None)
 def test_aligner_is_what_it_captured(schedule, at):
-    """If it fails, a task that is put back aligns otherwise than the one that was captured."""
+    """If it fails, a task that is restored aligns otherwise than the one that was captured."""
 
     def moves(machine, part, answers):
         for where, what in part:
@@ -307,7 +307,7 @@ def operator_task() -> tuple[OperatorTask, list]:
 @given(schedules(), st.integers(0, 60))
 @settings(max_examples=100, deadline=None)
 def test_operator_task_and_gate_are_what_they_captured(schedule, at):
-    """If it fails, outputs, reports, watermarks or routing differ after a task was put back."""
+    """If it fails, outputs, reports, watermarks or routing differ after a task was restored."""
 
     def moves(task, part):
         for where, what in part:
@@ -338,7 +338,7 @@ def test_operator_task_and_gate_are_what_they_captured(schedule, at):
 )
 @settings(max_examples=200, deadline=None)
 def test_injector_is_what_it_captured(moves, at):
-    """If it fails, a source that is put back forgets a command, or emits one twice."""
+    """If it fails, a source that is restored forgets a command, or emits one twice."""
 
     def play(machine, part):
         answers: list[object] = []
@@ -374,7 +374,7 @@ SOURCE_MOVES = st.lists(
 @given(SOURCE_MOVES, st.integers(0, 30))
 @settings(max_examples=200, deadline=None)
 def test_source_task_is_what_it_captured(moves, at):
-    """If it fails, a source that is put back emits from another position, or another barrier."""
+    """If it fails, a source that is restored emits from another position, or another barrier."""
 
     def play(task, part):
         for kind, n in part:

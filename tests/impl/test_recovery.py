@@ -137,7 +137,7 @@ def test_no_barrier_is_put_back():
         TaskSnapshot(task, 0, encode((0, None, (), False, ())), 1 if task in "ab" else None, (barrier,) * (task > "c"))
         for task in ("a", "b", "join", "sink")
     )
-    with pytest.raises(RestoreError, match="no barrier is put back"):
+    with pytest.raises(RestoreError, match="no barrier is restored"):
         plan(Checkpoint(Manifest(3, 3, False, ()), snapshots), WIRING)
 
 

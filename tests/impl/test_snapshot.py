@@ -264,7 +264,7 @@ def test_a_whole_file_from_elsewhere_is_found_out() -> None:
 
 
 def test_a_record_of_another_channel_is_found_out() -> None:
-    """Events would be put back into another channel."""
+    """Events would be restored into another channel."""
     entry = files_of(JOIN)[0].in_flight[0]
     other = encode_in_flight(1, InFlight(7, JOIN.inputs[0].events))
     part, files = files_of(replace(JOIN, inputs=(), outputs=()))

@@ -222,7 +222,7 @@ def test_a_full_disk_costs_the_checkpoint_under_way_and_no_other() -> None:
 
 
 def test_a_completion_that_failed_half_way_is_settled_by_another() -> None:
-    """A checkpoint would be neither complete nor given up, and its sinks could do neither."""
+    """A checkpoint would be neither complete nor aborted, and its sinks could do neither."""
     for failing in ("write", "flush", "rename", "flush folder"):
         disk = disk_with(1)
         store = DirectoryStore("job/store", disk)

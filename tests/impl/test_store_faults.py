@@ -1,7 +1,7 @@
 """A store whose file system fails at any call, or at any two: what was announced complete stays, and can be read.
 
 A job does its work once to count the calls of its store, then once for each of them to fail there, reading calls too,
-with errors that say nothing of what was done. It does what a driver has to: what failed is given up or done again.
+with errors that say nothing of what was done. It does what a driver has to: what failed is aborted or done again.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Job:
         self.complete(store, Manifest(checkpoint_id, checkpoint_id, True, tuple(parts)))
 
     def complete(self, store: DirectoryStore, manifest: Manifest) -> None:
-        """Again, while it is in doubt; at the third time it is given up."""
+        """Again, while it is in doubt; at the third time it is aborted."""
         for _ in range(3):
             try:
                 store.complete(manifest)
@@ -406,7 +406,7 @@ def make_folder(path: Path, outside: Path) -> None:
 
 def make_file(path: Path, outside: Path) -> None:
     """With a text in it."""
-    path.write_text("foreign")
+    path.write_text("external")
 
 
 def make_second_name(path: Path, outside: Path) -> None:
@@ -492,7 +492,7 @@ def test_a_foreign_name_uses_up_an_id(tmp_path: Path) -> None:
 
 
 def test_a_link_inside_an_attempt_goes_with_it(tmp_path: Path) -> None:
-    """A checkpoint with one could never be given up."""
+    """A checkpoint with one could never be aborted."""
     (tmp_path / "elsewhere").mkdir()
     store = DirectoryStore(str(tmp_path / "store"))
     store.begin(1)

@@ -80,7 +80,7 @@ def test_threshold_switch_from_aligned():
     assert (machine.triggered, machine.is_unaligned, machine.was_threshold_triggered) == (True, True, True)
     assert machine.barrier == flagged(1)
     assert machine.begin_recording() is False
-    assert machine.next_deadline_ns() == 60 * S  # and then it is given up
+    assert machine.next_deadline_ns() == 60 * S  # and then it is aborted
 
 
 def test_inflight_capture_single_channel():
@@ -122,7 +122,7 @@ def test_all_late_barriers_received_resets_state():
     machine = unaligned(3)
     assert names(machine, (0, flagged(1)), (2, barrier(1)), (1, barrier(1)))[-1] == "PART_COMPLETE"
     machine.complete_alignment()
-    assert (machine.barrier, machine.recording, machine.last_done) == (None, False, 1)
+    assert (machine.barrier, machine.recording, machine.last_terminated_id) == (None, False, 1)
     assert names(machine, (0, barrier(2)), (1, barrier(2)), (2, barrier(2)))[-1] == "TRIGGER_SNAPSHOT"
 
 
@@ -159,7 +159,7 @@ def test_disabled_unaligned_stays_aligned():
     """If it fails, `enabled = False` does not disable (rule 14, U-15)."""
     machine = unaligned(2, enabled=False, force_unaligned=True)
     assert names(machine, (0, flagged(1)), (0, event("a1"))) == ["BLOCKED", "BUFFERED"]
-    assert machine.next_deadline_ns() == 60 * S  # given up, not switched
+    assert machine.next_deadline_ns() == 60 * S  # aborted, not switched
     assert machine.on_time(59 * S) is False
     assert machine.process_message(1, barrier(1), 59 * S).name == "TRIGGER_SNAPSHOT"
     assert machine.is_unaligned is False
@@ -307,7 +307,7 @@ def test_every_number_of_inputs(num_inputs):
     assert answers[0] == "TAKE_SNAPSHOT"
     assert answers[1:] == ["LATE_BARRIER"] * (num_inputs - 2) + ["PART_COMPLETE"] * (num_inputs > 1)
     machine.complete_alignment()
-    assert machine.last_done == 1
+    assert machine.last_terminated_id == 1
 
 
 def test_a_single_input_is_complete_at_once():

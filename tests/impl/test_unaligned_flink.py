@@ -84,7 +84,7 @@ def test_u6_starts_once_and_cancels_up_to_3():
         gate.offer(channel, message, 0)
         gate.release_all(0)
     assert port.of("snapshot") == ["1"]
-    assert gate.aligner.last_done == 3
+    assert gate.aligner.last_terminated_id == 3
     assert port.of("cancel") == ["3"]
     assert port.of("complete") == []
 

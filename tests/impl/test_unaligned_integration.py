@@ -23,7 +23,7 @@ def saved(flow: UnalignedDataflow, checkpoint_id: int) -> dict[tuple[str, str, i
 
 
 def restored(edges: str, parts: dict[str, Acknowledge], files: dict, **options) -> UnalignedDataflow:
-    """A new dataflow with states, channels and positions of a checkpoint; no barrier is put back (U-13)."""
+    """A new dataflow with states, channels and positions of a checkpoint; no barrier is restored (U-13)."""
     flow = UnalignedDataflow(edges, capacity=1000, **options)
     for channel in flow.channels:  # the receiver's record, and behind it the sender's
         for key in ((channel.receiver, "input", channel.input_id), (channel.sender, "output", channel.output)):

@@ -44,7 +44,7 @@ def jobs(draw) -> Job:
                 newest += draw(st.sampled_from([1, 1, 1, 2]))
                 messages.append(barrier(newest) if kind == "b" else flagged(newest))
         channels.append([*messages, END] if draw(st.booleans()) else messages)
-    kinds = st.sampled_from(["read"] * 6 + ["overtake"] * 3 + ["time", "abort", "put back"])
+    kinds = st.sampled_from(["read"] * 6 + ["overtake"] * 3 + ["time", "abort", "restored"])
     moves = draw(st.lists(st.tuples(kinds, st.integers(0, 4), st.integers(1, 6)), max_size=80))
     limits = {
         "max_buffer_per_input": draw(st.sampled_from([1, 2, 100])),
@@ -188,7 +188,7 @@ def test_nothing_is_lost_or_reordered_live(job):
 @given(jobs())
 @settings(max_examples=200, deadline=None)
 def test_a_gate_is_what_it_captured(job):
-    """If it fails, a task that is put back in the middle of recording goes on otherwise."""
+    """If it fails, a task that is restored in the middle of recording goes on otherwise."""
     gate, book = play(job)
     other, other_book = play(job, put_back=False)
     assert book.__dict__ == other_book.__dict__

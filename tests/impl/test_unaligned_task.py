@@ -104,11 +104,11 @@ def test_an_aligned_barrier_in_the_outbox_goes_ahead_when_its_time_is_up():
     machine.offer(0, Watermark(1), 0)
     machine.offer(0, barrier(1), 0)
     machine.outbox.append((0, event("a2")))
-    assert not machine.expedite(0, flagged(2))
-    assert machine.expedite(0, flagged(1))
+    assert not machine.prioritise_barrier(0, flagged(2))
+    assert machine.prioritise_barrier(0, flagged(1))
     assert sent(machine)[0] == "0 barrier 1 unaligned"
     assert sent(machine)[-2:] == ["1 barrier 1", "0 a2"]
-    assert not machine.expedite(0, flagged(1))
+    assert not machine.prioritise_barrier(0, flagged(1))
     machine.capture_overtaken(0, [event("a0")], 1)
     (report,) = machine.reports
     assert (report.is_unaligned, report.was_threshold_triggered) == (True, True)
@@ -132,7 +132,7 @@ def test_what_is_passed_when_the_part_is_complete():
     with pytest.raises(LimitError, match="output = 7"):
         machine.capture_overtaken(7, [], 1)
     machine.abort(2, Reason.EXPIRED, 0)
-    machine.capture_overtaken(0, [event("a0")], 2)  # given up: nothing to record, and no bug
+    machine.capture_overtaken(0, [event("a0")], 2)  # aborted: nothing to record, and no bug
 
 
 def test_a_source_records_its_outbox():
@@ -183,7 +183,7 @@ def test_a_part_that_is_complete_counts_against_the_limit_until_it_is_reported()
     machine.capture_overtaken(0, [event("a8"), event("a9")], 1)
     assert machine.reports == [Decline("t", 1, Reason.IN_FLIGHT_LIMIT)]
     assert sent(machine)[-1] == "0 cancel 1"  # behind the barrier
-    machine.capture_overtaken(0, [event("a7")], 1)  # given up: nothing to record
+    machine.capture_overtaken(0, [event("a7")], 1)  # aborted: nothing to record
 
 
 def test_a_source_counts_its_outputs_against_the_limit():
@@ -218,7 +218,7 @@ def test_what_is_given_up_leaves_no_record():
 
 
 def test_a_task_in_the_middle_of_recording_is_what_it_captured():
-    """If it fails, image, record or overtaken outputs are lost with a task that is put back."""
+    """If it fails, image, record or overtaken outputs are lost with a task that is restored."""
     first, _ = task(outputs=1)
     for input_id, message in ((0, event("a1")), (0, flagged(1)), (1, event("b1"))):
         first.offer(input_id, message, 0)

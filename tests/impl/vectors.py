@@ -68,7 +68,7 @@ class Handler:
 
     @property
     def aborted(self) -> list[int]:
-        """The checkpoints given up: each cancels once."""
+        """The checkpoints aborted: each cancels once."""
         return [int(text) for text in self.port.of("cancel")]
 
     @property
@@ -85,4 +85,4 @@ class Handler:
     def current(self) -> int:
         """The checkpoint under way, or else the newest one done with."""
         machine = self.gate.aligner
-        return machine.barrier.checkpoint_id if machine.barrier else machine.last_done
+        return machine.barrier.checkpoint_id if machine.barrier else machine.last_terminated_id

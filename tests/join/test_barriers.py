@@ -286,8 +286,8 @@ def test_maps_of_both_kinds_live_side_by_side() -> None:
     ):
         assert barrier.announce(other, 0) is MapChange.OTHER_KIND
         assert barrier.active == mine
-    foreign = SequenceMergeMapAnnounce(OUT + 1, 9, (at(1),))
-    assert sequence(by_number).announce(foreign, 0) is MapChange.OTHER_OUTPUT
+    external = SequenceMergeMapAnnounce(OUT + 1, 9, (at(1),))
+    assert sequence(by_number).announce(external, 0) is MapChange.OTHER_OUTPUT
 
 
 def test_a_known_epoch_is_required_of_the_first_map() -> None:

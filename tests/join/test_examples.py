@@ -40,10 +40,10 @@ from tests.join.support import (
     world,
 )
 
-Happening = tuple[int, Callable[[int], object]]
+Stimulus = tuple[int, Callable[[int], object]]
 
 
-def stream(it: JoinWorld, number: int, period: int, until: int, delay: int = 0, first: int = 0) -> Iterable[Happening]:
+def stream(it: JoinWorld, number: int, period: int, until: int, delay: int = 0, first: int = 0) -> Iterable[Stimulus]:
     """A frame every `period`, stamped when it is captured, arriving `delay` later."""
     for seq, captured in enumerate(range(first, until, period)):
         each = frame(number, seq, captured)
@@ -51,7 +51,7 @@ def stream(it: JoinWorld, number: int, period: int, until: int, delay: int = 0, 
         yield captured + delay, lambda now, each=each: it.observe(each, now)
 
 
-def clock(it: JoinWorld, period: int, until: int, behind: int = 0) -> Iterable[Happening]:
+def clock(it: JoinWorld, period: int, until: int, behind: int = 0) -> Iterable[Stimulus]:
     """An output time at every tick, now or so far behind it, and a question."""
 
     def tick(now: int) -> None:
@@ -61,9 +61,9 @@ def clock(it: JoinWorld, period: int, until: int, behind: int = 0) -> Iterable[H
     return [(at_ns, tick) for at_ns in range(period, until, period)]
 
 
-def play(it: JoinWorld, *happenings: Iterable[Happening], ask_at_arrivals: bool = True) -> JoinWorld:
+def play(it: JoinWorld, *stimuli: Iterable[Stimulus], ask_at_arrivals: bool = True) -> JoinWorld:
     """Let it all happen in the order of time; after each arrival do what can be done, or at ticks alone."""
-    for now, happen in sorted((h for each in happenings for h in each), key=lambda h: h[0]):
+    for now, happen in sorted((h for each in stimuli for h in each), key=lambda h: h[0]):
         happen(now)
         if ask_at_arrivals:
             it.run(now)

@@ -1,4 +1,4 @@
-"""Anything that can happen to a join, in any order: its journal holds, and it can be put back at every step."""
+"""Anything that can happen to a join, in any order: its journal holds, and it can be restored at every step."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def worlds(draw: st.DrawFn) -> Any:
 moves = st.sampled_from(
     ["frame"] * 12
     + ["late", "process", "process", "time", "offer", "offer", "run", "run", "begin", "end", "ask"]
-    + ["announce", "again", "invalid", "epoch", "restart", "clock", "put back"]
+    + ["announce", "again", "invalid", "epoch", "restart", "clock", "restored"]
 )
 
 
@@ -146,7 +146,7 @@ def test_whatever_happens_the_invariants_hold(data: st.DataObject) -> None:
             seqs[stream], stamps[stream] = -1, 0
         elif move == "clock":
             it.declare_clock(stream, data.draw(st.sampled_from(ClockDomain)), now)
-        elif move == "put back":
+        elif move == "restored":
             journal += it.entries
             other = make()
             other.restore(it.capture())

@@ -66,7 +66,7 @@ def test_what_is_overwritten_while_it_is_read_is_not_taken() -> None:
 
 
 def test_a_frame_begun_twice_is_not_whole() -> None:
-    """A writer that gave up and began again would leave a slot that looks whole."""
+    """A writer that aborted and began again would leave a slot that looks whole."""
     it = ring(0, 1, 2, 3)
     first, second = frame(1, 4), frame(1, 8)
     it.begin(first)
@@ -131,7 +131,8 @@ def test_a_frame_that_lies_whole_is_found_however_many_were_dropped_since() -> N
 
 
 def test_a_frame_of_the_epoch_before_is_found_until_it_is_overwritten() -> None:
-    """A writer that begins anew would make its old frames unreadable at once, and not slot by slot."""
+    """A writer that restarts from the initial state would make its old frames unreadable at once, and not slot by
+    slot."""
     it = ring(6, 7)
     it.publish(frame(1, 0, 80, epoch=2))
     assert look(it, 0, 70, FRAME) == 7

@@ -38,7 +38,7 @@ class SnapshotsLate(OperatorTask):
 
 
 class NeverGivesUp(BarrierAligner):
-    """That a checkpoint is given up is no news here: its inputs wait on (P-15)."""
+    """That a checkpoint is aborted is no news here: its inputs wait on (P-15)."""
 
     def abort(self, checkpoint_id: int, reason: Reason) -> bool:
         return False
@@ -233,7 +233,7 @@ class WritesTwice(SinkWriter):
 
 
 class ForgetsItsState(OperatorTask):
-    """A task that is put back begins anew."""
+    """A task that is restored restarts from the initial state."""
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
         image = ((0,) * len(part.image[0]), None) if checkpoint_id else None
@@ -241,7 +241,7 @@ class ForgetsItsState(OperatorTask):
 
 
 class SkipsAnEvent(SourceTask):
-    """A source that is put back seeks behind its position (P-10)."""
+    """A source that is restored seeks behind its position (P-10)."""
 
     def recover(self, part: TaskRestore, checkpoint_id: int) -> str:
         return super().recover(replace(part, position=part.position + 1), checkpoint_id)

@@ -49,7 +49,7 @@ class Scheme:
     obeys : str
         An abort ``"always"``; only while ``"aligning"`` that checkpoint; only while ``"idle"``; ``"never"``.
     deadline : str
-        ``"none"``; ``"declines"`` when it passes; gives up ``"silently"``; is ``"kept"`` behind the end of its
+        ``"none"``; ``"declines"`` when it passes; aborts ``"silently"``; is ``"kept"`` behind the end of its
         checkpoint and declines that; or ``"nothing"`` comes of it.
     goes_round : bool
         Whether, once it has nothing to release, it says that it has, for ever.

@@ -90,7 +90,7 @@ def fallen(
 
 
 def test_crashes_see_everything_happen() -> None:
-    """A world in which nothing is ever put back, rolled back or lost would hold for nothing."""
+    """A world in which nothing is ever restored, rolled back or lost would hold for nothing."""
     runs = [fallen(seed, flagged=bool(seed % 2), doubts=seed % 3, damages=seed % 2) for seed in range(60)]
     assert {run.verdict().verdict for run in runs} == {"holds"}
     seen = Counter(entry[1] for run in runs for entry in run.entries)
@@ -127,7 +127,7 @@ def survives(run: Run, entry: Entry) -> bool:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_changed_journal_of_a_recovery_is_seen(seed: int) -> None:
-    """A restore could lose or double what it puts back, or a sink what it shows, and the verdict would hold."""
+    """A restore could lose or double what it restores, or a sink what it shows, and the verdict would hold."""
     guarantee = GUARANTEES[seed % 2]
     world = fallen(seed, flagged=bool(seed % 3), guarantees={"s": guarantee})
     assert world.verdict().verdict == "holds"
@@ -159,7 +159,7 @@ class ForgetsWhatWasInFlight(FallibleWorld):
 
 
 class PutsBackTwice(FallibleWorld):
-    """Receiver and sender both put back what either recorded."""
+    """Receiver and sender both restored what either recorded."""
 
     def in_flight(self, restore: Restore) -> Mapping[str, Sequence[object]]:
         return {channel: [m for m in messages for _ in range(2)] for channel, messages in restore.channels.items()}
@@ -181,7 +181,7 @@ class PutsBackIntoAnotherChannel(FallibleWorld):
 
 
 class ReinjectsTheBarrier(FallibleWorld):
-    """The barrier is put back behind what it overtook (U-13)."""
+    """The barrier is restored behind what it overtook (U-13)."""
 
     def in_flight(self, restore: Restore) -> Mapping[str, Sequence[object]]:
         if not restore.checkpoint_id:

@@ -13,7 +13,7 @@ from barrierlab.impl.checkpoint.alignment import BarrierAligner
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS, divided, needs
 from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabilities
 from barrierlab.model.checkpoint.check import WorldScope, verdict_of
-from barrierlab.model.checkpoint.external import ForeignError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted_scopes import stories
@@ -261,7 +261,7 @@ def test_it_is_judged_by_what_is_left() -> None:
 def test_a_method_that_is_missing_is_told_with_what_to_declare(declared: Capabilities, method: str, hint: str) -> None:
     """A team would write methods that its engine has no use for."""
     kind = type("Lacks", (Little,), {"capabilities": declared})
-    with pytest.raises(ForeignError) as raised:
+    with pytest.raises(ExternalError) as raised:
         parts_of(kind, "aligned")
     assert f"Lacks has no method {method!r}; " in str(raised.value)
     assert str(raised.value).endswith(f"; or declare capabilities = Capabilities({hint})")
@@ -272,7 +272,7 @@ def test_a_declaration_that_is_none_is_told_so() -> None:
     """A slip would be taken for a declaration of everything."""
     kind = type("Slips", (Little,), {"capabilities": {"aborts": False}})
     with pytest.raises(
-        ForeignError,
+        ExternalError,
         match=r"Slips.capabilities is \{'aborts': False\}; allowed: a barrierlab.model.checkpoint.capabilities",
     ):
         parts_of(kind, "aligned")

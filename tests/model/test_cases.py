@@ -111,9 +111,9 @@ class Theirs(Gate):
     ) -> None:
         super().__init__(sound_aligner(config, unaligned, is_sink), port)
 
-    def recover(self, last_done: int, ended: Iterable[int]) -> None:
+    def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
         """Go on from a cut."""
-        self.aligner.recover(last_done, ended)
+        self.aligner.recover(last_terminated_id, ended)
 
 
 class TheirsNeverHolds(Theirs):
@@ -148,7 +148,7 @@ def test_every_theme_and_every_bent_machine_is_tried() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_story_can_be_read(name: str) -> None:
-    """A reader would not learn what it shows, why, or which rule it stands for; or give up before its end."""
+    """A reader would not learn what it shows, why, or which rule it stands for; or abort before its end."""
     lines = CASES[name].splitlines()
     head, _ = read(CASES[name], name)
     comment = head[COMMENT]

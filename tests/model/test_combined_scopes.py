@@ -37,7 +37,7 @@ class CoversItsLastWithTheOneBefore(SinkWriter):
 
 
 def ends_twice(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """The end of a sender that had finished is put back though it had taken effect."""
+    """The end of a sender that had finished is restored though it had taken effect."""
     restored = plan(checkpoint, wiring)
     over = {channel for task, part in restored.tasks.items() if part.finished for channel in wiring.outputs[task]}
     channels = {
@@ -88,15 +88,15 @@ class ForgetsAbortsOnceRestored(BarrierAligner):
 
     is_restored = False
 
-    def recover(self, last_done: int, ended: Iterable[int]) -> None:
-        super().recover(last_done, ended)
-        self.is_restored = last_done > 0
+    def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
+        super().recover(last_terminated_id, ended)
+        self.is_restored = last_terminated_id > 0
 
-    def _give_up(self, checkpoint_id: int, reason: Reason) -> None:
-        remembered = self.last_done
-        super()._give_up(checkpoint_id, reason)
+    def _abort(self, checkpoint_id: int, reason: Reason) -> None:
+        remembered = self.last_terminated_id
+        super()._abort(checkpoint_id, reason)
         if self.is_restored:
-            self.last_done = remembered
+            self.last_terminated_id = remembered
 
 
 @pytest.mark.parametrize("fault", ["abort", "timeout"])

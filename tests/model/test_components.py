@@ -108,10 +108,10 @@ def forgets_what_senders_recorded(checkpoint: Checkpoint, wiring: Wiring) -> Res
 class HurriesUnrecorded(SourceTask):
     """What an aligned barrier passes in the outbox, when its time is up, is in no part."""
 
-    def expedite(self, output: int, barrier: CheckpointBarrier) -> bool:
+    def prioritise_barrier(self, output: int, barrier: CheckpointBarrier) -> bool:
         kept = list(self.outbox)
         self.outbox.extendleft([entry for entry in kept if type(entry[1]) is CheckpointBarrier])
-        found = super().expedite(output, barrier)
+        found = super().prioritise_barrier(output, barrier)
         for entry in [each for each in self.outbox if each == (output, CheckpointBarrier(barrier.checkpoint_id, 1))]:
             self.outbox.remove(entry)
         return found
@@ -122,7 +122,7 @@ class CancelsTwice(SourceTask):
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
         super().decline(checkpoint_id, reason)
-        self.last_done = checkpoint_id - 1
+        self.last_terminated_id = checkpoint_id - 1
 
 
 class EndedSince(OperatorTask):
@@ -196,7 +196,7 @@ def test_a_field_that_a_restore_works_out_afresh_may_not_drift() -> None:
     assert not isinstance(state, Difference)
     state = component.after(state, stimulus("add", 3))
     assert isinstance(state, Difference)
-    assert state.reason == "add 3: Counter.doubled is 2 in a machine that ran on, 8 in one put back to the same"
+    assert state.reason == "add 3: Counter.doubled is 2 in a machine that ran on, 8 in one restored to the same"
 
 
 def test_what_only_counts_is_not_compared() -> None:
@@ -216,8 +216,8 @@ def test_a_field_that_only_one_of_the_two_has_is_a_difference() -> None:
 
     one, other = Open(), Open()
     vars(other)["more"] = (1,)
-    assert drift([one], [other]) == "Open.more is None in a machine that ran on, (1,) in one put back to the same"
-    assert drift([other], [one]) == "Open.more is (1,) in a machine that ran on, None in one put back to the same"
+    assert drift([one], [other]) == "Open.more is None in a machine that ran on, (1,) in one restored to the same"
+    assert drift([other], [one]) == "Open.more is (1,) in a machine that ran on, None in one restored to the same"
 
 
 def test_a_machine_that_raises_is_shown() -> None:

@@ -76,7 +76,7 @@ def test_a_sound_aligner_passes(name: str) -> None:
         (
             "aligned: a->s b->s; events 1, checkpoints 1; abort",
             "LIVE is broken after 15 moves: s still waits for checkpoint 1 (aligned: a->s b->s; events 1, checkpoints",
-            "! LIVE: s still waits on b->s for checkpoint 1, which was given up",
+            "! LIVE: s still waits on b->s for checkpoint 1, which was aborted",
         ),
     ],
 )  # fmt: skip

@@ -19,7 +19,7 @@ from barrierlab.model.defects.engines.aligners import Alternating, ObsoleteBarri
 from barrierlab.model.defects.engines.catalogue import SOUND, TRACES, reports
 from barrierlab.model.defects.engines.channels import wakeup
 from barrierlab.model.defects.engines.kind import STANDINGS, Scheme, SchemeDefect, entry
-from barrierlab.model.explore.checker import Always, AtRest, explore
+from barrierlab.model.explore.checker import Always, Quiescent, explore
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from tests.kept import keep
 
@@ -214,7 +214,7 @@ def test_what_does_not_block_loses_nothing(setup: Setup) -> None:
         exact = explore(world, properties(world))
         asked = [
             Always("nothing is lost", lambda state, world=world: _lost(world.broken(state))),
-            AtRest("all ends", lambda state, world=world: _lost(world.unsettled(state))),
+            Quiescent("all ends", lambda state, world=world: _lost(world.unsettled(state))),
         ]
         verdicts.append((exact.verdict, explore(world, asked).verdict))
     assert verdicts == [("broken", "holds"), ("broken", "broken")]

@@ -10,11 +10,11 @@ import pytest
 from barrierlab.model.explore.checker import (
     NEVER,
     Always,
-    AtRest,
     Counts,
     Limits,
-    NotRepeatableError,
+    NonDeterministicError,
     Property,
+    Quiescent,
     Sometimes,
     SometimesMove,
     explore,
@@ -144,7 +144,7 @@ def alike(ring: Ring) -> int:
 def test_the_shorter_of_two_runs_wins_whatever_is_asked() -> None:
     """A violation at rest would hide behind a longer run to one that is seen when it is found."""
     graph = Graph({"a": "bc", "b": "d"})
-    always, at_rest = is_not("d"), AtRest[str]("not c at rest", lambda state: "it is c" if state == "c" else None)
+    always, at_rest = is_not("d"), Quiescent[str]("not c at rest", lambda state: "it is c" if state == "c" else None)
     result = explore(graph, [always, at_rest])
     assert [(broken.property, broken.moves) for broken in result.violations] == [("not c at rest", ("c",))]
 
@@ -160,7 +160,7 @@ def test_it_stops_at_the_first_violation() -> None:
 def test_it_collects_a_shortest_run_for_each_property() -> None:
     """Only the first of several faults would ever be seen, or one of them with a roundabout run."""
     graph = Graph({"a": "bc", "b": "d", "c": "de", "d": "e", "e": "f"})
-    asked = [is_not("e"), is_not("d"), is_not("x"), AtRest[str]("never rests", lambda state: f"it rests in {state}")]
+    asked = [is_not("e"), is_not("d"), is_not("x"), Quiescent[str]("never rests", lambda state: f"it rests in {state}")]
     result = explore(graph, asked, collect=True)
     assert [(str(broken), "".join(broken.moves)) for broken in result.violations] == [
         ("not d: it is d", "bd"),
@@ -225,7 +225,7 @@ def test_a_violation_within_the_limits_is_one() -> None:
 
 def test_rest_is_seen_at_the_limit_of_depth() -> None:
     """What lies at rest at the deepest place that is allowed would not be looked at."""
-    at_rest = AtRest[str]("never rests", lambda state: f"it rests in {state}")
+    at_rest = Quiescent[str]("never rests", lambda state: f"it rests in {state}")
     result = explore(Graph({"a": "b", "b": "cd", "c": "e"}), [at_rest], limits=Limits(depth=2))
     assert (result.verdict, result.why) == ("broken", "never rests: it rests in d")
 
@@ -269,7 +269,7 @@ def test_a_reduction_finds_the_same_rest(counters: int) -> None:
     rests: list[set[tuple[int, ...]]] = []
     for ample in (None, one_of(system)):
         seen: set[tuple[int, ...]] = set()
-        result = explore(system, [AtRest("", seen.add)], ample=ample)
+        result = explore(system, [Quiescent("", seen.add)], ample=ample)
         assert result.verdict == "holds"
         assert result.counts.states == (4**counters if ample is None else 3 * counters + 1)
         rests.append(seen)
@@ -311,14 +311,14 @@ def test_a_system_with_chance_is_told_so() -> None:
 
         calls = count(1)
 
-    with pytest.raises(NotRepeatableError, match=r"should lead to .*allowed: .*look for chance"):
+    with pytest.raises(NonDeterministicError, match=r"should lead to .*allowed: .*look for chance"):
         explore(Chance({"a": "b", "b": "c", "c": "d", "d": "e"}), [is_not("d")])
 
 
 def test_a_symmetry_that_is_none_is_told_so() -> None:
     """A run would be printed that is none of the system's."""
     graph = Graph({"a": "bc", "b": "d"})
-    with pytest.raises(NotRepeatableError, match="that is no symmetry"):
+    with pytest.raises(NonDeterministicError, match="that is no symmetry"):
         explore(graph, [is_not("d")], canonical=lambda state: {"b": "c", "c": "b"}.get(state, state))
 
 

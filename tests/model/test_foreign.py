@@ -12,7 +12,7 @@ from barrierlab.impl import BarrierAligner, UnalignedCheckpointer
 from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.messages import CheckpointBarrier
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.external import PROTOCOLS, ForeignError, ForeignGate, goes_unaligned, load, parts_of
+from barrierlab.model.checkpoint.external import PROTOCOLS, ExternalError, ForeignGate, goes_unaligned, load, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.gate_scopes import Scope
 from barrierlab.model.checkpoint.protocols import protocol_of
@@ -70,7 +70,7 @@ def test_an_aligner_may_inherit_that_of_impl() -> None:
 
 
 def test_a_bug_is_refuted_by_a_shortest_run() -> None:
-    """An aligner could forget what was given up, and nobody would be told (A-09)."""
+    """An aligner could forget what was aborted, and nobody would be told (A-09)."""
     scope = WorldScope("two sources", Setup("a->s b->s", events=1, checkpoints=1, cancels=1))
     outcome = scope.check(parts_of(Planted, "aligned"), None)
     (violation,) = outcome.violations
@@ -216,9 +216,9 @@ class CapturesTooLittle(PhasedAligner):
 
 
 class Raises(PhasedAligner):
-    """Cannot give up."""
+    """Cannot abort."""
 
-    def _give_up(self, checkpoint_id: int) -> None:
+    def _abort(self, checkpoint_id: int) -> None:
         raise KeyError(checkpoint_id)
 
 
@@ -241,7 +241,7 @@ WRONG: list[tuple[type, str, str]] = [
         "aligned",
         "ForgetsOnTheWayBack does not restore what it captured: its part 6, 1, becomes 0; ",
     ),
-    (CapturesTooLittle, "aligned", "CapturesTooLittle does not restore what it captured: put back after '"),
+    (CapturesTooLittle, "aligned", "CapturesTooLittle does not restore what it captured: restored after '"),
     (Raises, "aligned", "Raises raised KeyError: 2 at the end of 'arrive 0 a1; "),
 ]
 
@@ -249,7 +249,7 @@ WRONG: list[tuple[type, str, str]] = [
 @pytest.mark.parametrize(("kind", "protocol", "told"), WRONG, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_class_that_cannot_stand_in_is_told_so_in_a_line(kind: type, protocol: str, told: str) -> None:
     """A team would be shown a traceback, or a counterexample of what it did not mean."""
-    with pytest.raises(ForeignError) as raised:
+    with pytest.raises(ExternalError) as raised:
         parts_of(kind, protocol)
     assert str(raised.value).startswith(told)
     assert len(str(raised.value).splitlines()) == 1
@@ -268,7 +268,7 @@ def test_whatever_a_capture_lacks_is_found(field: int) -> None:
             own = super().capture()[field]
             super().restore((*value[:field], own, *value[field:]))
 
-    with pytest.raises(ForeignError, match="does not restore what it captured"):
+    with pytest.raises(ExternalError, match="does not restore what it captured"):
         parts_of(Lacks, "aligned")
 
 
@@ -307,9 +307,9 @@ class CannotBePutBackLater(PhasedAligner):
 
 
 LATER: list[tuple[type, str]] = [
-    (AnswersNothingLater, "ForeignError: AnswersNothingLater.offer answered None; allowed: bool"),
-    (CapturesAListLater, "ForeignError: CapturesAListLater.capture answered [("),
-    (HasNoTimeLater, "ForeignError: HasNoTimeLater.can_take answered None; allowed: bool"),
+    (AnswersNothingLater, "ExternalError: AnswersNothingLater.offer answered None; allowed: bool"),
+    (CapturesAListLater, "ExternalError: CapturesAListLater.capture answered [("),
+    (HasNoTimeLater, "ExternalError: HasNoTimeLater.can_take answered None; allowed: bool"),
     (CannotBePutBackLater, "ArithmeticError"),
 ]
 
@@ -376,7 +376,7 @@ def test_a_new_gate_goes_on_from_a_cut_in_silence() -> None:
     gate = ForeignGate(PhasedAligner, Port(), BarrierAlignerConfig(2), None, False)  # type: ignore[arg-type]
     gate.recover(3, (1,))
     assert told == []
-    assert (gate.last_done, gate.can_take(0), gate.can_take(1)) == (3, True, False)
+    assert (gate.last_terminated_id, gate.can_take(0), gate.can_take(1)) == (3, True, False)
     gate.offer(0, CheckpointBarrier(3, 3), 0)
     gate.offer(0, CheckpointBarrier(4, 4), 0)
     assert told == ["ignore", "block", "snapshot", "forward", "complete", "resume"]
@@ -404,7 +404,7 @@ def test_a_name_that_means_no_class_is_told_so(
     for name, text in (("broken_module", "1 / 0"), ("needs_more", "import more"), ("leaves", "raise SystemExit(3)")):
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ForeignError) as raised:
+    with pytest.raises(ExternalError) as raised:
         load(spec)
     name = repr(spec) if ":" not in spec else spec
     assert str(raised.value).startswith(f"--impl {name}: {told}")

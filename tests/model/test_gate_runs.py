@@ -57,7 +57,7 @@ def keeps_the_bytes(patch: pytest.MonkeyPatch) -> None:
 def forgets_what_was_done(patch: pytest.MonkeyPatch) -> None:
     """A stale barrier begins a checkpoint in a task that has come back."""
     original = BarrierAligner.recover
-    patch.setattr(BarrierAligner, "recover", lambda self, last_done, ended: original(self, 0, ended))
+    patch.setattr(BarrierAligner, "recover", lambda self, last_terminated_id, ended: original(self, 0, ended))
 
 
 def wants_the_next_id(patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def wants_the_next_id(patch: pytest.MonkeyPatch) -> None:
     original = BarrierAligner._on_barrier
 
     def on_barrier(self: BarrierAligner, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> object:
-        if barrier.checkpoint_id > self.last_done + 1:
+        if barrier.checkpoint_id > self.last_terminated_id + 1:
             return self._again(barrier, barrier)
         return original(self, input_id, barrier, now_ns)
 

@@ -75,7 +75,7 @@ def test_an_ignored_message_is_not_applied() -> None:
     kept = history("a_given_up_checkpoint_leaves_nothing_behind")
     assert texts(kept.channels["b->join"].ignored) == ["barrier 1"]
     assert kept.channels["b->join"].applied == []
-    assert kept.tasks["join"].given_up == {1}
+    assert kept.tasks["join"].aborted == {1}
     assert kept.aborted == {1: (7_000_000, "expired")}
 
 

@@ -165,9 +165,9 @@ def test_bytes_are_bounded() -> None:
     assert verdict.violations[0].at_ns == 2
 
 
-@pytest.mark.parametrize("given_up", [False, True])
-def test_what_is_recorded_is_bounded(given_up: bool) -> None:
-    """A checkpoint could store more in-flight data than was allowed (protocol rule 18); one given up stores none."""
+@pytest.mark.parametrize("aborted", [False, True])
+def test_what_is_recorded_is_bounded(aborted: bool) -> None:
+    """A checkpoint could store more in-flight data than was allowed (protocol rule 18); one aborted stores none."""
     topology = Topology.parse("a->b b->s")
     events = [Event("a", n, size_bytes=60) for n in (1, 2)]
     entries: list[Entry] = [(n, ">emit", "a", None, event) for n, event in enumerate(events)]
@@ -175,13 +175,13 @@ def test_what_is_recorded_is_bounded(given_up: bool) -> None:
     entries += [(3, "take", "b", "a->b", events[0]), (3, "deliver", "b", "a->b", events[0])]
     entries += [(4, "snapshot", "b", None, (1, "d")), (4, "capture", "b", "a->b", (1, events[1]))]
     entries += [(4, "capture", "b", "b->s", (1, events[0]))]  # on its way out
-    if given_up:
+    if aborted:
         entries.append((4, "decline", "b", None, (1, "in-flight limit")))
     history = History.of(entries, topology)
     assert judge(history, topology, Limits(max_inflight_buffer_bytes=120)).verdict != "broken"
     found = [str(v) for v in judge(history, topology, Limits(max_inflight_buffer_bytes=119)).violations]
     reason = "BOUND: 120 bytes were recorded at b for checkpoint 1; at most 119 may be"
-    assert found == ([] if given_up else [reason])
+    assert found == ([] if aborted else [reason])
 
 
 def completed(image: object, position: int) -> list[Entry]:

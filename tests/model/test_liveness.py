@@ -17,7 +17,7 @@ from barrierlab.model.checkpoint.components import SOUND, Parts
 from barrierlab.model.checkpoint.external import parts_of
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import MOST_TO_REST, World
-from barrierlab.model.explore.checker import AtRest, Limits, UndecidedError, explore, traps
+from barrierlab.model.explore.checker import Limits, Quiescent, UndecidedError, explore, traps
 from tests.model.schemes import Scheme, class_of
 
 PAIR = "a->s b->s"
@@ -83,7 +83,7 @@ def test_a_run_that_may_never_come_to_rest_is_undecided() -> None:
 
 
 def test_what_is_being_published_is_not_given_up_for_ever() -> None:
-    """A checkpoint would be given up again and again that cannot be any more, and nothing else would happen."""
+    """A checkpoint would be aborted again and again that cannot be any more, and nothing else would happen."""
     setup = Setup("a->s", events=0, checkpoints=2, cancels=1, crashes=1, guarantee="exactly_once")
     outcome = WorldScope("", setup).check(SOUND, None)
     assert (outcome.verdict, outcome.states) == ("holds", 572)
@@ -120,7 +120,7 @@ def test_asking_at_rest_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
             return move
 
     asked: list[int] = []
-    result = explore(Fan(), [AtRest("rest", lambda state: asked.append(state))], limits=Limits(seconds=9))
+    result = explore(Fan(), [Quiescent("rest", lambda state: asked.append(state))], limits=Limits(seconds=9))
     assert (result.verdict, result.why) == ("undecided", "the limit of 9 s is reached")
     assert len(asked) < 12
 

@@ -25,7 +25,7 @@ SETUPS: dict[str, Setup] = {
     "a join": Setup(JOIN, events=1),
     "a join, unaligned": Setup(JOIN, events=1, mode="unaligned"),
     "a crash": Setup("a->s", events=1, crashes=1, guarantee="exactly_once"),
-    "one given up": Setup("a->s b->s", events=1, cancels=1),
+    "one aborted": Setup("a->s b->s", events=1, cancels=1),
 }
 
 
@@ -64,7 +64,7 @@ def test_a_fault_strikes_where_it_can(fault: str) -> None:
     assert list(some.struck) == [fault]
     assert some.struck[fault] > 0
     idle: dict[str, Setup] = {
-        "abort": Setup("a->s", events=1, checkpoints=0, cancels=1),  # nothing to give up
+        "abort": Setup("a->s", events=1, checkpoints=0, cancels=1),  # nothing to abort
         "timeout": Setup("a->s", events=1, expiries=1),  # nothing waits
         "closed input": Setup("a->s", events=0, closes=True),  # no source has anything left
     }
@@ -77,7 +77,7 @@ def test_a_broken_scope_and_one_that_is_explored_whole_are_counted_too() -> None
     world = World(SETUPS["a chain"])
     assert not any(premises_of(world).values())
     assert asked_for(SETUPS["watermarks"]) == ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE")
-    late = WorldScope("", replace(SETUPS["a join"], max_buffer_memory_bytes=1)).check(SOUND, None)  # gives up by itself
+    late = WorldScope("", replace(SETUPS["a join"], max_buffer_memory_bytes=1)).check(SOUND, None)  # aborts by itself
     assert late.premises["CUT"] > 0
 
 

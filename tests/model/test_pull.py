@@ -10,7 +10,7 @@ import pytest
 
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import WorldScope, properties
-from barrierlab.model.checkpoint.external import ForeignError, goes_unaligned, parts_of
+from barrierlab.model.checkpoint.external import ExternalError, goes_unaligned, parts_of
 from barrierlab.model.checkpoint.partial_order import Ample
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.scripted import replay
@@ -213,7 +213,7 @@ class TakesNothing(LeavesInChannel):
 )
 def test_a_loop_that_cannot_stand_in_is_told_so_in_a_line(kind: type, told: str) -> None:
     """A team would be shown a traceback."""
-    with pytest.raises(ForeignError) as raised:
+    with pytest.raises(ExternalError) as raised:
         parts_of(kind, "aligned")
     assert str(raised.value).startswith(told)
     assert len(str(raised.value).splitlines()) == 1

@@ -97,7 +97,7 @@ def test_a_run_without_sinks_that_promise_anything_is_not_asked_about_the_outsid
         ),
         (
             event(1) + taken(1, 0) + "> publish 1\n    coordinator aborted 1 store failed\n" + restore(1),
-            "checkpoint 1 was restored, but it was given up: store failed",
+            "checkpoint 1 was restored, but it was aborted: store failed",
         ),
     ],
 )
@@ -130,7 +130,7 @@ def test_the_states_of_a_checkpoint_in_doubt_are_weighed() -> None:
     ]
 
 
-# What is put back.
+# What is restored.
 
 
 def test_what_is_restored_is_asked_of_every_task() -> None:
@@ -152,7 +152,7 @@ def test_what_is_restored_is_asked_of_every_task() -> None:
 
 
 def test_the_beginning_is_the_state_of_nothing() -> None:
-    """A job that begins anew with what it had would be right."""
+    """A job that restarts from the initial state with what it had would be right."""
     text = event(1) + "> crash s\n> restore 0\n    a restored 0 a0\n    s restored 0 s1\n" + event(1)
     fold = lambda task: lambda stretch: f"{task[0]}{len(stretch)}"  # noqa: E731
     assert told(text, fold=fold) == ["the state of s restored from the beginning is s1; it was s0"]
@@ -161,22 +161,22 @@ def test_the_beginning_is_the_state_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("    s put_back a->s a2\n", "", "a2 was not put back in a->s, and was in flight in checkpoint 1"),
-        ("back a->s a2\n", "back a->s a1\n", "a1 was put back in a->s twice, and was in flight once"),
+        ("    s put_back a->s a2\n", "", "a2 was not restored in a->s, and was in flight in checkpoint 1"),
+        ("back a->s a2\n", "back a->s a1\n", "a1 was restored in a->s twice, and was in flight once"),
         (
             "back a->s a2\n",
             "back a->s a2\n    s put_back a->s a7\n",
-            "a7 was put back in a->s once, and was in flight never",
+            "a7 was restored in a->s once, and was in flight never",
         ),
         (
             "back a->s a2\n",
             "back a->s a2\n    s put_back a->s cancel 1\n",
-            "cancel 1 was put back in a->s: the cut has been made, and no barrier is part of it",
+            "cancel 1 was restored in a->s: the cut has been made, and no barrier is part of it",
         ),
         (
             "back a->s a2\n",
             "back a->s a2\n    s put_back a->s end\n",
-            "the end was put back in a->s once, and was in flight never",
+            "the end was restored in a->s once, and was in flight never",
         ),
     ],
 )
@@ -189,10 +189,10 @@ def test_the_end_is_put_back_last() -> None:
     """A receiver would close an input that still has events."""
     end = "    s put_back a->s end\n"
     assert kept("a_finished_task_stays_finished", (end, "")) == [
-        "the end was put back in a->s never, and was in flight once"
+        "the end was restored in a->s never, and was in flight once"
     ]
     first = "    s put_back a->s a1\n"
-    assert "a1 was put back in a->s behind the end" in kept(
+    assert "a1 was restored in a->s behind the end" in kept(
         "a_finished_task_stays_finished", (first + end, end + first)
     )
 
@@ -208,7 +208,7 @@ def test_a_finished_task_does_nothing_more() -> None:
 def test_nothing_is_put_back_where_nothing_is_restored() -> None:
     """A task could be given a state in the middle of a run."""
     assert told(event(1) + "    s restored 1 d\n") == ["s was restored though nothing was to be restored"]
-    assert told("> push a\n    s put_back a->s a1\n") == ["a1 was put back in a->s though nothing was to be restored"]
+    assert told("> push a\n    s put_back a->s a1\n") == ["a1 was restored in a->s though nothing was to be restored"]
     late = event(1) + complete(1, 0) + restore(1) + event(2) + "    s restored 1 s1\n"
     assert "s was restored after the job had begun to run" in told(late)
 
@@ -354,14 +354,14 @@ def test_an_attempt_that_a_crash_ends_owes_nothing() -> None:
 
 
 def test_what_comes_again_comes_from_where_it_was() -> None:
-    """A channel could lose in an attempt what its restore had put back."""
+    """A channel could lose in an attempt what its restore had restored."""
     taken_twice = "    s take a->s a1\n    s deliver a->s a1\n"
     name = "what_was_in_flight_is_put_back"
     assert kept(name, (taken_twice, taken_twice + taken_twice)) == ["a1 took effect twice on a->s, and was sent once"]
     lost = "a1 was sent on a->s and never took effect, though what came after it did"
     assert kept(name, (taken_twice, "")) == [lost]
     assert kept(name, (taken_twice.replace("a1", "a2"), "")) == [lost.replace("a1", "a2")]
-    wrongly = "a2 was put back in a->s twice, and was in flight once"  # what follows from that is not told again
+    wrongly = "a2 was restored in a->s twice, and was in flight once"  # what follows from that is not told again
     assert kept(name, ("back a->s a2\n", "back a->s a2\n    s put_back a->s a2\n"), (taken_twice, "")) == [wrongly]
 
 

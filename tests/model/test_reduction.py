@@ -1,4 +1,4 @@
-"""The reduction: it saves most states and changes no verdict; and each bent machine is found, by a shortest run."""
+"""The reduction: it saves most states and changes no verdict; and each mutant is found, by a shortest run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from barrierlab.model.checkpoint.monitor import TASK
 from barrierlab.model.checkpoint.partial_order import Ample, plans
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import Move, State, World
-from barrierlab.model.explore.checker import Always, AtRest, Property, Result, explore
+from barrierlab.model.explore.checker import Always, Property, Quiescent, Result, explore
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
 
 CHAIN = "a->s"
@@ -59,7 +59,7 @@ MACHINES = {
 
 def properties(world: World) -> list[Property[State, Move]]:
     """What is asked of every world."""
-    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]
+    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
 
 
 def whole(setup: Setup, parts: Parts = SOUND) -> tuple[World, Result[State, Move]]:
@@ -74,12 +74,12 @@ def reduced(setup: Setup, parts: Parts = SOUND, kind: type[Ample] = Ample) -> tu
     for planned in map(world.planned, plans(setup)):
         ample = kind(planned, setup)
         result = explore(planned, properties(planned), ample=ample.moves, acyclic=True)
-        verdicts.add(result.verdict if result.verdict == "broken" or not ample.is_void else "void")
+        verdicts.add(result.verdict if result.verdict == "broken" or not ample.reduction_unsound else "void")
         states += result.counts.states
     return next(each for each in ("broken", "void", "holds") if each in verdicts), states
 
 
-# Where each bent machine is found: what a shortest run breaks, and how long it is.
+# Where each mutant is found: what a shortest run breaks, and how long it is.
 
 FOUND: dict[str, tuple[Setup, set[str], int]] = {
     "DrainsFirst": (Setup(JOIN, events=1), {"CUT", "FWD"}, 13),
@@ -149,7 +149,7 @@ def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
 
 SCOPES = {
     "chain": Setup(CHAIN, checkpoints=2),
-    "chain, one given up": Setup(CHAIN, events=1, cancels=1),
+    "chain, one aborted": Setup(CHAIN, events=1, cancels=1),
     "chain, it ends early": Setup(CHAIN, events=1, closes=True),
     "join": Setup(JOIN, events=1),
     "join, room for one": Setup(JOIN, events=1, capacity=1),
@@ -161,7 +161,7 @@ SCOPES = {
     "unaligned": Setup(LONG, events=1, mode="unaligned"),
     "unaligned, room for one": Setup(LONG, mode="unaligned", capacity=1),
     "unaligned, the sender records": Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
-    "unaligned, one given up": Setup(LONG, events=1, mode="unaligned", cancels=1),
+    "unaligned, one aborted": Setup(LONG, events=1, mode="unaligned", cancels=1),
     "fallback": Setup(LONG, events=1, mode="fallback"),
     "fallback, join": Setup(SHORT_JOIN, events=1, mode="fallback"),
     "a crash": CRASH,
@@ -171,7 +171,7 @@ SCOPES = {
     "a crash, it ends early": replace(CRASH, closes=True, guarantee="idempotent"),
 }
 LARGE_SCOPES = {
-    "join, one given up": Setup(SHORT_JOIN, events=1, cancels=1),
+    "join, one aborted": Setup(SHORT_JOIN, events=1, cancels=1),
     "join, two, one deadline passes": Setup(SHORT_JOIN, events=0, checkpoints=2, expiries=1),
     "join, two checkpoints": Setup(SHORT_JOIN, events=1, checkpoints=2),
     "join, it ends early": Setup(SHORT_JOIN, events=1, closes=True),
@@ -205,7 +205,7 @@ MANY_MACHINES = (
 
 
 def assert_same(name: str, reduced_verdict: str, whole_verdict: str) -> None:
-    """One verdict; a bent machine may also be one that is not to be reduced, and is noticed to be that."""
+    """One verdict; a mutant may also be one that is not to be reduced, and is noticed to be that."""
     assert reduced_verdict == whole_verdict or (reduced_verdict == "void" and name != "sound"), name
 
 
@@ -232,7 +232,7 @@ def ends(world: World, kind: type[Ample] | None = None) -> set[State]:
     """Where the runs of a world end."""
     found: set[State] = set()
     ample = None if kind is None else kind(world).moves
-    explore(world, [AtRest("", lambda state: found.add(state))], ample=ample, acyclic=True)
+    explore(world, [Quiescent("", lambda state: found.add(state))], ample=ample, acyclic=True)
     return found
 
 
@@ -387,7 +387,7 @@ def test_equal_sources_may_not_be_exchanged_where_there_are_three() -> None:
 
 
 def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
-    """A time at which a checkpoint may be given up would be left out."""
+    """A time at which a checkpoint may be aborted would be left out."""
     planned = [
         (each.gives_up, each.expiries, each.may_expire) for each in plans(Setup(JOIN, checkpoints=2, expiries=1))
     ]
@@ -398,9 +398,9 @@ def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
 
 def test_a_world_that_gives_up_by_itself_is_not_reduced_silently() -> None:
     """What a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
-    for limit_bytes, is_void in ((10_000, False), (1, True)):
+    for limit_bytes, reduction_unsound in ((10_000, False), (1, True)):
         world = World(Setup(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))
         ample = Ample(world)
-        assert not ample.is_void
+        assert not ample.reduction_unsound
         explore(world, ample=ample.moves, acyclic=True)
-        assert ample.is_void == world.gave_up == is_void
+        assert ample.reduction_unsound == world.gave_up == reduction_unsound

@@ -17,13 +17,13 @@ from barrierlab.model.checkpoint.replay import departures
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
-    Happening,
     Overtaking,
     Release,
+    Stimulus,
     Triggered,
 )
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
@@ -56,7 +56,7 @@ def forgets_what_is_done(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignores_aborts(patch: pytest.MonkeyPatch) -> None:
-    """What the coordinator gives up goes on here."""
+    """What the coordinator aborts goes on here."""
     patch.setattr(Implementation, "abort", lambda self, checkpoint_id, reason, now_ns: False)
 
 
@@ -105,7 +105,7 @@ def test_a_broken_machine_is_told_apart(
 
 INPUTS = 3
 BARRIERS = [CheckpointBarrier(n, n, flags) for n in range(1, 7) for flags in (0, 1)]
-HAPPENINGS: list[Happening] = [
+STIMULI: list[Stimulus] = [
     *arrivals(INPUTS, WATERMARK, END, *BARRIERS, at=(0, 5, 20)),
     *(Arrival(i, Event("abc"[i], n)) for i in range(INPUTS) for n in range(1, 6)),
     *(Abort(n) for n in range(1, 7)),
@@ -113,7 +113,7 @@ HAPPENINGS: list[Happening] = [
     *(Clock(at) for at in (3, 9, 30)),
     *[Release()] * 20,
 ]
-PASSING: list[Happening] = [
+PASSING: list[Stimulus] = [
     Overtaking(i, barrier, ahead)
     for i in range(INPUTS)
     for barrier in BARRIERS
@@ -129,24 +129,24 @@ FALLS_BACK = {
     "max_inflight_buffer_bytes": 60,
 }
 CASES = [
-    (ALIGNED, Rules(**LARGE), HAPPENINGS),  # type: ignore[arg-type]
-    (UNALIGNED, Rules(**FALLS_BACK | {"force_unaligned": True}), HAPPENINGS + PASSING),  # type: ignore[arg-type]
-    (FALLBACK, Rules(**FALLS_BACK), HAPPENINGS + PASSING),  # type: ignore[arg-type]
+    (ALIGNED, Rules(**LARGE), STIMULI),  # type: ignore[arg-type]
+    (UNALIGNED, Rules(**FALLS_BACK | {"force_unaligned": True}), STIMULI + PASSING),  # type: ignore[arg-type]
+    (FALLBACK, Rules(**FALLS_BACK), STIMULI + PASSING),  # type: ignore[arg-type]
 ]
 
 
-@pytest.mark.parametrize(("table", "rules", "happenings"), CASES, ids=["aligned", "unaligned", "fallback"])
+@pytest.mark.parametrize(("table", "rules", "stimuli"), CASES, ids=["aligned", "unaligned", "fallback"])
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_machine_and_table_agree_in_long_runs(
-    table: Table, rules: Rules, happenings: list[Happening], data: st.DataObject
+    table: Table, rules: Rules, stimuli: list[Stimulus], data: st.DataObject
 ) -> None:
     """Something that takes many checkpoints, or three inputs, would come out otherwise than the protocol says."""
     gate, machine = Gate.new(table, rules), Machine(rules)
-    for happening in data.draw(st.lists(st.sampled_from(happenings), max_size=60)):
-        if isinstance(happening, Arrival | Overtaking) and not gate.is_open(happening.input_id):
+    for stimulus in data.draw(st.lists(st.sampled_from(stimuli), max_size=60)):
+        if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
             continue
-        move = Move(happening, data.draw(st.sampled_from((TAKEN, TAKEN, FAILED))))
+        move = Move(stimulus, data.draw(st.sampled_from((TAKEN, TAKEN, FAILED))))
         assert machine.difference(gate, move) is None
         gate, _ = run(gate, move)
         assert machine.misstatement(gate) is None

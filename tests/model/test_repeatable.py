@@ -51,7 +51,9 @@ def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPa
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert "s does not do the same twice in " in outcome.why
     assert "all that it goes by has to be in `capture`" in outcome.why
-    monkeypatch.setattr("barrierlab.model.checkpoint.task_transitions.TaskTable.differences", lambda self: iter(()))
+    monkeypatch.setattr(
+        "barrierlab.model.checkpoint.task_transitions.TaskTransitions.differences", lambda self: iter(())
+    )
     assert THREE.check(with_aligner(CountsItsCalls), 60.0).verdict == "holds"
 
 
@@ -75,7 +77,7 @@ def test_a_coordinator_that_does_not_do_the_same_twice_is_told_so(monkeypatch: p
     assert outcome.why.startswith("coordinator does not do the same twice in 1: ")
     assert outcome.why.endswith("all that it goes by has to be in `capture`")
     monkeypatch.setattr(
-        "barrierlab.model.checkpoint.coordinator_transitions.CoordinatorTable.differences", lambda self: iter(())
+        "barrierlab.model.checkpoint.coordinator_transitions.CoordinatorTransitions.differences", lambda self: iter(())
     )
     assert GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
 

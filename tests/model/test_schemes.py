@@ -14,10 +14,10 @@ from barrierlab.impl.messages import CheckpointBarrier
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.components import SOUND as SOUND_PARTS
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.external import ForeignError, parts_of
+from barrierlab.model.checkpoint.external import ExternalError, parts_of
 from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned
 from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.task_transitions import Step, TaskTable
+from barrierlab.model.checkpoint.task_transitions import Step, TaskTransitions
 from barrierlab.model.checkpoint.world import World, _differ
 from barrierlab.model.explore.checker import explore
 from tests.model.schemes import CHOICES, Scheme, class_of
@@ -62,7 +62,7 @@ CUTS = {
     "it compares no ids": Scheme(compares_ids=False, waits="held"),
 }
 DEADLINES = {
-    "it gives up silently": Scheme(deadline="silently"),
+    "it aborts silently": Scheme(deadline="silently"),
     "its deadline outlives the checkpoint": Scheme(deadline="kept"),
     "nothing comes of its deadline": Scheme(deadline="nothing"),
 }
@@ -73,7 +73,7 @@ BROKEN = {
     *((name, "abort") for name in ("it forgets every id", "it forgets every id, and holds")),
     *((name, "end") for name in ENDS),
     *((name, fault) for name in CUTS for fault in ("abort", "end", "crash") if name != "it compares no ids"),
-    ("it gives up silently", "timeout"),
+    ("it aborts silently", "timeout"),
 }
 """What is broken with one event and one checkpoint."""
 
@@ -135,7 +135,7 @@ def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
     fault = data.draw(st.sampled_from(sorted(FAULTS)))
     try:
         parts(scheme)
-    except ForeignError:
+    except ExternalError:
         assume(False)
     fast, slow = verdicts(scheme, fault, data.draw(st.sampled_from(sorted(EXTENTS))))
     assert fast in (slow, "void"), scheme
@@ -145,14 +145,14 @@ def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
 
 LOOKS: dict[str, tuple[Scheme, str]] = {
     "ignores_always": (ABORTS["it forgets every id"], "abort"),
-    "declines_what_is_late": (DEADLINES["it gives up silently"], "timeout"),
+    "declines_what_is_late": (DEADLINES["it aborts silently"], "timeout"),
 }
 
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_look_that_is_left_out_is_missed(look: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be there for nothing, and could be taken out."""
-    monkeypatch.setattr(TaskTable, look, lambda self, *_: True)
+    monkeypatch.setattr(TaskTransitions, look, lambda self, *_: True)
     scheme, fault = LOOKS[look]
     assert verdicts(scheme, fault, "an event") == ("holds", "broken")
 
@@ -180,23 +180,23 @@ class ForwardsManyTimes(class_of(Scheme())):  # type: ignore[misc]
         return all(super(ForwardsManyTimes, self).step(what, barrier) for _ in range(10 if what == "forward" else 1))
 
 
-@pytest.mark.parametrize(("kind", "is_void"), [(class_of(Scheme()), False), (ForwardsManyTimes, True)])
-def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: type, is_void: bool) -> None:
+@pytest.mark.parametrize(("kind", "reduction_unsound"), [(class_of(Scheme()), False), (ForwardsManyTimes, True)])
+def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: type, reduction_unsound: bool) -> None:
     """What a task may do next would depend on another that takes from its output, and nobody would look."""
     world = World(Setup("a->join b->join join->s", events=1, capacity=5), parts_of(kind, "aligned"))
     ample = Ample(world)
     explore(world, ample=ample.moves, acyclic=True)
-    assert (world.was_full, ample.is_void) == (is_void, is_void)
+    assert (world.was_full, ample.reduction_unsound) == (reduction_unsound, reduction_unsound)
 
 
 def test_a_deadline_in_front_of_another_task_is_planned_for_the_machines_of_the_package_alone() -> None:
     """A cancel marker that waits behind an older barrier could spoil that, and no plan would show it."""
-    foreign = parts(Scheme(deadline="declines"))
+    external = parts(Scheme(deadline="declines"))
     in_line = Setup("a->m b->m m->join a->join", checkpoints=2, expiries=1)
     assert can_be_planned(in_line, SOUND_PARTS)
-    assert not can_be_planned(in_line, foreign)
+    assert not can_be_planned(in_line, external)
     for other in (replace(in_line, checkpoints=1), replace(in_line, expiries=0), replace(in_line, topology=JOIN)):
-        assert can_be_planned(other, foreign)
+        assert can_be_planned(other, external)
 
 
 def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> None:
@@ -208,7 +208,7 @@ def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> N
 
 @pytest.mark.parametrize(("topology", "steps"), [("a->s b->s", 14), ("a->join b->join join->s", 17)])
 def test_an_aligner_without_a_tombstone_is_broken_by_whole_dataflows(topology: str, steps: int) -> None:
-    """A task would wait for ever for what was given up before its barrier came, and only tables would show it."""
+    """A task would wait for ever for what was aborted before its barrier came, and only tables would show it."""
     outcome = WorldScope("", Setup(topology, events=1, cancels=1)).check(parts(Scheme(remembers="none")), None)
     (violation,) = outcome.violations
     assert (outcome.verdict, violation.invariant, violation.steps) == ("broken", "LIVE", steps)

@@ -20,7 +20,7 @@ from tests.model.bent import SnapshotsAtTheFirst
 # gates have them.
 NOT_IN_A_WORLD = {
     "nothing due": "a driver that asks too early",
-    "not so fast": "a barrier ahead of its place at a gate that never lets one",
+    "overtaking rejected": "a barrier ahead of its place at a gate that never lets one",
     "nothing to release": "a driver that asks for nothing",
     "output passed": "an aligned gate is not told",
     "output of no concern": "a driver that tells twice",
@@ -134,7 +134,7 @@ def _told_apart(scope: object) -> bool:
 
 
 def test_a_sound_aligner_of_another_name_is_not_told_apart() -> None:
-    """As above, of what is right: a subclass that changes nothing goes the way of a foreign one."""
+    """As above, of what is right: a subclass that changes nothing goes the way of a external one."""
     from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
     class Same(BarrierAligner):

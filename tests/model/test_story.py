@@ -133,7 +133,7 @@ def test_what_a_head_says_of_all_channels_and_sinks_is_judged() -> None:
         (
             "topology: a->s\ngives_up: 1\n",
             (
-                "t:2: '1' stands for 'gives_up'; write the checkpoint and the one that it is given up behind, such as "
+                "t:2: '1' stands for 'gives_up'; write the checkpoint and the one that it is aborted behind, such as "
                 "2 1, or 1 0"
             ),
         ),
@@ -211,7 +211,7 @@ def test_any_run_is_a_story(setup: Setup, seed: int) -> None:
             break
         taken.append(chance.choice(moves))
         state = world.after(state, taken[-1])
-    for rests in (False, not world.going_on(state)):
+    for rests in (False, not world.enabled_fair_moves(state)):
         text = world.trace(taken, rests, "Any run.")
         assert replay(text) == text
         head, entries = read(text)

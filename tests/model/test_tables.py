@@ -22,17 +22,17 @@ from barrierlab.model.checkpoint.tables.actions import deliver, ignore
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
 from barrierlab.model.checkpoint.tables.guards import barrier, event
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
     Effect,
     Failed,
     Forwarded,
-    Happening,
     Overtaking,
     Part,
     Released,
+    Stimulus,
     Taken,
 )
 from barrierlab.model.explore.checker import explore
@@ -99,18 +99,18 @@ def test_a_table_prints_itself(protocol: str) -> None:
 def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
     """A row that asks in another order would raise instead of answering."""
     guards = {guard for each in PROTOCOLS.values() for row in each.table.rows for guard in row.when}
-    happenings = {happening for scope in SCOPES for happening in scope.happenings}
-    happenings |= {Released(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
+    stimuli = {stimulus for scope in SCOPES for stimulus in scope.stimuli}
+    stimuli |= {Released(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
     scope = next(scope for scope in SCOPES if scope.protocol == "fallback")
     aligning, _ = run(Gate.new(PROTOCOLS["fallback"].table, scope.rules), Move(Arrival(0, CheckpointBarrier(1, 1))))
     recording, _ = run(aligning, Move(Clock(1)))
     assert (aligning.aligning, recording.recording) == (True, True)
     for gate in (aligning, recording):
-        for happening in happenings:
-            if isinstance(happening, Arrival | Overtaking) and happening.input_id == 2:
+        for stimulus in stimuli:
+            if isinstance(stimulus, Arrival | Overtaking) and stimulus.input_id == 2:
                 continue  # of a gate with three inputs
             for guard in guards:
-                assert type(guard(gate, happening)) is bool, (guard, happening)
+                assert type(guard(gate, stimulus)) is bool, (guard, stimulus)
 
 
 # What cannot happen.
@@ -170,12 +170,12 @@ class Watched(Table):
 
     def __init__(self, table: Table) -> None:
         super().__init__(*table.rows)
-        self.looked_up: list[tuple[Gate, Happening, str]] = []
+        self.looked_up: list[tuple[Gate, Stimulus, str]] = []
 
-    def row_for(self, gate: Gate, happening: Happening) -> Row:
+    def row_for(self, gate: Gate, stimulus: Stimulus) -> Row:
         """The row, told."""
-        row = super().row_for(gate, happening)
-        self.looked_up.append((gate, happening, row.name))
+        row = super().row_for(gate, stimulus)
+        self.looked_up.append((gate, stimulus, row.name))
         return row
 
 
@@ -204,9 +204,9 @@ class Noticing(Refinement):
             edited = self.actions.get(name, {})
             for edit in [edit for edit, table in edited.items() if shows(table, point, move, after, effects)]:
                 del edited[edit]
-        for gate, happening, name in looked_up:
+        for gate, stimulus, name in looked_up:
             for edit, (of, row) in list(self.guards.items()):
-                if of != name and all(guard(gate, happening) for guard in row.when):
+                if of != name and all(guard(gate, stimulus) for guard in row.when):
                     del self.guards[edit]
         looked_up.clear()
         return after
@@ -234,7 +234,7 @@ def unnoticed(protocol: str) -> Iterator[str]:
     for scope in SCOPES:
         if scope.protocol == protocol:
             table = Watched(sound)
-            noticing = Noticing(Gate.new(table, scope.rules), Steps(scope.happenings, scope.answers))
+            noticing = Noticing(Gate.new(table, scope.rules), Steps(scope.stimuli, scope.answers))
             noticing.notice(table, actions, guards)
             explore(noticing)
     yield from guards

@@ -9,7 +9,7 @@ import pytest
 from barrierlab.impl.checkpoint.tracked import BarrierTracker
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.monitor import TaskGhost
+from barrierlab.model.checkpoint.monitor import TaskMonitor
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.scope import Setup, SetupError
 from barrierlab.model.checkpoint.trace import judged
@@ -68,7 +68,7 @@ def test_a_journal_is_judged_by_what_its_checkpoints_promise(topology):
 
 
 def test_what_is_sent_behind_a_barrier_that_its_cause_came_ahead_of_is_lost_to_it():
-    """FWD and CUT: of both halves the one that is kept would be given up as well."""
+    """FWD and CUT: of both halves the one that is kept would be aborted as well."""
     sent_late = LATE.format("tracked")
     assert {each.invariant for each in judged(sent_late).violations} == {"CUT", "FWD"}
     in_time = sent_late.replace(f"{BARRIER}{EVENT}", f"{EVENT}{BARRIER}").replace(TAKES, f"{TAKES_EVENT}{TAKES}")
@@ -117,11 +117,11 @@ def test_the_shortest_run_in_which_one_event_counts_twice():
     """This is what at least once means, and nobody could see it."""
     setup = Setup("a->s b->s", mode="tracked", **CRASH)
     world = World(setup)
-    at, place = world.topology.tasks.index("s"), TaskGhost._KEPT.index("state")
+    at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
 
     def counts_twice(state: State) -> str | None:
         table = world.tables[at]
-        counts, _ = table.cells.values[state[at]].ghost[place]
+        counts, _ = table.cells.values[state[at]].monitor[place]
         return "an event counts twice" if max(counts) > setup.events else None
 
     [broken] = explore(world, [Always("once", counts_twice)]).violations
@@ -154,10 +154,10 @@ def test_under_every_other_protocol_none_counts_twice(mode):
     """The run above would be one of any protocol, and show nothing."""
     setup = Setup("a->s b->s", mode=mode, **CRASH)
     world = World(setup)
-    at, place = world.topology.tasks.index("s"), TaskGhost._KEPT.index("state")
+    at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
 
     def counts_twice(state: State) -> str | None:
-        counts, _ = world.tables[at].cells.values[state[at]].ghost[place]
+        counts, _ = world.tables[at].cells.values[state[at]].monitor[place]
         return "an event counts twice" if max(counts) > setup.events else None
 
     assert explore(world, [Always("once", counts_twice)]).verdict == "holds"

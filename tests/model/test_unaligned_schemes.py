@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.external import ForeignError, parts_of
+from barrierlab.model.checkpoint.external import ExternalError, parts_of
 from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.task_transitions import TaskTable
+from barrierlab.model.checkpoint.task_transitions import TaskTransitions
 from tests.model.test_reduction import reduced, whole
 from tests.model.unaligned_schemes import CHOICES, Scheme, class_of
 
@@ -51,10 +51,10 @@ TURNS = {
 }
 OTHERS = {
     "it records on behind a cancel": Scheme(drops=False),
-    "what it gave up is not done with": Scheme(remembers=False),
+    "what it aborted is not done with": Scheme(remembers=False),
     "an end completes nothing": Scheme(looks_at_ends=False),
     "an end completes nothing, and nothing overtakes": Scheme(looks_at_ends=False, overtakes=False),
-    "it gives up silently": Scheme(declines=False),
+    "it aborts silently": Scheme(declines=False),
 }
 SCHEMES = SOUND | RECORDS | TURNS | OTHERS
 
@@ -62,12 +62,12 @@ IN_FLIGHT = [*RECORDS, *TURNS]
 """Broken by one event, without a fault."""
 WITHOUT_EVENTS = {
     *(("it converts twice", mode, fault) for mode in MODES for fault in FAULTS),
-    *(("what it gave up is not done with", mode, fault) for mode in MODES for fault in ("abort", "timeout")),
+    *(("what it aborted is not done with", mode, fault) for mode in MODES for fault in ("abort", "timeout")),
     ("an end completes nothing, and nothing overtakes", "fallback", "end"),
-    *(("it gives up silently", mode, "timeout") for mode in MODES),
+    *(("it aborts silently", mode, "timeout") for mode in MODES),
 }
 """Broken by a checkpoint alone."""
-TO_BE_EXPLORED_WHOLE = {("it gives up silently", "timeout"), ("it records on behind a cancel", "timeout")}
+TO_BE_EXPLORED_WHOLE = {("it aborts silently", "timeout"), ("it records on behind a cancel", "timeout")}
 """Where the reduction says of itself that it is not for such a system."""
 
 
@@ -135,7 +135,7 @@ def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
     mode = data.draw(st.sampled_from(MODES))
     try:
         parts(scheme, mode)
-    except ForeignError:
+    except ExternalError:
         assume(False)
     fault, extent = data.draw(st.sampled_from([("no fault", "an event"), *((each, "no event") for each in FAULTS)]))
     fast, slow = verdicts(scheme, mode, fault, extent)
@@ -151,5 +151,5 @@ def test_there_are_enough_of_them() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_look_that_is_left_out_is_missed(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The deadline of a system that declines nothing would be planned, and a checkpoint that never ends would hold."""
-    monkeypatch.setattr(TaskTable, "declines_what_is_late", lambda self: True)
-    assert verdicts(SCHEMES["it gives up silently"], mode, "timeout", "no event") == ("holds", "broken")
+    monkeypatch.setattr(TaskTransitions, "declines_what_is_late", lambda self: True)
+    assert verdicts(SCHEMES["it aborts silently"], mode, "timeout", "no event") == ("holds", "broken")

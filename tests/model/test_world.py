@@ -1,4 +1,4 @@
-"""The world: its ghosts say what the journal says, its runs can be read back, and something happens in it."""
+"""The world: its monitors say what the journal says, its runs can be read back, and something happens in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from barrierlab.model.checkpoint.monitor import TASK
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import Move, State, World
-from barrierlab.model.explore.checker import Always, AtRest, Property, SometimesMove, explore
+from barrierlab.model.explore.checker import Always, Property, Quiescent, SometimesMove, explore
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
 
 CHAIN = "a->s"
@@ -41,7 +41,7 @@ CRASH = Setup(CHAIN, events=2, crashes=1, guarantee="exactly_once")
 
 def properties(world: World) -> list[Property[State, Move]]:
     """What is asked of every world."""
-    return [Always("always", world.broken), AtRest("at rest", world.unsettled)]
+    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
 
 
 def named(reason: str | None) -> frozenset[str]:
@@ -55,7 +55,7 @@ def told(world: World, moves: Sequence[Move], rests: bool = False) -> frozenset[
 
 
 def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
-    """What the ghost says of the state at the end of a run is what the journal of the run says, and neither before.
+    """What the monitor says of the state at the end of a run is what the journal of the run says, and neither before.
 
     A walk ends with the first violation: `World.broken` is what was broken first, and what a task does behind that is
     nobody's matter. There are four more differences, and no others:
@@ -68,17 +68,17 @@ def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
     * CUT, of what is in an outbox: it was given off before the cut, and nobody recorded it. A journal knows of it when
       it is sent (`model.spec.history`, on what is sent), so it says the same when the run goes on.
     """
-    ghost = named(world.broken(state))
-    if "RAISED" in ghost or ghost == {TASK}:
+    monitor = named(world.broken(state))
+    if "RAISED" in monitor or monitor == {TASK}:
         return
-    ghost -= {TASK}
+    monitor -= {TASK}
     journal = told(world, moves)
-    if ghost - journal and ghost - journal <= {"NOLOSS", "CUT"}:
+    if monitor - journal and monitor - journal <= {"NOLOSS", "CUT"}:
         later = told(world, moves, rests=True)
-        assert ghost <= later
-        journal = ghost
-    assert ghost == journal, (world.broken(state), world.judged(moves).violations, list(map(str, moves)))
-    if ghost:
+        assert monitor <= later
+        journal = monitor
+    assert monitor == journal, (world.broken(state), world.judged(moves).violations, list(map(str, moves)))
+    if monitor:
         assert told(world, moves[:-1]) == frozenset(), list(map(str, moves))
     else:
         at_rest = named(world.unsettled(state))
@@ -92,12 +92,12 @@ def walk(world: World, choices: Sequence[int]) -> tuple[list[Move], State]:
     state, taken, left = world.start(), [], list(choices)
     while world.broken(state) is None:
         moves = world.moves(state)
-        going_on = [move for move in moves if not move.is_fault]
+        enabled_fair_moves = [move for move in moves if not move.is_fault]
         choice = left.pop(0) if left else 0
-        allowed = moves if choice % 16 == 15 else going_on  # mostly no fault, or every job fails at once
-        if not allowed and not going_on:
+        allowed = moves if choice % 16 == 15 else enabled_fair_moves  # mostly no fault, or every job fails at once
+        if not allowed and not enabled_fair_moves:
             break
-        taken.append(allowed[choice // 16 % len(allowed)] if allowed else going_on[0])
+        taken.append(allowed[choice // 16 % len(allowed)] if allowed else enabled_fair_moves[0])
         state = world.after(state, taken[-1])
     return taken, state
 
@@ -229,7 +229,7 @@ def test_two_worlds_of_a_setup_are_the_same(setup: Setup) -> None:
 
 SIZES = {
     "chain": (Setup(CHAIN), 68, 132),
-    "chain, one given up": (Setup(CHAIN, events=1, cancels=1), 197, 467),
+    "chain, one aborted": (Setup(CHAIN, events=1, cancels=1), 197, 467),
     "chain, one fails": (replace(CRASH, events=1), 246, 461),
     "chain, unaligned, the sender records": (
         Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
@@ -276,7 +276,7 @@ HAPPENS: dict[str, tuple[Setup, dict[str, Notes]]] = {
             "a checkpoint completes": does("completed"),
         },
     ),
-    "one is given up": (
+    "one is aborted": (
         Setup(CHAIN, events=1, cancels=1),
         {"one aborts": does("aborted"), "a source is told": does(">abort"), "a task is told": does("cancel")},
     ),
@@ -388,7 +388,7 @@ def test_a_manifest_of_too_few_parts_is_seen_when_it_is_there() -> None:
 
 
 def test_a_plan_that_raises_breaks_the_restore() -> None:
-    """What a job cannot be put back from would end the exploration, and be no counterexample."""
+    """What a job cannot be restored from would end the exploration, and be no counterexample."""
 
     def raises(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
         raise ValueError("no plan")

@@ -43,7 +43,7 @@ class World:
     choose : callable
         Told how many moves there are, answers which one comes next.
     events, checkpoints, aborts : int
-        How many each source makes, how many are triggered, how many of those the coordinator gives up.
+        How many each source makes, how many are triggered, how many of those the coordinator aborts.
     capacity, most_held, most_held_bytes : int
         Messages a channel has room for; messages an input may hold, bytes a task may hold.
     """

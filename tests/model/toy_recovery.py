@@ -34,7 +34,7 @@ class Gone:
 
 
 class FallibleWorld(UnalignedWorld):
-    """One run with crashes, the whole job put back after each.
+    """One run with crashes, the whole job restored after each.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class FallibleWorld(UnalignedWorld):
     # Recovery.
 
     def restore(self) -> None:
-        """The whole job is put back; or another crash comes in the middle of that."""
+        """The whole job is restored; or another crash comes in the middle of that."""
         restore = self.read()
         checkpoint_id = restore.checkpoint_id
         self.note(">restore", COORDINATOR, None, checkpoint_id)

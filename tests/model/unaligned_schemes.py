@@ -42,9 +42,9 @@ class Scheme:
         ``"not passed"`` by a barrier, that is what comes before it in its turn; nothing ``"passed"``; what comes
         ``"behind"`` the barrier as well; or each event ``"twice"``.
     drops : bool
-        Whether a checkpoint that is given up ends the recording.
+        Whether a checkpoint that is aborted ends the recording.
     remembers : bool
-        Whether an id that is given up is done with.
+        Whether an id that is aborted is done with.
     forwards : str
         ``"at once"`` when it goes unaligned, or ``"late"``: when its part is complete.
     converts : str
@@ -136,7 +136,7 @@ class _Composed:
         elif message.checkpoint_id <= self.done:
             self.port.ignore(i, message)
         elif isinstance(message, CancelBarrier):
-            self._give_up(message.checkpoint_id)
+            self._abort(message.checkpoint_id)
         else:
             self._barrier(i, message, None)
         return True
@@ -160,7 +160,7 @@ class _Composed:
     def _barrier(self, i: int, barrier: CheckpointBarrier, passed: tuple[Event, ...] | None) -> None:
         if self.current is not None and barrier.checkpoint_id > self.current.checkpoint_id:
             self.port.decline(self.current.checkpoint_id, Reason.SUBSUMED)
-            self._give_up(self.current.checkpoint_id)
+            self._abort(self.current.checkpoint_id)
         self.current = self.current or barrier
         self.port.block(i, barrier.checkpoint_id)
         self.last[i], self.waits[i] = barrier.checkpoint_id, True
@@ -225,7 +225,7 @@ class _Composed:
         self.is_unaligned = self.was_threshold_triggered = False
         self.triggers = tuple(each for each in self.triggers if each[0] > n)
 
-    def _give_up(self, n: int) -> None:
+    def _abort(self, n: int) -> None:
         done, was_recording = self.done, self.is_unaligned
         self.port.cancel(n)
         if was_recording and not self.scheme.drops:
@@ -237,7 +237,7 @@ class _Composed:
     def abort(self, checkpoint_id: int, reason: Any, now_ns: int) -> None:
         is_older = self.current is not None and checkpoint_id < self.current.checkpoint_id
         if checkpoint_id > self.done and not is_older and not all(self.ended):
-            self._give_up(checkpoint_id)
+            self._abort(checkpoint_id)
 
     # Time.
 
@@ -266,7 +266,7 @@ class _Composed:
         if now_ns >= dict(self.triggers).get(n, 0) + self.config.alignment_timeout_ns:
             if self.scheme.declines:
                 self.port.decline(n, Reason.EXPIRED)
-            self._give_up(n)
+            self._abort(n)
         elif self._may_convert() and now_ns >= self._switches_ns(n):
             self.was_threshold_triggered = True
             self._convert()

@@ -95,7 +95,8 @@ def test_what_no_scope_reaches_is_not_noticed(checking: Run) -> None:
 
 
 def test_what_is_known_is_not_checked_again(checking: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was interrupted would begin anew; or one of other code would be taken for this one."""
+    """A run that was interrupted would restart from the initial state; or one of other code would be taken for this
+    one."""
     mutant = of_gate("_PASS = ", "_KNOWN = 1\n_PASS = ")
     [before] = checking.results([mutant])
     again = Run(SCOPE, checking.folder, checking.folder / "again", 1)

@@ -23,7 +23,7 @@ SKEWED: dict[str, Any] = {
         "b": {"rate_per_s": 30.0, "arrivals": "poisson", "watermark_interval_s": 0.03},
     },
     "operator": {
-        "join": {"kind": "union", "service_s": {"law": "exponential", "mean": 0.003}},
+        "join": {"kind": "union", "service_s": {"dist": "exponential", "mean": 0.003}},
         "sink": {"kind": "sink"},
     },
     "channel": {"default": {"capacity": 16}, "b->join": {"latency_s": 0.05}},
@@ -108,8 +108,8 @@ FAILING: dict[str, Any] = {
         "b": {"rate_per_s": 50.0, "arrivals": "poisson", "watermark_interval_s": 0.1},
     },
     "operator": {
-        "work": {"kind": "union", "parallelism": 2, "service_s": {"law": "exponential", "mean": 0.004}},
-        "map": {"kind": "map", "service_s": {"law": "exponential", "mean": 0.003}},
+        "work": {"kind": "union", "parallelism": 2, "service_s": {"dist": "exponential", "mean": 0.004}},
+        "map": {"kind": "map", "service_s": {"dist": "exponential", "mean": 0.003}},
         "sink": {"kind": "sink"},
     },
     "channel": {"default": {"capacity": 16}, "a->work": {"exchange": "hash"}, "b->work": {"exchange": "hash"}},
@@ -124,8 +124,8 @@ FAILING: dict[str, Any] = {
     "store": {"manifest_s": 0.01},
 }
 SPSC = {"capacity": 16}
-LATE = {"capacity": 16, "latency_s": {"law": "exponential", "mean": 0.004}}
-NETWORK = {"form": "network", "segment_bytes": 400, "latency_s": {"law": "exponential", "mean": 0.002}}
+LATE = {"capacity": 16, "latency_s": {"dist": "exponential", "mean": 0.004}}
+NETWORK = {"form": "network", "segment_bytes": 400, "latency_s": {"dist": "exponential", "mean": 0.002}}
 LOCAL = {"form": "network", "segment_bytes": 400, "local": True}
 CHANNELS = {"queue": SPSC, "late queue": LATE, "network": NETWORK, "local": LOCAL}
 MODES: dict[str, dict[str, Any]] = {

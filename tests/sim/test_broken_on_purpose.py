@@ -86,7 +86,7 @@ class ReleasesBackwards(BarrierAligner):
 
 
 class NeverLetsGo(BarrierAligner):
-    """Blocks, and neither completes nor gives up."""
+    """Blocks, and neither completes nor aborts."""
 
     def _all_in(self, now_ns: int) -> AlignmentAction:
         return AlignmentAction.BLOCKED
@@ -311,7 +311,7 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
     ),
     "alignment_never_completed": (
         "LIVE",
-        "join still waits on a->join for checkpoint 1, which was given up",
+        "join still waits on a->join for checkpoint 1, which was aborted",
         "aligner",
         NeverLetsGo,
         {},

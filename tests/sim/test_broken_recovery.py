@@ -33,7 +33,7 @@ from tests.sim.support import FAILING, LATE, MODES, bent, scenario
 
 SEED = 4
 CRASH: dict[str, Any] = {"fault": [{"kind": "crash", "task": "work[0]", "at_s": 2.43}]}
-SLOW_MAP = {"map": {"service_s": {"law": "exponential", "mean": 0.008}}}
+SLOW_MAP = {"map": {"service_s": {"dist": "exponential", "mean": 0.008}}}
 QUEUES = bent(bent(MODES["unaligned"], CRASH), {"channel": {"default": LATE}, "operator": SLOW_MAP})
 # Their senders have buffers of their own, which a barrier passes on the way out.
 OUTGOING = bent(QUEUES, {"channel": {"default": {"form": "network", "segment_bytes": 200, "latency_s": 0.002}}})
@@ -180,7 +180,7 @@ def announces_nothing(self: CoordinatorNode, action: Any) -> None:
 
 # name: what the reason says, which of `Parts` is broken or what else, the breakage, the scenario's changes
 BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
-    "source begins anew": ("REC: ", "source", DoesNotSeek, CRASH),
+    "source restarts from the initial state": ("REC: ", "source", DoesNotSeek, CRASH),
     "source leaves one out": ("REC: ", "source", SeeksTooFar, CRASH),
     "state forgotten": (
         "REC: the state of sink restored",
@@ -188,11 +188,11 @@ BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
         ForgetsItsState,
         CRASH,
     ),
-    "sender's record forgotten": ("was not put back", "plan", without_outputs, OUTGOING),
-    "receiver's record forgotten": ("was not put back", "plan", without_inputs, QUEUES),
+    "sender's record forgotten": ("was not restored", "plan", without_outputs, OUTGOING),
+    "receiver's record forgotten": ("was not restored", "plan", without_inputs, QUEUES),
     "in flight, backwards": ("REC: ", "plan", backwards, QUEUES),
-    "in flight, twice": ("was put back", "plan", twice, QUEUES),
-    "end forgotten": ("the end was put back", "plan", without_ends, LATE_END),
+    "in flight, twice": ("was restored", "plan", twice, QUEUES),
+    "end forgotten": ("the end was restored", "plan", without_ends, LATE_END),
     "read twice": ("", (barrierlab.sim.checkpoint.build, "SpscChannel"), PutsBackTwice, QUEUES),
     "never read": ("", (barrierlab.sim.checkpoint.build, "SpscChannel"), LosesWhatIsPutBack, QUEUES),
     "on its way and unrecorded": (

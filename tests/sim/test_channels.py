@@ -175,7 +175,8 @@ def test_a_barrier_takes_along_what_is_before_it() -> None:
 
 @pytest.mark.parametrize("local", [False, True])
 def test_a_barrier_that_overtakes_ends_the_buffer_as_well(local: bool) -> None:
-    """What it passed would wait for the flush timer, and buffers would not begin anew at every barrier."""
+    """What it passed would wait for the flush timer, and buffers would not restart from the initial state at every
+    barrier."""
     channel, _, _ = network(local=local)
     channel.push(event(1))
     passed = channel.overtake(CheckpointBarrier.new_unaligned(1, 1))
@@ -203,7 +204,7 @@ def test_a_late_barrier_leaves_the_buffer_behind_it_alone(local: bool) -> None:
     channel.push(event(2))
     channel.push(CheckpointBarrier(1, 1))
     channel.push(event(3))
-    assert channel.expedite(CheckpointBarrier.new_unaligned(1, 1)) == ([] if local else [event(2)])
+    assert channel.prioritise_barrier(CheckpointBarrier.new_unaligned(1, 1)) == ([] if local else [event(2)])
     channel.push(event(4))
     assert _read(channel)[-1] == event(2)
     channel.flush()

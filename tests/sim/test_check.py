@@ -1,4 +1,4 @@
-"""The command `check`: verdicts for people and machines, an aligner of one's own, and wrong input."""
+"""The command `check`: verdicts for people and machines, an external aligner, and wrong input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import barrierlab.sim.check.runner as sim_check_runner
 import barrierlab.sim.cli.check as sim_cli_check
-from barrierlab.model.explore.checker import NotRepeatableError
+from barrierlab.model.explore.checker import NonDeterministicError
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import CheckError, Plan, check_one, plan, run
 from tests.sim.support import barrierlab
@@ -201,7 +201,7 @@ def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.Monk
         protocol = "aligned"
 
         def check(self, *_: object) -> None:
-            raise NotRepeatableError(3, "one state", "another")
+            raise NonDeterministicError(3, "one state", "another")
 
     monkeypatch.setattr(sim_check_runner, "_scopes", lambda group: {"by chance": Chance()})
     outcome = check_one(Plan("tiny", ("by chance",)), "by chance")

@@ -141,7 +141,7 @@ def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> No
     }
     status, out, err = barrierlab(capsys, "table", "control")
     assert (status, err) == (0, "")
-    assert "| last copy | in its turn, the last to come | arrive, complete |" in out.splitlines()
+    assert "| last copy | in its turn, the last outstanding input | arrive, complete |" in out.splitlines()
     status, out, _ = barrierlab(capsys, "table", "control", "--json")
     assert {
         "name": "close for the last copy",
@@ -179,13 +179,13 @@ def test_settings_are_read_as_toml_or_text() -> None:
     """`--set parallelism=2` would set a text, or `--set level=sat_4ms` fail."""
     from barrierlab.sim.cli.run import read_settings
 
-    pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ law = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
+    pairs = ("a=2", "b=2.5", "c=true", 'd="x"', "e=sat_4ms", 'f={ dist = "gamma", mean = 1.0, cv = 0.5 }', "g=a=b")
     assert read_settings(pairs) == {
         "a": 2,
         "b": 2.5,
         "c": True,
         "d": "x",
         "e": "sat_4ms",
-        "f": {"law": "gamma", "mean": 1.0, "cv": 0.5},
+        "f": {"dist": "gamma", "mean": 1.0, "cv": 0.5},
         "g": "a=b",
     }

@@ -97,7 +97,7 @@ def _unaligned_barriers(dag: str) -> list[float]:
     return found
 
 
-LAWS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
+DISTRIBUTIONS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
     ("flink_chain", "R", "checkpoint.command_s", _commands),
     ("flink_chain", "R", "checkpoint.trigger_latency_s", _ways),
     ("flink_chain", "R", "channel.default.unaligned_barrier_latency_s", lambda: _unaligned_barriers("chain")),
@@ -119,7 +119,7 @@ LAWS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
 
 
 @pytest.mark.parametrize(
-    ("scenario", "topology", "key", "read"), LAWS, ids=lambda value: value if isinstance(value, str) else ""
+    ("scenario", "topology", "key", "read"), DISTRIBUTIONS, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_law_is_the_one_of_the_rows(scenario: str, topology: str, key: str, read: Callable[[], list[float]]) -> None:
     """A figure in a scenario would be somebody's wish: twenty quantiles, rounded to half a millisecond."""

@@ -34,28 +34,28 @@ BUSY: dict[str, Any] = {
             "on_s": 0.2,
             "off_s": 0.3,
             "key_skew": 1.0,
-            "record_bytes": {"law": "lognormal", "mean": 200, "cv": 1.0},
+            "record_bytes": {"dist": "lognormal", "mean": 200, "cv": 1.0},
             "watermark_interval_s": 0.1,
-            "out_of_order_s": {"law": "exponential", "mean": 0.01},
+            "out_of_order_s": {"dist": "exponential", "mean": 0.01},
         },
         "b": {"rate_per_s": 50.0, "arrivals": "poisson", "watermark_interval_s": 0.1, "trigger": "coordinator"},
     },
     "operator": {
-        "work": {"kind": "union", "parallelism": 2, "service_s": {"law": "gamma", "mean": 0.004, "cv": 0.5}},
-        "window": {"kind": "window", "window_ms": 100, "service_s": {"law": "uniform", "low": 0.001, "high": 0.002}},
+        "work": {"kind": "union", "parallelism": 2, "service_s": {"dist": "gamma", "mean": 0.004, "cv": 0.5}},
+        "window": {"kind": "window", "window_ms": 100, "service_s": {"dist": "uniform", "low": 0.001, "high": 0.002}},
         "sink": {"kind": "sink"},
     },
     "channel": {
-        "a->work": {"exchange": "hash", "latency_s": {"law": "exponential", "mean": 0.004}},
+        "a->work": {"exchange": "hash", "latency_s": {"dist": "exponential", "mean": 0.004}},
         "b->work": {"exchange": "rebalance", "capacity": 4},
-        "work->window": {"form": "network", "latency_s": {"law": "empirical", "values": [0.001, 0.002]}},
+        "work->window": {"form": "network", "latency_s": {"dist": "empirical", "values": [0.001, 0.002]}},
     },
     "checkpoint": {
         "interval_s": 0.5,
-        "trigger_latency_s": {"law": "exponential", "mean": 0.002},
-        "ack_latency_s": {"law": "exponential", "mean": 0.002},
+        "trigger_latency_s": {"dist": "exponential", "mean": 0.002},
+        "ack_latency_s": {"dist": "exponential", "mean": 0.002},
         "sync_s": 0.001,
-        "async_s": {"law": "exponential", "mean": 0.01},
+        "async_s": {"dist": "exponential", "mean": 0.01},
     },
 }
 
@@ -106,8 +106,8 @@ def _arrivals(result: Any, source: str) -> list[Any]:
     "changes",
     [
         {"channel": {"default": {"capacity": 300}, "b->join": {"latency_s": 0.0}}},
-        {"operator": {"join": {"service_s": {"law": "gamma", "mean": 0.002, "cv": 2.0}}}},
-        {"checkpoint": {"interval_s": 0.7, "async_s": {"law": "exponential", "mean": 0.1}}},
+        {"operator": {"join": {"service_s": {"dist": "gamma", "mean": 0.002, "cv": 2.0}}}},
+        {"checkpoint": {"interval_s": 0.7, "async_s": {"dist": "exponential", "mean": 0.1}}},
         {"fault": [{"kind": "stall", "task": "sink", "at_s": 1.0, "for_s": 0.2}]},
     ],
     ids=["buffers", "service", "checkpoints", "stall"],
@@ -137,9 +137,9 @@ def test_a_new_node_changes_no_other_nodes_numbers(tmp_path: Path) -> None:
     """Adding a branch would change what the rest of the job draws, so the branch's effect could not be told."""
     checkpoint = {
         "interval_s": 0.5,
-        "trigger_latency_s": {"law": "exponential", "mean": 0.01},
-        "ack_latency_s": {"law": "exponential", "mean": 0.01},
-        "async_s": {"law": "exponential", "mean": 0.02},
+        "trigger_latency_s": {"dist": "exponential", "mean": 0.01},
+        "ack_latency_s": {"dist": "exponential", "mean": 0.01},
+        "async_s": {"dist": "exponential", "mean": 0.02},
     }
     one = run(scenario(tmp_path, checkpoint=checkpoint), 7)
     wider = run(
@@ -149,7 +149,7 @@ def test_a_new_node_changes_no_other_nodes_numbers(tmp_path: Path) -> None:
             topology=SKEWED["topology"] + " c->other other->drain",
             source={"c": {"rate_per_s": 10.0, "arrivals": "poisson"}},
             operator={
-                "other": {"kind": "map", "service_s": {"law": "exponential", "mean": 0.01}},
+                "other": {"kind": "map", "service_s": {"dist": "exponential", "mean": 0.01}},
                 "drain": {"kind": "sink"},
             },
         ),

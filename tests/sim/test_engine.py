@@ -204,7 +204,7 @@ def test_frames_have_the_rows(tmp_path: Path) -> None:
 
 def test_the_coordinators_lateness_is_all_sources_together(tmp_path: Path) -> None:
     """Each source would be late on its own, and barriers be apart where a real coordinator sends them as one."""
-    late = {"law": "uniform", "low": 0.01, "high": 0.2}
+    late = {"dist": "uniform", "low": 0.01, "high": 0.2}
     shared = run(scenario(tmp_path, checkpoint={"command_s": late}), 1)
     starts = {(e[2], e[4]): e[0] for e in shared.entries if e[1] == ">inject"}
     triggers = {e[4]: e[0] for e in shared.entries if e[1] == ">trigger"}

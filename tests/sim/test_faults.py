@@ -226,7 +226,7 @@ def test_the_same_seed_gives_the_same_journal_in_another_process(tmp_path: Path)
     faults = [
         {"kind": "crash", "task": "work", "rate_per_s": 0.5},
         {"kind": "coordinator_crash", "rate_per_s": 0.3},
-        {"kind": "failing_store", "rate_per_s": 0.4, "for_s": {"law": "exponential", "mean": 0.5}, "in_doubt": True},
+        {"kind": "failing_store", "rate_per_s": 0.4, "for_s": {"dist": "exponential", "mean": 0.5}, "in_doubt": True},
         {"kind": "slow_link", "channel": "work->map", "every_s": 1.0, "for_s": 0.3, "added_s": 0.02},
     ]
     small = scenario(tmp_path, job, fault=faults)

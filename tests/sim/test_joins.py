@@ -79,7 +79,7 @@ def test_a_shipped_join_holds(name: str, settings: dict[str, Any]) -> None:
 
 def test_the_same_seed_gives_the_same_journal(tmp_path: Path) -> None:
     """Two runs could not be compared, nor a failure shown again."""
-    changes = {"input": {"a": {"latency_s": {"law": "exponential", "mean": 0.01}, "drop": 0.1}}}
+    changes = {"input": {"a": {"latency_s": {"dist": "exponential", "mean": 0.01}, "drop": 0.1}}}
     first, again, other = (joined(tmp_path, seed, **changes) for seed in (1, 1, 2))
     assert first.digest == again.digest
     assert first.entries == again.entries
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_journal(tmp_path: Path) -> None:
 
 def test_another_input_changes_no_number_of_the_others(tmp_path: Path) -> None:
     """Two settings could not be compared under the same arrivals."""
-    law = {"law": "exponential", "mean": 0.01}
+    law = {"dist": "exponential", "mean": 0.01}
 
     def frames(result: JoinResult) -> list[Any]:
         return [entry for entry in result.entries if entry[1] == "publish" and entry[2] == 1]

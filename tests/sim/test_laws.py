@@ -74,7 +74,7 @@ def _throughput(entries: list[Any]) -> float:
 
 
 def _exponential(mean: float) -> dict[str, Any]:
-    return {"law": "exponential", "mean": mean}
+    return {"dist": "exponential", "mean": mean}
 
 
 @pytest.mark.parametrize(("slots", "exact"), [(1, 3 / 4), (2, 4 / 5), (5, 7 / 8)])
@@ -164,7 +164,7 @@ def test_waiting_times_are_pollaczek_khinchines(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "service", "exact", "until_s"),
-    [(0.8, 1.0, 2.0, 40000.0), (0.8, {"law": "gamma", "mean": 1.0, "cv": 0.5}, 2.5, 50000.0)],
+    [(0.8, 1.0, 2.0, 40000.0), (0.8, {"dist": "gamma", "mean": 1.0, "cv": 0.5}, 2.5, 50000.0)],
     ids=["M/D/1 at 0.8", "M/G/1 at 0.8"],
 )
 def test_waiting_times_at_a_high_load(load: float, service: Any, exact: float, until_s: float, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_subtasks_duration_is_the_sum_of_its_parts(tmp_path: Path) -> None:
     """The report would lay a checkpoint's time out in parts that do not add up to it."""
     small = scenario(
         tmp_path,
-        checkpoint={"ack_latency_s": 0.007, "sync_s": 0.002, "async_s": {"law": "exponential", "mean": 0.02}},
+        checkpoint={"ack_latency_s": 0.007, "sync_s": 0.002, "async_s": {"dist": "exponential", "mean": 0.02}},
     )
     rows = run(small, 3).task_rows()
     assert len(rows) >= 16

@@ -30,10 +30,10 @@ WIDE: dict[str, Any] = {
         for name, rate, events in (("a", 60.0, 150), ("b", 40.0, 90))
     },
     "operator": {
-        "work": {"kind": "union", "parallelism": 2, "service_s": {"law": "exponential", "mean": 0.002}},
+        "work": {"kind": "union", "parallelism": 2, "service_s": {"dist": "exponential", "mean": 0.002}},
         "sink": {"kind": "sink"},
     },
-    "channel": {"default": {"capacity": 4, "latency_s": {"law": "exponential", "mean": 0.005}}},
+    "channel": {"default": {"capacity": 4, "latency_s": {"dist": "exponential", "mean": 0.005}}},
     "checkpoint": {"interval_s": 0.4},
 }
 KINDS = {
@@ -209,7 +209,7 @@ def test_stalls_that_overlap_end_with_the_last(tmp_path: Path) -> None:
     assert result.verdict == "holds", result.violations
 
 
-# Checkpoints that are given up.
+# Checkpoints that are aborted.
 
 
 def _entries(result: Any, verb: str) -> list[tuple[str, Any]]:

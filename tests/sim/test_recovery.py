@@ -103,7 +103,7 @@ def test_sources_replay_the_very_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["unaligned", "timeout"])
 def test_in_flight_data_comes_first_and_once(channel: str, mode: str, tmp_path: Path) -> None:
     """What was in flight would be lost, come twice, or behind what the sender sends anew."""
-    slow = {"operator": {"map": {"service_s": {"law": "exponential", "mean": 0.006}}}}
+    slow = {"operator": {"map": {"service_s": {"dist": "exponential", "mean": 0.006}}}}
     job = bent(bent(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, **slow})
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "sink", "at_s": 3.2}]), SEED)
     assert result.verdict == "holds", result.violations
@@ -362,7 +362,7 @@ def test_what_a_sink_promises(guarantee: str, tmp_path: Path) -> None:
 
 def test_random_streams_go_on_after_a_restart(tmp_path: Path) -> None:
     """Every attempt would draw the same services, so a job that failed once would fail the same way again."""
-    service = {"law": "exponential", "mean": 0.004}
+    service = {"dist": "exponential", "mean": 0.004}
     job = bent(PLAIN, {"operator": {"map": {"service_s": service}}, "checkpoint": {"interval_s": 60.0}})
     result = run(scenario(tmp_path, job), 1)
     taken = [e[0] for e in result.entries if e[1] == "deliver" and e[2] == "map" and e[4].sequence <= 300]
@@ -400,7 +400,7 @@ def jobs(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
     for name in set(names) & {"work", "map"}:
         operators[name] = {"kind": draw(st.sampled_from(["union", "flat_map" if "->map" in graph else "map"]))}
         operators[name] |= {"parallelism": draw(st.integers(1, 2))}
-        operators[name] |= {"service_s": {"law": "exponential", "mean": mean} if mean else 0.0}
+        operators[name] |= {"service_s": {"dist": "exponential", "mean": mean} if mean else 0.0}
     where = st.sampled_from([*names, "all"]).map(lambda task: {"task": task})
     at = st.integers(1, 29).map(lambda tenths: {"at_s": tenths / 10 + 0.003})
     lasts = st.sampled_from([{"for_s": 0.2}, {"for_s": 1.0}])

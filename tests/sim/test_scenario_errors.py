@@ -47,8 +47,8 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "cycle": ({"topology": "a->join b->join join->sink sink->join"}, ["topology:", "cycle", "take one of its edges"]),
     "self loop": ({"topology": "a->join b->join join->join join->sink"}, ["topology:", "'join' sends to itself"]),
     "unreachable operator": (
-        {"topology": "a->join b->join join->sink ghost->sink", "operator": {"ghost": {"kind": "map"}}},
-        ["topology:", "operator 'ghost' is unreachable", "a, b"],
+        {"topology": "a->join b->join join->sink monitor->sink", "operator": {"monitor": {"kind": "map"}}},
+        ["topology:", "operator 'monitor' is unreachable", "a, b"],
     ),
     "source with inputs": ({"topology": "a->join b->join join->sink a->b"}, ["topology:", "source 'b' has inputs"]),
     "source without edge": ({"source": {"c": {}}}, ["topology:", "source 'c' has no edge"]),
@@ -88,7 +88,7 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         ['[channel."a->join"] segment_bytes is 1000', "at least a record, 1001 bytes"],
     ),
     "some records larger than a segment": (
-        {**NETWORK, "source": {"a": {"record_bytes": {"law": "uniform", "low": 10, "high": 1500}}}},
+        {**NETWORK, "source": {"a": {"record_bytes": {"dist": "uniform", "low": 10, "high": 1500}}}},
         ['[channel."a->join"] segment_bytes is 1000', "1500 bytes"],
     ),
     "join with one input": (
@@ -106,32 +106,32 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "end that is no sink": ({"operator": {"sink": {"kind": "map"}}}, ["[operator.sink]", 'write kind = "sink"']),
     "unknown kind": ({"operator": {"join": {"kind": "unoin"}}}, ["[operator.join] kind", "did you mean 'union'?"]),
     "unknown law": (
-        {"source": {"a": {"service_s": {"law": "exponentail", "mean": 1}}}},
+        {"source": {"a": {"service_s": {"dist": "exponentail", "mean": 1}}}},
         ["[source.a] service_s", "a law among constant, uniform", "did you mean 'exponential'?"],
     ),
     "law of no name": ({"source": {"a": {"service_s": {"law": ["gamma"]}}}}, ["[source.a] service_s", "a law among"]),
     "law with too few parameters": (
-        {"source": {"a": {"service_s": {"law": "gamma", "mean": 1}}}},
+        {"source": {"a": {"service_s": {"dist": "gamma", "mean": 1}}}},
         ["[source.a] service_s", "a law 'gamma' with exactly mean, cv"],
     ),
     "law with a parameter too many": (
-        {"source": {"a": {"service_s": {"law": "constant", "value": 1, "cv": 2}}}},
+        {"source": {"a": {"service_s": {"dist": "constant", "value": 1, "cv": 2}}}},
         ["a law 'constant' with exactly value"],
     ),
     "law with low above high": (
-        {"source": {"a": {"service_s": {"law": "uniform", "low": 2, "high": 1}}}},
+        {"source": {"a": {"service_s": {"dist": "uniform", "low": 2, "high": 1}}}},
         ["[source.a] service_s", "low of at most high"],
     ),
     "law with no values": (
-        {"source": {"a": {"service_s": {"law": "empirical", "values": []}}}},
+        {"source": {"a": {"service_s": {"dist": "empirical", "values": []}}}},
         ["[source.a] service_s", "at least one number"],
     ),
     "law with a negative value": (
-        {"source": {"a": {"service_s": {"law": "empirical", "values": [1, -1]}}}},
+        {"source": {"a": {"service_s": {"dist": "empirical", "values": [1, -1]}}}},
         ["[source.a] service_s", "a number of at least 0"],
     ),
     "law without spread": (
-        {"source": {"a": {"service_s": {"law": "gamma", "mean": 1, "cv": 1e-200}}}},
+        {"source": {"a": {"service_s": {"dist": "gamma", "mean": 1, "cv": 1e-200}}}},
         ["[source.a] service_s", "at least 0.001"],
     ),
     "unknown arrivals": ({"source": {"a": {"arrivals": "poison"}}}, ["[source.a] arrivals", "did you mean 'poisson'?"]),

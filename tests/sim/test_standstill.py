@@ -78,7 +78,7 @@ WAITING: dict[str, dict[str, Any]] = {
     "a command that is late": {
         "topology": "src->map b->map map->sink",
         "source": {"b": {"rate_per_s": 0.05}},
-        "checkpoint": {"trigger_latency_s": {"law": "uniform", "low": 0.0, "high": 3.0}},
+        "checkpoint": {"trigger_latency_s": {"dist": "uniform", "low": 0.0, "high": 3.0}},
         "channel": {"default": {"capacity": 1}},
     },
     "a source that is silent": {"source": {"src": {"rate_per_s": 0.2}}},

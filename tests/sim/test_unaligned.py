@@ -29,9 +29,9 @@ watermark_interval_s = 0.1
 kind = "join"
 window_ms = 200
 parallelism = 2
-service_s = {{ law = "exponential", mean = 0.004 }}
+service_s = {{ dist = "exponential", mean = 0.004 }}
 [operator.map]
-service_s = {{ law = "exponential", mean = 0.006 }}
+service_s = {{ dist = "exponential", mean = 0.006 }}
 [operator.sink]
 kind = "sink"
 [channel.default]
@@ -46,7 +46,7 @@ hold = "{hold}"
 aligned_timeout_s = {timeout}
 """
 SPSC = "capacity = 32"
-NETWORK = 'form = "network"\nsegment_bytes = 400\nlatency_s = { law = "exponential", mean = 0.002 }'
+NETWORK = 'form = "network"\nsegment_bytes = 400\nlatency_s = { dist = "exponential", mean = 0.002 }'
 LOCAL = 'form = "network"\nsegment_bytes = 400\nlocal = true'
 
 
@@ -426,10 +426,10 @@ catch_up_s = 1.0
 kind = "map"
 [operator.next]
 kind = "map"
-service_s = { law = "exponential", mean = 0.019 }
+service_s = { dist = "exponential", mean = 0.019 }
 [operator.sink]
 kind = "sink"
-service_s = { law = "exponential", mean = 0.02 }
+service_s = { dist = "exponential", mean = 0.02 }
 [operator.out]
 kind = "sink"
 [channel.default]

@@ -14,24 +14,24 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from barrierlab.sim import run
-from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, KeyChooser, Law, constant, stream
+from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, Distribution, KeyChooser, constant, stream
 from tests.sim.support import emitted, scenario
 
 DRAWS = 40_000
 Z = stats.norm.isf(1e-6)  # streams are fixed, so a test passes always or never; this is how unlucky they may be
 
 # law, its mean, variance and fourth central moment by the variance squared (kurtosis)
-LAWS: dict[str, tuple[Law, float, float, float]] = {
-    "uniform": (Law("uniform", (0.002, 0.006)), 0.004, 0.004**2 / 12, 1.8),
-    "exponential": (Law("exponential", (0.004,)), 0.004, 0.004**2, 9.0),
+DISTRIBUTIONS: dict[str, tuple[Distribution, float, float, float]] = {
+    "uniform": (Distribution("uniform", (0.002, 0.006)), 0.004, 0.004**2 / 12, 1.8),
+    "exponential": (Distribution("exponential", (0.004,)), 0.004, 0.004**2, 9.0),
     "lognormal": (
-        Law("lognormal", (0.004, 0.5)),
+        Distribution("lognormal", (0.004, 0.5)),
         0.004,
         0.002**2,
         stats.lognorm(math.sqrt(math.log(1.25))).stats("k") + 3,
     ),
-    "gamma": (Law("gamma", (0.004, 0.5)), 0.004, 0.002**2, 3 + 6 / 4),
-    "empirical": (Law("empirical", (0.001, 0.002, 0.009)), 0.004, 38e-6 / 3, 1.5),
+    "gamma": (Distribution("gamma", (0.004, 0.5)), 0.004, 0.002**2, 3 + 6 / 4),
+    "empirical": (Distribution("empirical", (0.001, 0.002, 0.009)), 0.004, 38e-6 / 3, 1.5),
 }
 ONE: dict[str, Any] = {
     "topology": "a->sink",
@@ -42,10 +42,10 @@ ONE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_a_law_has_its_mean_and_variance(name: str) -> None:
     """Service times would not be those that the scenario asks for, and every prediction with them wrong."""
-    law, mean, variance, kurtosis = LAWS[name]
+    law, mean, variance, kurtosis = DISTRIBUTIONS[name]
     draw = law.sampler(stream(1, "node", name))
     values = [draw() / NS_PER_S for _ in range(DRAWS)]
     assert law.mean == pytest.approx(mean)
@@ -64,14 +64,14 @@ def test_a_law_has_its_mean_and_variance(name: str) -> None:
 )
 def test_a_law_has_its_shape(name: str, exact: Any) -> None:
     """Two moments could be right and the tail wrong."""
-    draw = LAWS[name][0].sampler(stream(2, "node", name))
+    draw = DISTRIBUTIONS[name][0].sampler(stream(2, "node", name))
     assert stats.kstest([draw() / NS_PER_S for _ in range(DRAWS)], exact.cdf).pvalue > 1e-6
 
 
 def test_a_constant_is_itself_and_an_empirical_law_keeps_to_its_list() -> None:
     """A number in a scenario would come out as another."""
     assert {constant(0.0042).sampler(stream(1, "n", "p"))() for _ in range(9)} == {4_200_000}
-    draw = Law("empirical", (3.0, 5.0, 5.0)).sampler(stream(1, "n", "p"), 1.0)
+    draw = Distribution("empirical", (3.0, 5.0, 5.0)).sampler(stream(1, "n", "p"), 1.0)
     values = [draw() for _ in range(9000)]
     assert set(values) == {3, 5}
     assert stats.binomtest(values.count(5), 9000, 2 / 3).pvalue > 1e-6

@@ -150,7 +150,7 @@ def restored(checkpoint_id: int) -> list[Entry]:
     return first + [(len(first) + at, *rest) for at, rest in enumerate(later)]
 
 
-def overtaken(recorded: tuple[int, ...] = (1, 2), given_up: bool = False) -> list[Entry]:
+def overtaken(recorded: tuple[int, ...] = (1, 2), aborted: bool = False) -> list[Entry]:
     """The barrier passes two events of a byte each, which `s` records so; or `s` gives the checkpoint up for it."""
     events, barrier = [Event("a", n) for n in (1, 2)], CheckpointBarrier.new_unaligned(1, 1)
     steps: list[tuple[str, str, str | None, object]] = []
@@ -168,7 +168,7 @@ def overtaken(recorded: tuple[int, ...] = (1, 2), given_up: bool = False) -> lis
         *(("capture", "s", "a->s", (1, events[n - 1])) for n in recorded),
         ("resume", "s", None, 1),
     ]
-    if given_up:
+    if aborted:
         steps += [("decline", "s", None, (1, "in-flight limit")), ("aborted", COORDINATOR, None, (1, "declined"))]
     else:
         steps += [*((">ack", task, None, 1) for task in "as"), ("completed", COORDINATOR, None, 1)]
@@ -211,7 +211,7 @@ BENT: dict[str, tuple[set[str], Journal]] = {
     ),
     "as much as may be": (set(), Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=2))),
     "recorded too much": ({"BOUND"}, Journal(overtaken(), LINE, Limits(max_inflight_buffer_bytes=1))),
-    "given up for it": (set(), Journal(overtaken(given_up=True), LINE, Limits(max_inflight_buffer_bytes=1))),
+    "aborted for it": (set(), Journal(overtaken(aborted=True), LINE, Limits(max_inflight_buffer_bytes=1))),
     "recorded in another order": ({"CUT"}, Journal(overtaken((2, 1)), LINE)),
     "recorded in part": ({"CUT"}, Journal(overtaken((2,)), LINE)),
     "held too many": (

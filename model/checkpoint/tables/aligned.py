@@ -24,7 +24,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     resume,
     snapshot,
 )
-from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_UP
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON
 from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     between_checkpoints,
@@ -54,7 +54,7 @@ from barrierlab.model.explore.table import Row, Table
 ALIGNED = Table(
     # What to do with an event whose turn it is, and if nothing more can be held:
     Row("event",             (event, takes_effect),                                                (deliver,)),
-    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *GIVE_UP)),
+    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *ABORT)),
     # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, mark, block)),
@@ -70,7 +70,7 @@ ALIGNED = Table(
     # What was held goes, one message at a time, and is looked up again:
     Row("release",           (release, something_to_release),                                      (let_one_go,)),
     # What does not concern who aligns:
-    Row("not so fast",       (may_not_overtake,),                                                  (refuse,)),
+    Row("overtaking rejected",       (may_not_overtake,),                                                  (refuse,)),
     Row("nothing due",       (clock, nothing_due),                                                 ()),
     Row("output passed",     (output_passed,),                                                     ()),
     *COMMON,

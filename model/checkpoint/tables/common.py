@@ -53,7 +53,7 @@ from barrierlab.model.checkpoint.tables.guards import (
 )
 from barrierlab.model.explore.table import Row
 
-GIVE_UP = (send_cancel, resume, close)
+ABORT = (send_cancel, resume, close)
 GIVE_IT_UP = (send_cancel_of_it, resume_for_it, close_up_to_it)
 
 # fmt: off
@@ -67,18 +67,18 @@ COMMON = (
     Row("repeated barrier",           (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_in,
                                        no_contradiction),                                   (ignore,)),
     Row("contradicting barrier",      (a_contradiction, takes_effect),
-                                                              (decline_contradiction, *GIVE_UP, ignore)),
+                                                              (decline_contradiction, *ABORT, ignore)),
     Row("newer barrier",              (barrier, takes_effect, of_a_newer_checkpoint, during_a_checkpoint),
-                                                              (decline_subsumed, *GIVE_UP, look_up_again)),
+                                                              (decline_subsumed, *ABORT, look_up_again)),
     Row("older barrier",              (barrier, takes_effect, of_an_older_checkpoint),      (ignore,)),
-    # How a checkpoint is given up:
-    Row("no image",                   (image_failed,),                                      (decline_failed, *GIVE_UP)),
+    # How a checkpoint is aborted:
+    Row("no image",                   (image_failed,),                                      (decline_failed, *ABORT)),
     Row("cancel",                     (cancel, takes_effect, of_no_older_checkpoint),       GIVE_IT_UP),
     Row("older cancel",               (cancel, takes_effect, of_an_older_checkpoint),       (ignore,)),
     Row("abort",                      (abort, of_no_older_checkpoint, with_an_open_input),  GIVE_IT_UP),
     Row("older abort",                (abort, of_an_older_checkpoint),                      ()),
     Row("abort when all is over",     (abort, of_no_older_checkpoint, with_every_input_ended), ()),
-    Row("too late",                   (clock, too_late),                            (decline_expired, *GIVE_UP)),
+    Row("too late",                   (clock, too_late),                            (decline_expired, *ABORT)),
     # What is told, and asked:
     Row("trigger",                    (trigger, of_none_that_is_done),                      (note_the_trigger,)),
     Row("older trigger",              (trigger, of_one_that_is_done),                       ()),

@@ -17,18 +17,18 @@ from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
     Clock,
     Effect,
     Failed,
     Forwarded,
-    Happening,
     OutputPassed,
     Overtaking,
     Part,
     Release,
+    Stimulus,
     Taken,
     Triggered,
 )
@@ -36,7 +36,7 @@ from barrierlab.model.explore.table import Table
 
 
 def driven_by(
-    table: Table[Gate, Happening], blocks: bool = True
+    table: Table[Gate, Stimulus], blocks: bool = True
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
     """What makes the gate of a task, which is its port, such that `table` says what it does.
 
@@ -81,7 +81,7 @@ class TableGate:
 
     def __init__(
         self,
-        table: Table[Gate, Happening],
+        table: Table[Gate, Stimulus],
         port: GatePort,
         config: BarrierAlignerConfig,
         unaligned: UnalignedCheckpointConfig | None = None,
@@ -100,9 +100,9 @@ class TableGate:
         return self
 
     @property
-    def last_done(self) -> int:
-        """The last checkpoint that was completed or given up here."""
-        return self.value.last_done
+    def last_terminated_id(self) -> int:
+        """The last checkpoint that was completed or aborted here."""
+        return self.value.last_terminated_id
 
     # What happens.
 
@@ -135,9 +135,9 @@ class TableGate:
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """`impl.checkpoint.gate.Gate.abort`."""
-        before = self.value.last_done
+        before = self.value.last_terminated_id
         self._tell(Abort(checkpoint_id))
-        return self.value.last_done != before
+        return self.value.last_terminated_id != before
 
     def on_time(self, now_ns: int) -> bool:
         """`impl.checkpoint.gate.Gate.on_time`."""
@@ -149,9 +149,10 @@ class TableGate:
         """`impl.checkpoint.gate.Gate.note_trigger`."""
         self._tell(Triggered(checkpoint_id, triggered_ns))
 
-    def recover(self, last_done: int, ended: Iterable[int]) -> None:
-        """Go on, as a new gate, from a cut: barriers up to `last_done` are stale, and these inputs have ended."""
-        self.value = replace(self.value, last_done=last_done, ended=frozenset(ended))
+    def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
+        """Go on, as a new gate, from a cut: barriers up to `last_terminated_id` are stale, and these inputs have
+        ended."""
+        self.value = replace(self.value, last_terminated_id=last_terminated_id, ended=frozenset(ended))
 
     # What is asked.
 
@@ -201,14 +202,14 @@ class TableGate:
 
     # How it is carried out.
 
-    def _tell(self, happening: Happening) -> bool:
+    def _tell(self, stimulus: Stimulus) -> bool:
         """Step, and carry the effects out; whether an offered message was taken."""
         self._took = True
-        self._step(happening)
+        self._step(stimulus)
         return self._took
 
-    def _step(self, happening: Happening) -> None:
-        self.value, effects = self.value.step(happening)
+    def _step(self, stimulus: Stimulus) -> None:
+        self.value, effects = self.value.step(stimulus)
         for effect in effects:
             self._carry_out(effect)
 

@@ -26,7 +26,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     snapshot,
     switch,
 )
-from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_UP
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON
 from barrierlab.model.checkpoint.tables.guards import (
     asking_for_nothing,
     asking_to_go_unaligned,
@@ -88,7 +88,7 @@ FALLBACK = Table(
     Row("time to switch",          (clock, time_to_switch),                                       (switch, snapshot)),
     Row("too much held: switch",   (has_to_wait, too_much_held, who_may_overtake),        (refuse, switch, snapshot)),
     Row("too much held",           (has_to_wait, too_much_held, who_may_not_overtake),
-                                                                         (refuse, decline_too_much_held, *GIVE_UP)),
+                                                                         (refuse, decline_too_much_held, *ABORT)),
     Row("unaligned image",         (image_taken, of_an_unaligned_part),                                (forward,)),
     *RECORDING,
     *OVERTAKING,

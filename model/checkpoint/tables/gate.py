@@ -18,19 +18,19 @@ from barrierlab.impl.messages import (
     Watermark,
     size_of,
 )
-from barrierlab.model.checkpoint.tables.happenings import (
+from barrierlab.model.checkpoint.tables.stimuli import (
     Arrival,
     Failed,
     Forwarded,
-    Happening,
     OutputPassed,
     Overtaking,
+    Stimulus,
     Taken,
 )
 from barrierlab.model.explore.table import Table, TableError
 
 if TYPE_CHECKING:
-    from barrierlab.model.checkpoint.tables.happenings import Effect
+    from barrierlab.model.checkpoint.tables.stimuli import Effect
 
 KINDS = (Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput)
 
@@ -110,8 +110,8 @@ class Gate:
         The inputs whose end has taken effect.
     line : tuple of int
         Whose turn it is to release: inputs that hold something and do not wait.
-    last_done : int
-        The highest id completed or given up here; 0 at first.
+    last_terminated_id : int
+        The highest id completed or aborted here; 0 at first.
     first_ns : int
         When the first barrier of the pending checkpoint came.
     triggers : tuple of (int, int)
@@ -126,14 +126,14 @@ class Gate:
         How much that is, with what the barrier passed on the way out.
     """
 
-    table: Table[Gate, Happening] = field(compare=False, repr=False)
+    table: Table[Gate, Stimulus] = field(compare=False, repr=False)
     rules: Rules = field(compare=False, repr=False)
     held: tuple[tuple[StreamMessage, ...], ...]
     pending: CheckpointBarrier | None = None
     arrived: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
     line: tuple[int, ...] = ()
-    last_done: int = 0
+    last_terminated_id: int = 0
     first_ns: int = 0
     triggers: tuple[tuple[int, int], ...] = ()
     taking: bool = False
@@ -143,19 +143,19 @@ class Gate:
     in_flight_bytes: int = 0
 
     @classmethod
-    def new(cls, table: Table[Gate, Happening], rules: Rules) -> Gate:
+    def new(cls, table: Table[Gate, Stimulus], rules: Rules) -> Gate:
         """A gate at which nothing has happened yet."""
         return cls(table, rules, ((),) * rules.num_inputs, record=((),) * rules.num_inputs)
 
-    def step(self, happening: Happening) -> tuple[Gate, tuple[Effect, ...]]:
-        """The gate after `happening`, and what its driver is to do.
+    def step(self, stimulus: Stimulus) -> tuple[Gate, tuple[Effect, ...]]:
+        """The gate after `stimulus`, and what its driver is to do.
 
         After ``snapshot``, which is always the last effect, nothing may happen but `Taken` or `Failed`; when `Taken`
         leaves a gate that is still `taking`, nothing but `OutputPassed`, as often as need be, and then `Forwarded`.
 
         Parameters
         ----------
-        happening : Happening
+        stimulus : Stimulus
 
         Returns
         -------
@@ -167,38 +167,38 @@ class Gate:
         InputIndexError, ClosedInputError, UnknownMessageError
             As `impl.checkpoint.gate.Gate.offer`.
         TableError
-            If not exactly one row applies, or it is not the time for `happening`.
+            If not exactly one row applies, or it is not the time for `stimulus`.
 
         Examples
         --------
         >>> from barrierlab.impl import CheckpointBarrier, Event
         >>> from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-        >>> from barrierlab.model.checkpoint.tables.happenings import Arrival
+        >>> from barrierlab.model.checkpoint.tables.stimuli import Arrival
         >>> gate = Gate.new(ALIGNED, Rules())
         >>> gate, effects = gate.step(Arrival(0, CheckpointBarrier(1, 1)))
         >>> gate, effects = gate.step(Arrival(0, Event("a", 1)))
         >>> print(*effects)
         hold 0 a1
         """
-        answers = isinstance(happening, Taken | Failed | Forwarded | OutputPassed)
+        answers = isinstance(stimulus, Taken | Failed | Forwarded | OutputPassed)
         if self.taking and not answers:
-            raise TableError(f"{happening} while the image is taken; allowed: the answer to that; answer first")
-        if isinstance(happening, Arrival | Overtaking):
-            self._check(happening)
+            raise TableError(f"{stimulus} while the image is taken; allowed: the answer to that; answer first")
+        if isinstance(stimulus, Arrival | Overtaking):
+            self._check(stimulus)
         gate: Gate = self
         effects: tuple[Effect, ...] = ()
-        for action in self.table.row_for(self, happening).then:
-            gate, more = action(gate, happening)
+        for action in self.table.row_for(self, stimulus).then:
+            gate, more = action(gate, stimulus)
             effects += more
         return gate, effects
 
-    def _check(self, happening: Arrival | Overtaking) -> None:
-        input_id, message = happening.input_id, happening.message
+    def _check(self, stimulus: Arrival | Overtaking) -> None:
+        input_id, message = stimulus.input_id, stimulus.message
         if not 0 <= input_id < self.rules.num_inputs:
             raise InputIndexError(input_id, self.rules.num_inputs)
         if not self.is_open(input_id):
             raise ClosedInputError(input_id, message)
-        if type(message) not in KINDS[2:3] if isinstance(happening, Overtaking) else type(message) not in KINDS:
+        if type(message) not in KINDS[2:3] if isinstance(stimulus, Overtaking) else type(message) not in KINDS:
             raise UnknownMessageError(message)
 
     # What rows ask.
@@ -244,7 +244,7 @@ class Gate:
         return dict(self.triggers).get(self.pending.checkpoint_id, self.first_ns)
 
     def expires_ns(self) -> int | None:
-        """When the pending checkpoint is given up."""
+        """When the pending checkpoint is aborted."""
         triggered_ns = self.triggered_ns()
         return None if triggered_ns is None else triggered_ns + self.rules.alignment_timeout_ns
 
@@ -273,7 +273,7 @@ class Gate:
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
         """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
         checkpoint_id, pending = barrier.checkpoint_id, self.pending
-        if not self.rules.may_overtake or not self.is_open(input_id) or checkpoint_id <= self.last_done:
+        if not self.rules.may_overtake or not self.is_open(input_id) or checkpoint_id <= self.last_terminated_id:
             return False
         if pending is not None and (checkpoint_id < pending.checkpoint_id or input_id in self.arrived):
             return False

@@ -23,7 +23,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     resume,
     snapshot,
 )
-from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_UP
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON
 from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     between_checkpoints,
@@ -54,7 +54,7 @@ COUNT = (mark, block, resume)
 # fmt: off
 TRACKED = Table(
     Row("event",             (event, takes_effect),                                                (deliver,)),
-    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *GIVE_UP)),
+    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *ABORT)),
     # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, *COUNT)),
@@ -70,7 +70,7 @@ TRACKED = Table(
     # An end that was held takes its effect:
     Row("release",           (release, something_to_release),                                      (let_one_go,)),
     # What does not concern who counts:
-    Row("not so fast",       (may_not_overtake,),                                                  (refuse,)),
+    Row("overtaking rejected",       (may_not_overtake,),                                                  (refuse,)),
     Row("nothing due",       (clock, nothing_due),                                                 ()),
     Row("output passed",     (output_passed,),                                                     ()),
     *COMMON,

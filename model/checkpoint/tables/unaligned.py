@@ -34,7 +34,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     tell_what_was_passed,
     wait_with_what_is_newer,
 )
-from barrierlab.model.checkpoint.tables.common import COMMON, GIVE_IT_UP, GIVE_UP
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, GIVE_IT_UP
 from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     barrier_gone,
@@ -84,7 +84,7 @@ EVENTS = (
     Row("event",                    (event, takes_effect, not_in_flight),                       (deliver,)),
     Row("event in flight",          (event, takes_effect, in_flight, within_the_limit),         (record, deliver)),
     Row("event beyond the limit",   (event, takes_effect, in_flight, over_the_limit),
-                                                            (decline_too_much_in_flight, *GIVE_UP, deliver)),
+                                                            (decline_too_much_in_flight, *ABORT, deliver)),
 )
 # From the snapshot to the last barrier:
 RECORDING = (
@@ -93,7 +93,7 @@ RECORDING = (
     Row("barrier gone, all in",     (barrier_gone, within_the_limit, every_barrier_in),
                                                     (tell_what_was_passed, start_recording, complete, resume, close)),
     Row("barrier gone, too much",   (barrier_gone, over_the_limit),
-                                  (tell_what_was_passed, start_recording, decline_too_much_in_flight, *GIVE_UP)),
+                                  (tell_what_was_passed, start_recording, decline_too_much_in_flight, *ABORT)),
     Row("later barrier",            (*LATER, others_to_come),                               (*ITS_BARRIER, resume)),
     Row("last barrier",             (*LATER, the_last_to_come),             (*ITS_BARRIER, complete, resume, close)),
     Row("later end",                (end, takes_effect, while_recording, others_to_come),       (end_input,)),
@@ -103,12 +103,12 @@ RECORDING = (
 )
 # What a barrier passes, and where it must not pass:
 OVERTAKING = (
-    Row("not so fast",              (may_not_overtake,),                                        (refuse,)),
+    Row("overtaking rejected",              (may_not_overtake,),                                        (refuse,)),
     Row("too much overtaken",       (too_much_overtaken,),                  (decline_it, *GIVE_IT_UP, ignore)),
     Row("output passed",            (output_passed, while_the_barrier_leaves),                  (count_output,)),
     Row("output passed later",      (output_passed, while_recording, within_the_limit),         (count_output,)),
     Row("output beyond the limit",  (output_passed, while_recording, over_the_limit),
-                                                                    (decline_too_much_in_flight, *GIVE_UP)),
+                                                                    (decline_too_much_in_flight, *ABORT)),
     Row("output of no concern",     (output_passed, of_an_aligned_part),                        ()),
 )
 

@@ -237,7 +237,7 @@ def lost_order(repaired: bool) -> Scheme[Lost]:
         return state._replace(barriers=found)
 
     def not_heard(state: Lost) -> Lost:
-        return put(state, 1, "sent") if repaired else put(state._replace(failed=True), 1, "given up")
+        return put(state, 1, "sent") if repaired else put(state._replace(failed=True), 1, "aborted")
 
     def left(state: Lost) -> str | None:
         if state.barriers in ((True, True), (False, False)):
@@ -290,7 +290,7 @@ class Reported(NeverAsked):
     """The failure goes to the coordinator."""
 
     def failed(self, barrier: CheckpointBarrier) -> None:
-        self.last_done = barrier.checkpoint_id
+        self.last_terminated_id = barrier.checkpoint_id
         self.decline(barrier.checkpoint_id, Reason.OUTPUT_CLOSED)
         self.cancel(barrier.checkpoint_id)
 

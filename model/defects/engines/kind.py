@@ -16,7 +16,7 @@ from barrierlab.model.checkpoint.check import ALWAYS, AT_REST
 from barrierlab.model.defects.barrier_kind import BOUND, broken_by
 from barrierlab.model.defects.catalogue import Entry
 from barrierlab.model.defects.found import Defect, Found
-from barrierlab.model.explore.checker import Always, AtRest, Result, S, explore, traps
+from barrierlab.model.explore.checker import Always, Quiescent, Result, S, explore, traps
 
 Rule = tuple[Callable[[S], bool], Callable[[S], S]]
 """When a move can be made, and the state behind it."""
@@ -74,7 +74,7 @@ class Scheme(Generic[S]):
 
     def explored(self) -> Result[S, str]:
         """The first violation on a shortest run, of every fair run."""
-        result = explore(self, [Always(ALWAYS, self.wrong), AtRest(AT_REST, self.left)], limits=BOUND)
+        result = explore(self, [Always(ALWAYS, self.wrong), Quiescent(AT_REST, self.left)], limits=BOUND)
         return result if result.violations else self._gone_round(result)
 
     def _gone_round(self, result: Result[S, str]) -> Result[S, str]:

@@ -217,7 +217,11 @@ def late_reply(repaired: bool) -> Scheme[Master]:
             ),
             "the new execution reads its snapshot": (lambda s: s.plan > 0 and s.begins_at is None, read),
         },
-        wrong=lambda s: "REC: the source begins anew, and every event takes effect twice" if s.begins_at == 0 else None,
+        wrong=lambda s: (
+            "REC: the source restarts from the initial state, and every event takes effect twice"
+            if s.begins_at == 0
+            else None
+        ),
         left=lambda s: None if s.begins_at else "LIVE: the job does not run again",
         faults=(),
     )

@@ -102,9 +102,9 @@ WITH sent AS (
     FROM fated
     LEFT JOIN fates USING (run_id, attempt, channel, message, time)
     LEFT JOIN channels ON channels.run_id = fated.run_id AND channels.channel = fated.channel
-    LEFT JOIN given_up ON given_up.run_id = fated.run_id AND given_up.attempt = fated.attempt
-        AND given_up.node = channels.receiver AND given_up.checkpoint_id = fated.checkpoint_id
-    WHERE time IS NULL OR fates.what = 'applied' OR fates.what IS NULL AND given_up.node IS NULL
+    LEFT JOIN aborted ON aborted.run_id = fated.run_id AND aborted.attempt = fated.attempt
+        AND aborted.node = channels.receiver AND aborted.checkpoint_id = fated.checkpoint_id
+    WHERE time IS NULL OR fates.what = 'applied' OR fates.what IS NULL AND aborted.node IS NULL
 ), applied_wrong AS (
     SELECT applied.run_id, applied.attempt, min_by(applied.at_ns, applied.turn) AS at_ns, min_by(concat(
         applied.message, ' took effect on ', applied.channel, ' where ', coalesce(due.message, 'nothing'), ' was next'
@@ -204,7 +204,7 @@ GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.mes
 """
 
 # What is taken has its effect once, or is held still; every event that a source makes is sent, in order, on each
-# edge. A barrier or cancel may come to nothing if its checkpoint is given up; and when an attempt is cut off, the
+# edge. A barrier or cancel may come to nothing if its checkpoint is aborted; and when an attempt is cut off, the
 # last message that was taken may be in hand still.
 NOLOSS = """
 WITH last_taken AS (
@@ -234,12 +234,12 @@ WITH last_taken AS (
         AND last_taken.channel = unsettled.channel
     LEFT JOIN in_order ON in_order.run_id = unsettled.run_id AND in_order.attempt = unsettled.attempt
         AND in_order.channel = unsettled.channel
-    LEFT JOIN given_up ON given_up.run_id = unsettled.run_id AND given_up.attempt = unsettled.attempt
-        AND given_up.node = receiver AND given_up.checkpoint_id = unsettled.checkpoint_id
+    LEFT JOIN aborted ON aborted.run_id = unsettled.run_id AND aborted.attempt = unsettled.attempt
+        AND aborted.node = receiver AND aborted.checkpoint_id = unsettled.checkpoint_id
     WHERE CASE kind
         WHEN 'Event' THEN NOT (cut_off AND missing = 1 AND last_event = coalesce(settled, 0) + 1
             AND (settled IS NOT NULL OR last_event = 1))
-        ELSE given_up.node IS NULL AND NOT (cut_off AND missing = 1 AND place = last_place)
+        ELSE aborted.node IS NULL AND NOT (cut_off AND missing = 1 AND place = last_place)
     END
 ), flows AS (
     -- What is broadcast is on each channel of its edge, and else on one of them.
@@ -454,7 +454,7 @@ FROM entries WHERE verb = '>stuck'
 UNION ALL
 SELECT run_id, attempt, end_ns, concat(
     node, ' still waits on ', channel, ' for checkpoint ', checkpoint_id, ', which was ',
-    CASE WHEN is_complete THEN 'completed' ELSE 'given up' END
+    CASE WHEN is_complete THEN 'completed' ELSE 'aborted' END
 )
 FROM waiting JOIN ended_once USING (run_id, attempt, checkpoint_id) JOIN attempts USING (run_id, attempt)
 WHERE is_complete OR NOT cut_off
@@ -475,7 +475,7 @@ SELECT at_rest.run_id, attempt, end_ns, concat(node, ' never ends, though every 
 FROM at_rest JOIN tasks USING (run_id) LEFT ANTI JOIN finished USING (run_id, attempt, node)
 """
 
-# No channel holds more messages than its capacity when one is sent, but for those that were put back and barriers
+# No channel holds more messages than its capacity when one is sent, but for those that were restored and barriers
 # that go ahead of all, which need no room; no input and no task holds back more than it may.
 BOUND = f"""
 WITH ahead AS (
@@ -534,7 +534,7 @@ FROM (
 )
 JOIN (SELECT run_id, max(part_most_recorded_bytes) AS most FROM channels GROUP BY run_id) USING (run_id)
 LEFT SEMI JOIN cuts USING (run_id, attempt, node, checkpoint_id)
-LEFT ANTI JOIN given_up USING (run_id, attempt, node, checkpoint_id)
+LEFT ANTI JOIN aborted USING (run_id, attempt, node, checkpoint_id)
 WHERE bytes > most
 """
 

@@ -134,9 +134,9 @@ SELECT run_id, attempt, node, min(number) AS number
 FROM (SELECT * FROM own UNION ALL SELECT * FROM before) GROUP BY run_id, attempt, node
 """
 
-# What is sent (or put back in its channel), taken, applied or ignored, in this order: `place` is that among all of
+# What is sent (or restored in its channel), taken, applied or ignored, in this order: `place` is that among all of
 # these on the channel, `event_place` that among the events, `turn` that among those that keep their place. A barrier
-# does not, in an attempt in which some go ahead, if it is flagged or its checkpoint went unaligned, or was given up,
+# does not, in an attempt in which some go ahead, if it is flagged or its checkpoint went unaligned, or was aborted,
 # at the receiver: CUT asks what it passed. What a `block` applies is the barrier that was taken, or else sent.
 _CARRIED = """
 WITH blocks AS (
@@ -167,7 +167,7 @@ WITH blocks AS (
     SELECT DISTINCT run_id, attempt FROM entries WHERE verb = '>overtake' OR verb = 'forward' AND unaligned
 ), passing AS (
     SELECT DISTINCT run_id, attempt, channel, checkpoint_id, 'CheckpointBarrier' AS kind
-    FROM (SELECT * FROM unaligned UNION ALL SELECT * FROM given_up)
+    FROM (SELECT * FROM unaligned UNION ALL SELECT * FROM aborted)
     JOIN overtaking USING (run_id, attempt)
     JOIN channels USING (run_id) WHERE node = receiver
 ), placed AS (
@@ -185,7 +185,7 @@ WINDOW so_far AS (PARTITION BY run_id, attempt, channel, what ORDER BY number RO
 """
 
 # What was held at a receiver from `number` to `until` (`NEVER`, if it waits when the attempt ends). It goes when it
-# is applied or ignored. A barrier or cancel of a checkpoint that was given up has no effect then, and goes in
+# is applied or ignored. A barrier or cancel of a checkpoint that was aborted has no effect then, and goes in
 # silence: with the first message to leave from behind it, once all that was held ahead of it is gone.
 _HELD = f"""
 WITH holds AS (
@@ -334,7 +334,7 @@ VIEWS: dict[str, View] = {
     "tasks": View(_TASKS),
     "cuts": View(_CUTS, kept=True),
     "completed": View(_COMPLETED, kept=True),
-    "given_up": View(_GIVEN_UP, kept=True),
+    "aborted": View(_GIVEN_UP, kept=True),
     "unaligned": View(_UNALIGNED, kept=True),
     "ended": View(_ENDED, kept=True),
     "finished": View(_FINISHED, kept=True),

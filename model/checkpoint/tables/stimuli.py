@@ -136,7 +136,7 @@ class Clock:
 
 
 Offered = Arrival | Overtaking | Released
-Happening = Offered | Release | Taken | Failed | Forwarded | OutputPassed | Abort | Triggered | Clock
+Stimulus = Offered | Release | Taken | Failed | Forwarded | OutputPassed | Abort | Triggered | Clock
 
 
 class Part(NamedTuple):
