@@ -48,9 +48,9 @@ class Builder:
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
 
-    def draw(self, law: Distribution, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
-        """The next value of `law` at `node`, for this purpose."""
-        return self._randoms.sampler(law, node, purpose, scale)
+    def draw(self, dist: Distribution, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
+        """The next value of `dist` at `node`, for this purpose."""
+        return self._randoms.sampler(dist, node, purpose, scale)
 
     def build(self, job: Job, ports: Ports) -> None:
         """Give `job` tasks and channels that have done nothing yet."""

@@ -74,9 +74,9 @@ class Engine:
         self._build()
         self.standstill = Standstill(scenario, self.clock, self.entries, self.job, self._is_busy, self.recovery)
 
-    def _draw_each(self, law: Distribution, purpose: str) -> dict[str, Callable[[], int]]:
+    def _draw_each(self, dist: Distribution, purpose: str) -> dict[str, Callable[[], int]]:
         """One stream for each task."""
-        return {task: self._randoms.sampler(law, task, purpose) for task in self.scenario.topology.tasks}
+        return {task: self._randoms.sampler(dist, task, purpose) for task in self.scenario.topology.tasks}
 
     def _new_coordinator(self, first_id: int) -> CoordinatorNode:
         scenario, topology = self.scenario, self.scenario.topology

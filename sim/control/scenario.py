@@ -39,7 +39,7 @@ from barrierlab.sim.scenario.readers import (
     TOP,
     Reader,
     flag,
-    law,
+    distribution,
     number,
     one_of,
     suggest,
@@ -57,7 +57,7 @@ MOST_SIGNALS = 100_000
 OWN_TOP = {key: TOP[key] for key in ("title", "topology", "until_s", "seed")}
 OWN_TABLES = ("parameters", "control", "source", "operator", "channel", "signal")
 OWN_SOURCE = {key: SOURCE[key] for key in ("rate_per_s", "arrivals", "on_s", "off_s", "events")}
-OWN_OPERATOR: dict[str, Reader] = {"kind": one_of(*KINDS), "service_s": law}
+OWN_OPERATOR: dict[str, Reader] = {"kind": one_of(*KINDS), "service_s": distribution}
 OWN_CHANNEL = {key: CHANNEL[key] for key in ("capacity", "latency_s")}
 CONTROL_TABLE: dict[str, Reader] = {
     "wiring": text,
@@ -65,7 +65,7 @@ CONTROL_TABLE: dict[str, Reader] = {
     "hold_data": flag,
     "max_ahead": whole(),
     "capacity": whole(),
-    "latency_s": law,
+    "latency_s": distribution,
 }
 SIGNAL: dict[str, Reader] = {
     "kind": one_of(*SIGNALS),

@@ -50,11 +50,11 @@ class Randoms:
             self._streams[name] = stream(self._seed, node, purpose)
         return self._streams[name]
 
-    def sampler(self, law: Distribution, node: str, purpose: str, scale: float = NS_PER_S) -> Callable[[], int]:
+    def sampler(self, dist: Distribution, node: str, purpose: str, scale: float = NS_PER_S) -> Callable[[], int]:
         """`Distribution.sampler` on the stream of this name; it draws ahead, so there is one for each name."""
         name = node, purpose
         if name not in self._samplers:
-            self._samplers[name] = law.sampler(self.stream(node, purpose), scale)
+            self._samplers[name] = dist.sampler(self.stream(node, purpose), scale)
         return self._samplers[name]
 
 
@@ -75,7 +75,7 @@ class Distribution:
 
     @property
     def mean(self) -> float:
-        """The expected value, in the law's own unit."""
+        """The expected value, in its own unit."""
         if self.name == "uniform":
             return (self.parameters[0] + self.parameters[1]) / 2
         if self.name == "empirical":
@@ -84,7 +84,7 @@ class Distribution:
 
     @property
     def largest(self) -> float:
-        """The largest value where the law has one, else the expected value."""
+        """The largest value where there is one, else the expected value."""
         return max(self.parameters) if self.name in ("constant", "uniform", "empirical") else self.mean
 
     def sampler(self, random: Random, scale: float = NS_PER_S) -> Callable[[], int]:
@@ -121,7 +121,7 @@ def _in_blocks(values: Iterator[int]) -> Iterator[int]:
 
 
 def constant(value: float) -> Distribution:
-    """The law that is always `value`."""
+    """The distribution that is always `value`."""
     return Distribution("constant", (value,))
 
 

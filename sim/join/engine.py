@@ -66,9 +66,9 @@ class JoinEngine:
         self._deadline_ns: int | None = None
         self._control = Control(self)
 
-    def draw(self, law: Distribution, node: str, purpose: str) -> Callable[[], int]:
+    def draw(self, dist: Distribution, node: str, purpose: str) -> Callable[[], int]:
         """A sampler with a random stream of its own, in nanoseconds."""
-        return law.sampler(stream(self.seed, node, purpose))
+        return dist.sampler(stream(self.seed, node, purpose))
 
     def run(self) -> None:
         """Run to the scenario's end."""

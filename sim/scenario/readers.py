@@ -93,16 +93,18 @@ def flag(value: Any) -> bool:
     return value
 
 
-def law(value: Any) -> Distribution:
+def distribution(value: Any) -> Distribution:
     """A number, or a table such as `{ dist = "gamma", mean = 0.004, cv = 0.5 }` in the unit of the key."""
     if not isinstance(value, dict):
         return constant(number()(value))
-    name = value.get("law")
+    if "law" in value:
+        raise WrongValueError("dist in place of law, which is its older name")
+    name = value.get("dist")
     if not isinstance(name, str) or name not in DISTRIBUTIONS:
-        raise WrongValueError(f"a law among {', '.join(DISTRIBUTIONS)}" + suggest(str(name), DISTRIBUTIONS))
+        raise WrongValueError(f"a dist among {', '.join(DISTRIBUTIONS)}" + suggest(str(name), DISTRIBUTIONS))
     wanted = DISTRIBUTIONS[name]
-    if set(value) != {"law", *wanted}:
-        raise WrongValueError(f"a law {name!r} with exactly {', '.join(wanted)}")
+    if set(value) != {"dist", *wanted}:
+        raise WrongValueError(f"a dist {name!r} with exactly {', '.join(wanted)}")
     if name == "empirical":
         values = value["values"]
         if not isinstance(values, list) or not values:
@@ -123,20 +125,20 @@ SOURCE: dict[str, Reader] = {
     "off_s": number(TICK_S),
     "events": whole(0),
     "catch_up_s": number(),
-    "service_s": law,
-    "sync_s": law,
-    "record_bytes": law,
+    "service_s": distribution,
+    "sync_s": distribution,
+    "record_bytes": distribution,
     "keys": whole(1, 1_000_000),
     "key_skew": number(most=10.0),
     "watermark_interval_s": number(TICK_S),
-    "out_of_order_s": law,
+    "out_of_order_s": distribution,
     "trigger": one_of("coordinator", "periodic"),
 }
 OPERATOR: dict[str, Reader] = {
     "kind": one_of(*KINDS),
     "parallelism": whole(1, 1000),
-    "service_s": law,
-    "sync_s": law,
+    "service_s": distribution,
+    "sync_s": distribution,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
 SINK: dict[str, Reader] = {
@@ -153,9 +155,9 @@ CHANNEL: dict[str, Reader] = {
     "exchange": one_of("auto", *EXCHANGES),
     "form": one_of("spsc", "network"),
     "capacity": whole(),
-    "latency_s": law,
-    "barrier_latency_s": law,
-    "unaligned_barrier_latency_s": law,
+    "latency_s": distribution,
+    "barrier_latency_s": distribution,
+    "unaligned_barrier_latency_s": distribution,
     "local": flag,
     "segment_bytes": whole(),
     "exclusive_buffers": whole(),
@@ -163,7 +165,7 @@ CHANNEL: dict[str, Reader] = {
     "most_buffers": whole(2),  # one that is being filled, and one on its way: a full pool waits for the second
     "overdraft_buffers": whole(0),
     "flush_timeout_s": number(TICK_S),
-    "flush_late_s": law,
+    "flush_late_s": distribution,
     "bytes_per_s": number(1.0),
 }
 CHECKPOINT: dict[str, Reader] = {
@@ -180,14 +182,14 @@ CHECKPOINT: dict[str, Reader] = {
     "max_buffer_memory_bytes": whole(),
     "hold": one_of("aligner", "channel"),
     "interruptible_timers": flag,
-    "command_s": law,
-    "trigger_latency_s": law,
-    "ack_latency_s": law,
-    "sync_s": law,
-    "async_s": law,
+    "command_s": distribution,
+    "trigger_latency_s": distribution,
+    "ack_latency_s": distribution,
+    "sync_s": distribution,
+    "async_s": distribution,
 }
-RECOVERY: dict[str, Reader] = {"detection_s": law, "restart_s": law, "read_bytes_per_s": number(1.0)}
-STORE: dict[str, Reader] = {"bytes_per_s": number(1.0), "manifest_s": law, "retained": whole()}
+RECOVERY: dict[str, Reader] = {"detection_s": distribution, "restart_s": distribution, "read_bytes_per_s": number(1.0)}
+STORE: dict[str, Reader] = {"bytes_per_s": number(1.0), "manifest_s": distribution, "retained": whole()}
 WHEN: dict[str, Reader] = {
     "at_s": number(),
     "every_s": number(TICK_S),
@@ -197,9 +199,9 @@ WHEN: dict[str, Reader] = {
 FAULT: dict[str, Reader] = {
     "task": text,
     "channel": text,
-    "for_s": law,
+    "for_s": distribution,
     "factor": number(1.0),
-    "added_s": law,
+    "added_s": distribution,
     "in_doubt": flag,
     "capacity_bytes": whole(0),
 }
