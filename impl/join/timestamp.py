@@ -28,8 +28,8 @@ class TimestampJoinBarrier(JoinBarrier):
 
     Examples
     --------
-    >>> from barrierlab.impl.join import ClockDomain, JoinConfig, TimestampMergeMapAnnounce, TimestampMergeRule,
-    TimestampSource
+    >>> from barrierlab.impl.join import ClockDomain, JoinConfig
+    >>> from barrierlab.impl.join import TimestampMergeMapAnnounce, TimestampMergeRule, TimestampSource
     >>> barrier = TimestampJoinBarrier(JoinConfig(out_stream_id=9))
     >>> rules = (TimestampMergeRule.at_offset(1), TimestampMergeRule.in_window(2, 10_000_000))
     >>> barrier.announce(TimestampMergeMapAnnounce(9, 1, ClockDomain.MONOTONIC, rules, None, 10_000_000), 0).name

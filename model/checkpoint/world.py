@@ -285,7 +285,11 @@ class World:
         moves = self.moves(state)
         if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
             return moves
-        return [move for move in moves if not move.is_fault]
+        return [move for move in moves if not move.is_fault and not (self.reads_on and self._reads_on(state, move))]
+
+    def _reads_on(self, state: State, move: Move) -> bool:
+        """Return whether a task takes a message while it has something to release: no loop need ever do so."""
+        return move.text.startswith("deliver ") and self.info(state, move.numbers[0]).has_released
 
     def rest(self, state: State) -> tuple[list[Move], State]:
         """What can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
@@ -313,7 +317,7 @@ class World:
         """Return whether in a run a task takes a message that was offered while it had something to release."""
         state = self.start()
         for move in moves:
-            if move.text.startswith("deliver ") and self.info(state, move.numbers[0]).has_released:
+            if self._reads_on(state, move):
                 return True
             state = self.after(state, move)
         return False

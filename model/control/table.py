@@ -10,6 +10,7 @@ processor goes by this table on its own. A signal without alignment, an instant 
 from __future__ import annotations
 
 from barrierlab.model.control.table_actions import (
+    abort_all,
     arrive,
     begin,
     close_it,
@@ -17,20 +18,19 @@ from barrierlab.model.control.table_actions import (
     complete_all_that_is_in,
     fail_by_duplicate,
     fail_by_overlap,
-    give_up_all,
 )
 from barrierlab.model.control.table_guards import (
     abort,
     ahead_of_the_others,
     close,
     in_its_turn,
+    last_outstanding,
     nothing_pending,
     of_a_newer_barrier,
     of_no_newer_barrier,
     others_to_come,
     out_of_turn,
     something_pending,
-    the_last_to_come,
 )
 from barrierlab.model.explore.table import Row, Table
 
@@ -38,19 +38,19 @@ from barrierlab.model.explore.table import Row, Table
 CONTROL = Table(
     # How a barrier begins, goes on and is complete; skew is normal (rule 25):
     Row("first copy",               (of_a_newer_barrier, nothing_pending, others_to_come),  (begin, arrive)),
-    Row("only copy",                (of_a_newer_barrier, nothing_pending, the_last_to_come), (begin, arrive, complete)),
+    Row("only copy",                (of_a_newer_barrier, nothing_pending, last_outstanding), (begin, arrive, complete)),
     Row("copy ahead of the others", (of_a_newer_barrier, ahead_of_the_others),              (begin, arrive)),
     Row("one more copy",            (in_its_turn, others_to_come),                          (arrive,)),
-    Row("last copy",                (in_its_turn, the_last_to_come),                        (arrive, complete)),
+    Row("last copy",                (in_its_turn, last_outstanding),                        (arrive, complete)),
     # What no order of arrivals allows (rules 24 and 25):
     Row("overlap",                  (of_a_newer_barrier, out_of_turn),                      (fail_by_overlap,)),
     Row("duplicate",                (of_no_newer_barrier,),                                 (fail_by_duplicate,)),
     # A closed upstream has delivered everything (rule 26):
     Row("close between barriers",   (close, nothing_pending),                               (close_it,)),
     Row("close for a copy",         (close, something_pending, others_to_come),             (close_it,)),
-    Row("close for the last copy",  (close, something_pending, the_last_to_come),
+    Row("close for the last copy",  (close, something_pending, last_outstanding),
                                                                              (close_it, complete_all_that_is_in)),
     # What is pending when the processor ends (S-07):
-    Row("abort",                    (abort,),                                               (give_up_all,)),
+    Row("abort",                    (abort,),                                               (abort_all,)),
 )
 # fmt: on

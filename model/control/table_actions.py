@@ -63,7 +63,7 @@ def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     return replace(upstreams, closed=upstreams.closed | {upstream}), (Effect("close", upstream, EndOfInput()),)
 
 
-def give_up_all(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def abort_all(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
     """A late copy of it is a duplicate, as one of a completed barrier is."""
     barriers = [barrier for barrier, _ in upstreams.pending]
     last_terminated_id = max((barrier.barrier_id for barrier in barriers), default=upstreams.last_terminated_id)

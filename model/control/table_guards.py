@@ -39,13 +39,13 @@ def ahead_of_the_others(upstreams: Upstreams, stimulus: ControlStimulus) -> bool
     return bool(upstreams.pending) and upstreams.turn(upstream_of(stimulus)) is None
 
 
-def the_last_to_come(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
+def last_outstanding(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
     """Of the oldest barrier, nobody else's copy is missing."""
     return upstreams.missing() <= {upstream_of(stimulus)}
 
 
 def others_to_come(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:
-    return not the_last_to_come(upstreams, stimulus)
+    return not last_outstanding(upstreams, stimulus)
 
 
 def close(upstreams: Upstreams, stimulus: ControlStimulus) -> bool:

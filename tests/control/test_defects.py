@@ -21,7 +21,9 @@ ALL = {
     path.stem: found
     for path in sorted(FOLDER.glob("*.py"))
     if isinstance(
-        found := getattr(importlib.import_module(f"barrierlab.model.defects.{path.stem}"), "DEFECT", None),
+        found := getattr(
+            importlib.import_module(f"barrierlab.model.defects.{path.stem}".removesuffix(".__init__")), "DEFECT", None
+        ),
         ControlDefect | Witness,
     )
     and found.entry[0] == "S"

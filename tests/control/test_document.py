@@ -31,7 +31,7 @@ def resolved(name: str) -> object:
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         try:
-            found: object = importlib.import_module(".".join(parts[:count]))
+            found: object = importlib.import_module(".".join(["barrierlab", *parts[:count]]))
         except ModuleNotFoundError:
             continue
         for part in parts[count:]:

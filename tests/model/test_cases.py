@@ -19,6 +19,7 @@ from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.scripted import FOLDER, cases, replay
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, judged, read
+from barrierlab.model.defects.engines.catalogue import reports
 from barrierlab.model.suites.tables import TABLES
 from tests.kept import keep
 from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
@@ -177,10 +178,12 @@ def test_every_trace_in_the_repository_is_run() -> None:
     )
     run = {FOLDER.resolve() / f"{name}.trace" for name in CASES} | {*(ROOT / "tests" / "traces").glob("**/*.trace")}
     run.add(ROOT / "docs" / "aligner" / "planted.trace")  # tests/model/test_your_aligner.py
+    engines = {ROOT / "model" / "defects" / "engines" / "traces" / f"{each.id}.trace" for each in reports()}
     for path in (
         path for package in ("impl", "model", "sim", "tests", "docs") for path in ROOT.glob(f"{package}/**/*.trace")
     ):
-        is_of_the_catalogue = path.parent == ROOT / "model" / "defects" and importlib.util.find_spec(
-            f"barrierlab.model.defects.{path.stem}"
+        is_of_the_catalogue = path in engines or (
+            path.parent == ROOT / "model" / "defects"
+            and importlib.util.find_spec(f"barrierlab.model.defects.{path.stem}")
         )
         assert path in run or is_of_the_catalogue, path

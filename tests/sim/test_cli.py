@@ -141,11 +141,11 @@ def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> No
     }
     status, out, err = barrierlab(capsys, "table", "control")
     assert (status, err) == (0, "")
-    assert "| last copy | in its turn, the last outstanding input | arrive, complete |" in out.splitlines()
+    assert "| last copy | in its turn, last outstanding | arrive, complete |" in out.splitlines()
     status, out, _ = barrierlab(capsys, "table", "control", "--json")
     assert {
         "name": "close for the last copy",
-        "when": ["close", "something_pending", "the_last_to_come"],
+        "when": ["close", "something_pending", "last_outstanding"],
         "then": ["close_it", "complete_all_that_is_in"],
     } in json.loads(out)["rows"]
 

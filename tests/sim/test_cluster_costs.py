@@ -126,7 +126,7 @@ def test_a_law_is_the_one_of_the_rows(scenario: str, topology: str, key: str, re
     text = (files("barrierlab.sim") / "scenarios" / f"{scenario}.toml").read_text(encoding="utf-8")
     law = tomllib.loads(text)["parameters"]["topology"]["choices"][topology][key]
     expected = np.quantile(read(), (np.arange(20) + 0.5) / 20) / 1000
-    assert law["law"] == "empirical"
+    assert law["dist"] == "empirical"
     assert law["values"] == pytest.approx(list(expected), abs=0.00051)
 
 

@@ -115,6 +115,7 @@ TO_FILE = {
 }
 TO_FOLDER = {
     ("check", "directory"): (*CHECK, "--save"),
+    ("check", "ledger"): (*CHECK, "--changed", "--ledger"),
     ("sweep", "directory"): ("sweep", "many.toml", "--master", "processes[1]", "--out"),
     ("report", "target"): ("report", "swept", "--out"),
 }

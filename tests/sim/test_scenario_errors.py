@@ -105,32 +105,39 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a sink that aligns now and then": ({"operator": {"sink": {"aligns": 1}}}, ["aligns is 1", "true or false"]),
     "end that is no sink": ({"operator": {"sink": {"kind": "map"}}}, ["[operator.sink]", 'write kind = "sink"']),
     "unknown kind": ({"operator": {"join": {"kind": "unoin"}}}, ["[operator.join] kind", "did you mean 'union'?"]),
-    "unknown law": (
+    "unknown dist": (
         {"source": {"a": {"service_s": {"dist": "exponentail", "mean": 1}}}},
-        ["[source.a] service_s", "a law among constant, uniform", "did you mean 'exponential'?"],
+        ["[source.a] service_s", "a dist among constant, uniform", "did you mean 'exponential'?"],
     ),
-    "law of no name": ({"source": {"a": {"service_s": {"law": ["gamma"]}}}}, ["[source.a] service_s", "a law among"]),
-    "law with too few parameters": (
+    "dist of no name": (
+        {"source": {"a": {"service_s": {"dist": ["gamma"]}}}},
+        ["[source.a] service_s", "a dist among"],
+    ),
+    "an older name": (
+        {"source": {"a": {"service_s": {"law": "constant", "value": 1}}}},
+        ["[source.a] service_s", "dist in place of law"],
+    ),
+    "dist with too few parameters": (
         {"source": {"a": {"service_s": {"dist": "gamma", "mean": 1}}}},
-        ["[source.a] service_s", "a law 'gamma' with exactly mean, cv"],
+        ["[source.a] service_s", "a dist 'gamma' with exactly mean, cv"],
     ),
-    "law with a parameter too many": (
+    "dist with a parameter too many": (
         {"source": {"a": {"service_s": {"dist": "constant", "value": 1, "cv": 2}}}},
-        ["a law 'constant' with exactly value"],
+        ["a dist 'constant' with exactly value"],
     ),
-    "law with low above high": (
+    "dist with low above high": (
         {"source": {"a": {"service_s": {"dist": "uniform", "low": 2, "high": 1}}}},
         ["[source.a] service_s", "low of at most high"],
     ),
-    "law with no values": (
+    "dist with no values": (
         {"source": {"a": {"service_s": {"dist": "empirical", "values": []}}}},
         ["[source.a] service_s", "at least one number"],
     ),
-    "law with a negative value": (
+    "dist with a negative value": (
         {"source": {"a": {"service_s": {"dist": "empirical", "values": [1, -1]}}}},
         ["[source.a] service_s", "a number of at least 0"],
     ),
-    "law without spread": (
+    "dist without spread": (
         {"source": {"a": {"service_s": {"dist": "gamma", "mean": 1, "cv": 1e-200}}}},
         ["[source.a] service_s", "at least 0.001"],
     ),
@@ -395,7 +402,7 @@ _ODD = st.one_of(
     st.fixed_dictionaries(
         {},
         optional={
-            "law": st.sampled_from(["constant", "uniform", "gamma", "empirical", "x", 3]),
+            "dist": st.sampled_from(["constant", "uniform", "gamma", "empirical", "x", 3]),
             "mean": st.floats(),
             "cv": st.floats(),
             "values": st.lists(st.floats(), max_size=2),

@@ -49,7 +49,12 @@ if __name__ == "__main__":
 """
     script = tmp_path / "sweep.py"
     script.write_text(code)
-    environ = {**os.environ, "PYTHONPATH": str(HERE), "COMPUTED": str(log), "NEVER": str(pipe)}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parents[1] / 'src'}",
+        "COMPUTED": str(log),
+        "NEVER": str(pipe),
+    }
     with subprocess.Popen(
         [sys.executable, script], env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as sweep:

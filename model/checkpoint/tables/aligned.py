@@ -35,6 +35,7 @@ from barrierlab.model.checkpoint.tables.guards import (
     has_to_wait,
     image_taken,
     its_barrier_missing,
+    last_outstanding,
     may_not_overtake,
     no_contradiction,
     nothing_due,
@@ -45,7 +46,6 @@ from barrierlab.model.checkpoint.tables.guards import (
     release,
     something_to_release,
     takes_effect,
-    the_last_to_come,
     too_much_held,
 )
 from barrierlab.model.explore.table import Row, Table
@@ -58,14 +58,14 @@ ALIGNED = Table(
     # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, mark, block)),
-    Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, the_last_to_come),
+    Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, last_outstanding),
                                                                                     (begin, mark, block, snapshot)),
     Row("one more barrier",  (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
                               others_to_come),                                      (mark, block)),
     Row("last barrier",      (barrier, takes_effect, of_the_pending_checkpoint, its_barrier_missing, no_contradiction,
-                              the_last_to_come),                                    (mark, block, snapshot)),
+                              last_outstanding),                                    (mark, block, snapshot)),
     Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
-    Row("end for the last",  (end, takes_effect, during_a_checkpoint, the_last_to_come),  (end_input, snapshot)),
+    Row("end for the last",  (end, takes_effect, during_a_checkpoint, last_outstanding),  (end_input, snapshot)),
     Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
     # What was held goes, one message at a time, and is looked up again:
     Row("release",           (release, something_to_release),                                      (let_one_go,)),

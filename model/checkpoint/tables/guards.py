@@ -218,14 +218,14 @@ def its_barrier_missing(gate: Gate, stimulus: Stimulus) -> bool:
     return input_of(stimulus) not in gate.arrived
 
 
-def the_last_to_come(gate: Gate, stimulus: Stimulus) -> bool:
+def last_outstanding(gate: Gate, stimulus: Stimulus) -> bool:
     """No other open input is without its barrier (of the checkpoint that begins, if none is pending)."""
     inputs = frozenset(range(gate.rules.num_inputs))
     return inputs - gate.ended - gate.arrived <= {input_of(stimulus)}
 
 
 def others_to_come(gate: Gate, stimulus: Stimulus) -> bool:
-    return not the_last_to_come(gate, stimulus)
+    return not last_outstanding(gate, stimulus)
 
 
 def every_barrier_in(gate: Gate, stimulus: Stimulus) -> bool:
