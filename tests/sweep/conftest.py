@@ -31,8 +31,15 @@ def path_without_java(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def spark(path_without_java):
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
     from barrierlab.sim.sweep.session import spark_session
 
+    if (running := SparkSession.getActiveSession()) is not None:  # of a command in another test, with its own Java
+        running.stop()
+        SparkContext._gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_without_java)
         patch.delenv("JAVA_HOME", raising=False)
