@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -38,8 +40,12 @@ def spark(path_without_java):
 
     if (running := SparkSession.getActiveSession()) is not None:  # of a command in another test, with its own Java
         running.stop()
-        SparkContext._gateway.shutdown()
-        SparkContext._gateway = SparkContext._jvm = None
+        del running
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its sockets are closed by the collector
+            SparkContext._gateway.shutdown()
+            SparkContext._gateway = SparkContext._jvm = None
+            gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", path_without_java)
         patch.delenv("JAVA_HOME", raising=False)
