@@ -1,4 +1,4 @@
-"""What a person gave that cannot be used."""
+"""The base of all errors of input, which a command prints in one line."""
 
 from __future__ import annotations
 

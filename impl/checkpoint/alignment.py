@@ -448,7 +448,7 @@ class BarrierAligner:
         return barrier.checkpoint_id, reason
 
     def abort(self, checkpoint_id: int, reason: Reason) -> bool:
-        """The coordinator gives `checkpoint_id` up, and with it all that is older (protocol rule 10).
+        """The coordinator aborts `checkpoint_id`, and with it all that is older (protocol rule 10).
 
         Returns
         -------
@@ -580,7 +580,7 @@ class BarrierAligner:
         return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
     def on_time(self, now_ns: int) -> bool:
-        """Give the current checkpoint up if its deadline has come. Needs no data (protocol rule 11)."""
+        """Abort the current checkpoint if its deadline has come. Needs no data (protocol rule 11)."""
         deadline_ns = self._expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return False

@@ -3,7 +3,7 @@
 Ids and epochs come from here alone, increase strictly, also over failures of the job and of the coordinator, and a
 failed attempt burns its id (protocol rule 2). When every task has acknowledged or finished, the manifest is written;
 the checkpoint is complete once that has ended, which drops every older one, and is then announced (rule 20). Manifests
-are written one at a time, the oldest first. Giving a checkpoint up aborts all that is older too (rule 10), except
+are written one at a time, the oldest first. Aborting a checkpoint aborts all that is older too (rule 10), except
 what is being published: nobody can tell any more what will have become of that.
 
 When every task has finished, one checkpoint more is taken, of their final parts, so that sinks commit the last they
@@ -323,7 +323,7 @@ class CheckpointCoordinator:
         return self._publish_next()
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
-        """A task gives its part up, so the whole is aborted; Ignored if it is not under way, or being published.
+        """A task aborts its part, so the whole is aborted; Ignored if it is not under way, or being published.
 
         Raises
         ------
@@ -368,7 +368,7 @@ class CheckpointCoordinator:
         return self._publish_next() + self._final(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
-        """Give a checkpoint up, and all that is older; every task that has not ended is told once.
+        """Abort a checkpoint, and all that is older; every task that has not ended is told once.
 
         Nothing happens if it is not under way, or is being published.
         """

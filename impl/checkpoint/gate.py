@@ -54,7 +54,7 @@ class GatePort(Protocol):
         """This task's part of the checkpoint is whole: acknowledge it."""
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
-        """Tell the coordinator that this task gives the checkpoint up."""
+        """Tell the coordinator that this task aborts the checkpoint."""
 
     def cancel(self, checkpoint_id: int) -> None:
         """Send `CancelBarrier` to every output."""
@@ -182,7 +182,7 @@ class Gate:
         return self.aligner.has_released
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """The coordinator gives a checkpoint up; False if that is no news here."""
+        """The coordinator aborts a checkpoint; False if that is no news here."""
         acted = self.aligner.abort(checkpoint_id, reason)
         self._tell_aborts(declines=False)
         return acted

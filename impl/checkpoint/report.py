@@ -62,7 +62,7 @@ class Acknowledge:
 
 @dataclass(frozen=True, slots=True)
 class Decline:
-    """A task gives its part of a checkpoint up."""
+    """A task aborts its part of a checkpoint."""
 
     task: str
     checkpoint_id: int

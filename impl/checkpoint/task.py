@@ -186,7 +186,7 @@ class Task:
         self.outbox = deque(entry for entry in self.outbox if entry[0] != output)
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
-        """Tell the coordinator that this task gives the checkpoint up."""
+        """Tell the coordinator that this task aborts the checkpoint."""
         self.tell("decline", -1, (checkpoint_id, reason))
         self.reports.append(Decline(self.name, checkpoint_id, reason))
 
@@ -852,7 +852,7 @@ class SourceTask(Task):
         return barrier
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """The coordinator gives a checkpoint up: skip it if it is still to come, and send the cancel (rule 10)."""
+        """The coordinator aborts a checkpoint: skip it if it is still to come, and send the cancel (rule 10)."""
         if checkpoint_id <= self.last_terminated_id or self.finished:
             return False
         self.last_terminated_id = checkpoint_id

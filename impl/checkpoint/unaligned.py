@@ -519,7 +519,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return self._step(input_id, message, now_ns)
 
     def _recorded(self, input_id: int, event: Event) -> bool:
-        """Record `event`, or give the checkpoint up (protocol rule 18)."""
+        """Record `event`, or abort the checkpoint (protocol rule 18)."""
         size_bytes = self._size_of(event)
         if self.inflight_bytes + size_bytes > self.unaligned.max_inflight_buffer_bytes:
             assert self.barrier is not None
@@ -651,7 +651,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return switches_ns is not None and now_ns >= switches_ns
 
     def on_time(self, now_ns: int) -> bool:
-        """Give the current checkpoint up if it is too late, or switch if it is time. `triggered` says which."""
+        """Abort the current checkpoint if it is too late, or switch if it is time. `triggered` says which."""
         if super().on_time(now_ns):
             return True
         if not self.should_switch_to_unaligned(now_ns):

@@ -168,7 +168,7 @@ class SnapshotStore:
             self._forget(other)
 
     def abandon(self, checkpoint_id: int) -> bool:
-        """Give a checkpoint up and remove what was written; False if it was not under way.
+        """Abort a checkpoint and remove what was written; False if it was not under way.
 
         Raises
         ------

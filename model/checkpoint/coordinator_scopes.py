@@ -246,7 +246,7 @@ class Rules:
     # What is aborted: it and all that is older (rule 10), except what is being written.
 
     def abort(self, n: int, reason: str) -> tuple[str, ...]:
-        """The driver gives one up."""
+        """The driver aborts one."""
         if n in self.began and n != self.writing:
             self._abort(n, reason)
         return self._answer()

@@ -70,7 +70,7 @@ class Decision(NamedTuple):
     broken : tuple of (str, str)
     notes : tuple of Note
     aborts : bool
-        Whether tasks are told to give a checkpoint up.
+        Whether tasks are told to abort a checkpoint.
     parts : tuple of Acknowledge
         Of a checkpoint that was completed.
     """
@@ -123,7 +123,7 @@ class CoordinatorTransitions:
         return self._decide(cell, "trigger")
 
     def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
-        """It gives a checkpoint up, in its own time."""
+        """It aborts a checkpoint, in its own time."""
         return self._decide(cell, checkpoint_id)
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
@@ -164,8 +164,7 @@ class CoordinatorTransitions:
                 yield type(what) is int, decision
 
     def differences(self) -> Iterator[str | None]:
-        """Make every decision a second time, as `TaskTransitions.differences` does every step: a line, or None,
-        each."""
+        """Make every decision a second time; yield a line of what differs, or None, for each."""
         self.coordinator = self._make(1)
         for (cell, what), decision in reversed(tuple(self._decisions.items())):
             now = self._decided(cell, what)

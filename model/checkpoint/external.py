@@ -57,22 +57,21 @@ _END = EndOfInput()
 
 
 class ExternalError(InputError):
-    """A class that cannot stand in for `impl.checkpoint.gate.Gate`: one line, with what it did and what is asked
-    for."""
+    """A class that cannot stand in for the gate of `impl`: one line, with what it did and what is asked for."""
 
 
 class Driven(Protocol):
     """What is asked of every aligner, whoever reads the channels."""
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
-        """The coordinator gives a checkpoint up, and with it every older one (rule 10).
+        """The coordinator aborts a checkpoint, and with it every older one (rule 10).
 
         No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
         a crash, a new aligner is told the last id that is done by this. What it answers is not looked at.
         """
 
     def on_time(self, now_ns: int) -> object:
-        """It is so late: give the current checkpoint up if its deadline has come. What it answers is not looked at."""
+        """It is so late: abort the current checkpoint if its deadline has come. What it answers is not looked at."""
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
         """The deadline of this checkpoint counts from there (rule 11); if that is never told, from its first barrier.

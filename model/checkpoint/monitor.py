@@ -42,7 +42,8 @@ TASK = "TASK"
 
 def raised(name: str, error: Exception) -> Broken:
     """What is broken when a machine raises that was told nothing but what may happen."""
-    return "RAISED", f"{name}: {type(error).__name__}: {error}"
+    text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
+    return "RAISED", f"{name}: {type(error).__name__}: {text}"
 
 
 _ENDED = -1
@@ -748,7 +749,7 @@ class TaskMonitor:
             to_come = [*self._ahead, *(() if self._taken is None else (self._taken[1],))]
             counted = sum(map(size_of, to_come)) + (0 if cut is None else cut.recorded_bytes)
             if counted <= most:
-                what = f"{self.name} gave checkpoint {checkpoint_id} up over {counted} bytes in flight"
+                what = f"{self.name} aborted checkpoint {checkpoint_id} over {counted} bytes in flight"
                 self._breaks(TASK, f"{what}; {most} may be")
         self._abort(index, checkpoint_id, task)
 

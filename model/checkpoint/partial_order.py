@@ -12,7 +12,7 @@ In this order:
 * *trigger*: it puts a command behind what each source is told already, and nothing else looks at it, while no
   task may end (it would not be asked) and nothing may fail (it would not be lost);
 * *reports* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
-  could still give that checkpoint up would make a difference;
+  could still abort that checkpoint would make a difference;
 * *orders* that come too late to matter: an abort of what is done with there, or older than what is under way;
 * *a task*, if nobody else can change what it may do next: each of its inputs that it reads has a message waiting, or
   will never have one again; nothing that the coordinator could tell it is still open; and there is always room for
@@ -79,7 +79,7 @@ def plans(setup: Setup) -> Iterator[Setup]:
     """The setups that together come to the same as one in which something may be aborted at any time.
 
     A checkpoint may be aborted as soon as it is triggered, and with it all that are older; or, if an older one is to
-    complete first, as soon as that has. A task's deadline that passes gives its checkpoint up everywhere, which no task
+    complete first, as soon as that has. A task's deadline that passes aborts its checkpoint everywhere, which no task
     can tell from being aborted from outside; so that is planned, and which task's deadline passes.
 
     Nothing is planned where the job may fail: what is aborted early is not what a failure finds, and behind a restore

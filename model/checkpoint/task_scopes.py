@@ -367,7 +367,7 @@ class Rules:
         return self._answer()
 
     def abort(self, n: int) -> tuple[str, ...]:
-        """The coordinator gives one up, that is under way or to come; what is done with is no news (rule 10)."""
+        """The coordinator aborts one, that is under way or to come; what is done with is no news (rule 10)."""
         if n > self.last_terminated_id and not self.finished:
             self.last_terminated_id = n
             self._cancel(n)

@@ -415,7 +415,7 @@ class TaskTransitions:
         return sum(self.infos[cell].script is not None for cell in ended)
 
     def deadlines(self) -> int:
-        """In how many cells a deadline may pass that gives something up."""
+        """In how many cells a deadline may pass that aborts something."""
         return sum(info.expires == "abort" for info in self.infos)
 
     def is_acyclic(self) -> bool:
@@ -451,7 +451,7 @@ class TaskTransitions:
         return True
 
     def declines_what_is_late(self) -> bool:
-        """Whether each deadline that gives something up does that with the checkpoint that is under way, and says so.
+        """Whether each deadline that aborts something does that with the checkpoint that is under way, and says so.
 
         Only then can the coordinator not tell it from what it aborts itself.
         """

@@ -32,5 +32,5 @@ DEFECT = BarrierDefect(
     breaks="LIVE",
     setup=Setup("a->join b->join", events=0, expiries=1),
     parts=with_aligner(ForgetsWhatItGaveUp),
-    title="b's barrier is too late, and join gives checkpoint 1 up. Then it comes, and b waits for a's, which is gone.",
+    title="b's barrier is too late, and join aborts checkpoint 1. Then it comes, and b waits for a's, which is gone.",
 )

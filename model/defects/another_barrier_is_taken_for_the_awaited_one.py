@@ -7,7 +7,7 @@ What goes wrong
     The late barrier of a checkpoint that was aborted completes the next one: what comes between the two barriers of
     that input is in no snapshot, and its source does not send it again.
 Repair
-    A lower id is ignored, an equal one marks, a higher one gives the current checkpoint up (protocol rule 6).
+    A lower id is ignored, an equal one marks, a higher one aborts the current checkpoint (protocol rule 6).
 """
 
 from barrierlab.impl.checkpoint.gate import Gate

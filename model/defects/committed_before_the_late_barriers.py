@@ -7,7 +7,7 @@ What goes wrong
     What is in flight ahead of a late barrier is not recorded yet when the checkpoint is complete: it is lost in a
     recovery.
 Repair
-    The part is complete, and acknowledged, when the last barrier is in; a timeout or a cancel gives it up (protocol
+    The part is complete, and acknowledged, when the last barrier is in; a timeout or a cancel aborts it (protocol
     rule 17).
 """
 

@@ -6,7 +6,7 @@ What goes wrong
     Two inputs speak of different attempts, or of different kinds of checkpoint; the snapshot bears the fields of
     whichever came first.
 Repair
-    Epoch or flags that disagree on one id give the checkpoint up (protocol rule 6).
+    Epoch or flags that disagree on one id abort the checkpoint (protocol rule 6).
 """
 
 from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner

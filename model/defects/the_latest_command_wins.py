@@ -8,7 +8,7 @@ What goes wrong
     timeout; with an aligner that compares no ids, b's barrier 2 counts for 1 (entry A-01). (An aligner that lets a
     newer barrier end an older alignment, protocol rule 6, keeps the damage to that time.)
 Repair
-    The handle says which id was replaced, and the coordinator gives that checkpoint up at once (protocol rule 3).
+    The handle says which id was replaced, and the coordinator aborts that checkpoint at once (protocol rule 3).
 """
 
 from __future__ import annotations

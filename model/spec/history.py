@@ -67,7 +67,7 @@ EFFECTS = {
     "forward": "task, -, barrier: it goes to every output",
     "send": "task, channel, message: it enters the channel",
     "complete": "task, -, id: the task's part is whole",
-    "decline": "task, -, (id, reason): the task gives a checkpoint up",
+    "decline": "task, -, (id, reason): the task aborts a checkpoint",
     "cancel": "task, -, id: every output is told that a checkpoint is aborted",
     "completed": "coordinator, -, id: the checkpoint is complete",
     "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",

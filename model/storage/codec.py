@@ -8,6 +8,7 @@ of both writer and reader is seen, too.
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -15,6 +16,7 @@ from itertools import starmap
 from struct import pack
 from typing import Any, NamedTuple
 
+from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.checks import check_number
 from barrierlab.impl.errors import (
     BarrierError,
@@ -92,6 +94,18 @@ VALUES: tuple[tuple[object, str], ...] = (
     (CheckpointBarrier(1, 2, 1), "42010000000000000002000000000000000100000000000000"),
 )
 """Values and their encodings."""
+
+
+DIGESTS = (
+    ({"b": 1, "a": 2}, "{'a':2,'b':1}"),
+    ({8, 1}, "<1,8>"),  # a set that is walked through from its larger element
+    (frozenset({"a"}), "<'a'>"),
+    (deque([2, 1]), "(2,1)"),
+    ([2, (1, None)], "(2,(1,None))"),
+    ({"a": {8, 1}, (2, 1): {}}, "{'a':<1,8>,(2,1):{}}"),
+    ("a", "'a'"),
+)
+"""States of tasks, and the text whose BLAKE2b is their digest: equal states, equal text, in every process."""
 
 
 def _event(source: str, sequence: int, part: int, key: object, value: object, timestamp_ms: int, size: int) -> bytes:
@@ -227,6 +241,8 @@ def _values() -> Iterator[Case]:
     for number, (value, kind) in enumerate(NO_VALUES, 1):
         yield Case(f"encode no value, {number}", partial(_fails, partial(encode, value), kind))
     yield Case("encode tuples in tuples", _deep)
+    for state, text in DIGESTS:
+        yield Case(f"digest {text}", partial(_is_digest, state, text))
 
 
 def _there_and_back(value: object, data: bytes) -> str | None:
@@ -242,6 +258,11 @@ def _there_and_back(value: object, data: bytes) -> str | None:
         if encode(came) != other:
             return f"from {other.hex()} comes {_told(came)}, whose encoding is another"
     return None
+
+
+def _is_digest(state: object, text: str) -> str | None:
+    expected = blake2b(text.encode(), digest_size=8).hexdigest()
+    return None if digest(state) == expected else f"is {digest(state)}, and that of {text} is {expected}"
 
 
 def _deep() -> str | None:

@@ -151,7 +151,7 @@ WORLDS = (
     StoreScope("two writers retain", StoreSetup(beside(TAKE, "retain 1"), until="rename"), 14671),
 )
 BYTES = (
-    BytesScope("values", 84),
+    BytesScope("values", 91),
     BytesScope("files", 18),
     BytesScope("manifests", 4),
     BytesScope("limits", 70),

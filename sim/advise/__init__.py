@@ -1,1 +1,1 @@
-"""Advice on the interval between checkpoints: the closed form, the pieces of its cost, and a simulated check."""
+"""Advice on the interval between checkpoints: its closed forms."""

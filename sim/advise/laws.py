@@ -1,9 +1,9 @@
 """The closed forms of the interval between checkpoints, in seconds.
 
-Failures come without memory, `mtbf_s` apart in the mean. A checkpoint stops
-the work for `cost_s`; a period is work and the checkpoint that ends it, from trigger to trigger, as Flink counts its
-interval. A failure loses what was done since the last checkpoint, and `lost_s` more: detection, restart, read, and the
-time by which a checkpoint completes after the work goes on.
+Failures come without memory, `mtbf_s` apart in the mean. A checkpoint stops the work for `cost_s`; a period is work and
+the checkpoint that ends it, from trigger to trigger, as Flink counts its interval. A failure loses what was done since
+the last checkpoint, and `lost_s` more: detection, restart, read, and the time by which a checkpoint completes after the
+work goes on.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from barrierlab.model.checkpoint.check import Outcome, Violation
+from barrierlab.model.errors import InputError
 from barrierlab.sim.core.files import read_text, write
 
 DIRECTORY = Path(".barrierlab")
 """The ledger in the working directory, if none is given."""
 
 
-class KeptError(ValueError):
+class KeptError(InputError):
     """A kept verdict that cannot be read, or not be written: one line."""
 
 

@@ -138,14 +138,14 @@ def _status(command: Callable[[], object]) -> int:
         return UNDECIDED
     except InputError as error:
         line = str(error)
-    except ModuleNotFoundError as error:
-        line = _missing(error)
     except (BrokenPipeError, _ClosedPipeError):
         raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             traceback.print_exc()
-        if isinstance(error, OSError) and error.filename is not None:
+        if extra := _extra_of(error):
+            line = extra
+        elif isinstance(error, OSError) and error.filename is not None:
             line = f"{error.filename}: {error.strerror or error}"
         elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             line = f"the output cannot be written: {error.strerror}; give it a place with room"
@@ -155,12 +155,12 @@ def _status(command: Callable[[], object]) -> int:
     return WRONG
 
 
-def _missing(error: ModuleNotFoundError) -> str:
-    """Return a line on a library that is not installed: which extra brings it."""
-    name = (error.name or "").partition(".")[0]
+def _extra_of(error: Exception) -> str | None:
+    """Return a line on a library that is not installed, with the extra that brings it; None of any other error."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     extra = next((extra for extra, names in EXTRAS.items() if name in names), None)
     if extra is None:
-        return f"internal error: {text_of(error)}; {TRACEBACK}=1 shows where it comes from: please report it"
+        return None
     return f"this needs {name}, which is not installed: pip install 'barrierlab[{extra}]'"
 
 

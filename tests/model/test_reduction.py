@@ -118,7 +118,7 @@ SEEN_LATER = {"SwallowsTheSecondBarrier", "LeavesTheOutboxUnrecorded"}
 
 
 GIVES_UP = {"RecordsWithoutLimit"}
-"""Where the sound machine gives the checkpoint up by itself, so that its runs are not to be reduced."""
+"""Where the sound machine aborts the checkpoint by itself, so that its runs are not to be reduced."""
 
 
 def test_every_bent_machine_is_looked_for() -> None:

@@ -134,7 +134,7 @@ def _told_apart(scope: object) -> bool:
 
 
 def test_a_sound_aligner_of_another_name_is_not_told_apart() -> None:
-    """As above, of what is right: a subclass that changes nothing goes the way of a external one."""
+    """As above, of what is right: a subclass that changes nothing goes the way of an external one."""
     from barrierlab.impl.checkpoint.alignment import BarrierAligner
 
     class Same(BarrierAligner):

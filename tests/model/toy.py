@@ -137,7 +137,7 @@ class World:
         self.carry_out(self.coordinator.trigger(self.now))
 
     def give_up(self) -> None:
-        """The coordinator gives the newest checkpoint up."""
+        """The coordinator aborts the newest checkpoint."""
         self.aborts -= 1
         self.carry_out(self.coordinator.abort(max(self.coordinator.pending), Reason.EXPIRED, self.now))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -396,3 +399,25 @@ def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = barrierlab(capsys, "check", "--help")
     assert status == 0
     assert "Example: barrierlab check --impl my_engine.aligner:Aligner" in out
+
+
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
+    """A verdict that cannot be kept would look like an error of the program. (Semaphores need some bytes.)"""
+
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    command = [sys.executable, "-B", "-m", "barrierlab", "check", "--scope", "tiny", "--protocol", "control"]
+    done = subprocess.run(
+        [*command, "--save", "kept"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
+        preexec_fn=full,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot be written" in done.stderr.splitlines()[-1]
+    assert "internal error" not in done.stderr
+    assert not list((tmp_path / "kept").glob("*.json"))

@@ -1,4 +1,4 @@
-"""Every operator, exchange and way to give a checkpoint up, in simulated time."""
+"""Every operator, exchange and way to abort a checkpoint, in simulated time."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def restored(checkpoint_id: int) -> list[Entry]:
 
 
 def overtaken(recorded: tuple[int, ...] = (1, 2), aborted: bool = False) -> list[Entry]:
-    """The barrier passes two events of a byte each, which `s` records so; or `s` gives the checkpoint up for it."""
+    """The barrier passes two events of a byte each, which `s` records so; or `s` aborts the checkpoint for it."""
     events, barrier = [Event("a", n) for n in (1, 2)], CheckpointBarrier.new_unaligned(1, 1)
     steps: list[tuple[str, str, str | None, object]] = []
     for event in events:

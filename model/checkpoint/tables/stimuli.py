@@ -106,7 +106,7 @@ class OutputPassed:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """The coordinator gives a checkpoint up."""
+    """The coordinator aborts a checkpoint."""
 
     checkpoint_id: int
 

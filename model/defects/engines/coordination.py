@@ -462,7 +462,7 @@ ENTRIES = (
         "an_order_that_is_lost_is_not_sent_again",
         HAZELCAST,
         ("https://github.com/hazelcast/hazelcast-jet/pull/1435",),
-        "One member never hears that a snapshot has begun; the master gives it up, and a processor behind a "
+        "One member never hears that a snapshot has begun; the master aborts it, and a processor behind a "
         "distributed edge waits for that member's barrier for ever.",
         "The order is sent again until it is answered.",
         SchemeDefect(
@@ -481,7 +481,7 @@ ENTRIES = (
         ),
         "The coordinator waits for the future that says that all calls were made, not for the calls: one that fails is "
         "dropped, and nothing but the timeout ends the checkpoint.",
-        "The failure of a call goes to the coordinator, which gives the checkpoint up.",
+        "The failure of a call goes to the coordinator, which aborts the checkpoint.",
         BarrierDefect(
             *("SEATUNNEL-12111", "liveness", "LIVE"),
             Setup("a->join b->join", events=0),
