@@ -83,17 +83,17 @@ def _in_flight_names(is_output: bool) -> tuple[str, ...]:
 
 def _manifest(whole: object) -> Manifest:
     """What the parsed JSON says; that every member is there, and no other, is seen when it is written again."""
-    version, checkpoint_id, epoch, is_unaligned, tasks, in_flight = _members(whole, _WHOLE)
+    version, checkpoint_id, epoch, is_unaligned, tasks, in_flight = _members(_records([whole])[0], _WHOLE)
     if version != VERSION:
         raise ValueError(f"version {version!r}")
     files: dict[object, list[InFlightFile]] = {}
-    for entry in _listed(in_flight):
-        is_output = isinstance(entry, dict) and "output_id" in entry
+    for entry in _records(in_flight):
+        is_output = "output_id" in entry
         operator_id, subtask, channel, path, count, size, checksum = _members(entry, _in_flight_names(is_output))
         file = InFlightFile(channel, is_output, count, StoredFile(path, size, checksum))  # type: ignore[arg-type]
         files.setdefault((operator_id, subtask), []).append(file)
     parts = []
-    for task in _listed(tasks):
+    for task in _records(tasks):
         operator_id, subtask, position, path, size, checksum = _members(task, _TASK)
         entries = tuple(files.pop((operator_id, subtask), ()))
         state = StoredFile(path, size, checksum)  # type: ignore[arg-type]
@@ -101,13 +101,13 @@ def _manifest(whole: object) -> Manifest:
     return Manifest(checkpoint_id, epoch, is_unaligned, tuple(parts))  # type: ignore[arg-type]
 
 
-def _members(record: object, names: tuple[str, ...]) -> list[object]:
-    if not isinstance(record, dict) or not all(name in record for name in names):
+def _members(record: dict[str, object], names: tuple[str, ...]) -> list[object]:
+    if not all(name in record for name in names):
         raise ValueError(f"not all of {', '.join(names)}")
     return [record[name] for name in names]
 
 
-def _listed(records: object) -> list[object]:
-    if not isinstance(records, list):
-        raise ValueError(f"no list: {records!r:.40}")
-    return records
+def _records(found: object) -> list[dict[str, object]]:
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ValueError(f"no list of records: {found!r:.40}")
+    return found
