@@ -55,7 +55,7 @@ class BarrierTracker(BarrierAligner):
         return action
 
     def is_blocked(self, input_id: int) -> bool:
-        """Whether the end of this input waits.
+        """Return whether the end of this input waits.
 
         Raises
         ------

@@ -181,7 +181,7 @@ class CoordinatorTransitions:
         return self._decisions[key]
 
     def _decided(self, cell: int, what: Any) -> Decision | None:
-        """What comes of `what`: a word, a checkpoint to abort, a report, or a task with the report of its end."""
+        """Return the decision on `what`: a word, a checkpoint to abort, a report, or a task with its last report."""
         coordinator, publishing = self.coordinator, self.publishing[cell]
         does: Callable[[], tuple[Action, ...]]
         note: Note | None = None
@@ -285,7 +285,7 @@ class CoordinatorTransitions:
 
 
 def _words(decision: Decision | None) -> Iterator[str]:
-    """What a decision does, an effect each, and what the coordinator was left as."""
+    """Yield the effects of a decision, and the state that the coordinator was left in."""
     if decision is not None:
         for verb, who, _, subject in decision.notes:
             yield f"{verb} {who} {subject}"

@@ -49,7 +49,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
 from barrierlab.model.errors import InputError
 
 PROTOCOLS = EXACT
-"""What can be asked of an aligner, if it is capable of what the protocol asks for."""
+"""The protocols that an aligner can be asked for, if it is capable of what they need."""
 
 _FLOORS = ("impl", "model", "sim")
 _EXAMPLE = "--impl my_package.my_module:MyAligner"

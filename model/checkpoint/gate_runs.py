@@ -84,7 +84,7 @@ class RunScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"{self.protocol} runs: {self.of}"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:

@@ -61,7 +61,7 @@ class Scope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"{self.protocol} table: {self.of}"
 
     def __str__(self) -> str:

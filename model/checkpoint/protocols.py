@@ -34,7 +34,7 @@ class ProtocolError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the tasks and the coordinator of an explored world are set for a protocol.
+    """The settings of tasks and coordinator in an explored world.
 
     Attributes
     ----------
@@ -82,12 +82,12 @@ class Protocol:
 
     @property
     def goes_unaligned(self) -> bool:
-        """Whether a barrier may ever go ahead of its place."""
+        """Return whether a barrier may ever go ahead of its place."""
         return self.settings.threshold_ns is not None
 
     @property
     def is_exact(self) -> bool:
-        """Whether a checkpoint holds neither lost messages nor orphans."""
+        """Return whether a checkpoint holds neither lost messages nor orphans."""
         return self.consistency == EXACTLY_ONCE
 
     def refused_sink(self, guarantee: str) -> str | None:

@@ -100,7 +100,7 @@ class Setup:
 
     @property
     def protocol(self) -> Protocol:
-        """What the mode means."""
+        """The protocol that the mode names."""
         return protocol_of(self.mode)
 
     @property

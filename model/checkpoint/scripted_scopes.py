@@ -34,7 +34,7 @@ class StoryScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"{self.protocol} story: {self.of}"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:

@@ -257,7 +257,7 @@ class TaskTransitions:
             return step
 
     def reported(self, cell: int) -> tuple[int, tuple[int, ...]]:
-        """What there is to report is taken out: the numbers of it."""
+        """Take out what there is to report, and return its numbers."""
         reported = self._reported.get(cell)
         if reported is None:
             reported = self._reported[cell] = self._report(cell)

@@ -191,7 +191,7 @@ class ControlTableScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"control table: {self.of}"
 
     @property

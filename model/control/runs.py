@@ -190,7 +190,7 @@ class ControlRunScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"control runs: {self.of}"
 
     @property

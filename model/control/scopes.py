@@ -44,7 +44,7 @@ class ControlScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"control: {self.of}"
 
     @property

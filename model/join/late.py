@@ -195,7 +195,7 @@ class LateJoinScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"late join: {self.of}"
 
     @property

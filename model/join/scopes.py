@@ -111,7 +111,7 @@ class JoinScope:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"join: {self.of}"
 
     @property

@@ -461,7 +461,7 @@ class JoinTable:
 
     @property
     def name(self) -> str:
-        """What it is called in a report."""
+        """The name that a report gives it."""
         return f"join table: {self.of}"
 
     @property

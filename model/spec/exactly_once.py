@@ -227,7 +227,7 @@ def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[Re
 
 
 def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[Reason]:
-    """What took effect is what was given off, in that order, from the first on; if it `repeats`, at least once each."""
+    """Yield where what took effect is not what was emitted, in that order; if it `repeats`, at least once each."""
     given_off: list[object] = []
     applied: list[object] = []
     for attempt, checkpoint_id in run.surviving:

@@ -51,7 +51,7 @@ Applied = tuple[str | None, object]
 """
 
 EXACTLY_ONCE, AT_LEAST_ONCE = CONSISTENCIES = ("exactly_once", "at_least_once")
-"""What a checkpoint promises: no message is lost to it, nor an orphan in it; or none is lost.
+"""The promises of a checkpoint: no message is lost to it, nor an orphan in it; or none is lost.
 
 At least once, an effect that was sent before a barrier is in the state, and one behind it may be: CUT then asks that
 none is lost, FWD that nothing is sent behind the barrier whose cause came ahead of it, REC that each counts at least
@@ -89,7 +89,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What was configured: how much may be, inclusive (protocol rules 7 and 18), and what checkpoints promise.
+    """The configured limits, inclusive (protocol rules 7 and 18), and the promise of checkpoints.
 
     None, and a channel that is not named, is without limit. `consistency` is one of `CONSISTENCIES`.
     """
@@ -102,7 +102,7 @@ class Limits:
 
     @property
     def permits_orphans(self) -> bool:
-        """Whether a message may be taken before the cut and sent after."""
+        """Return whether a message may be taken before the cut and sent after."""
         return self.consistency == AT_LEAST_ONCE
 
 

@@ -26,7 +26,7 @@ SET_UP = (
     *(Call("create", "full/inner"), Call("write", "full/inner", b"x"), Call("link", "to_file", "file")),
     *(Call("link", "to_folder", "full"), Call("link", "to_nothing", "gone")),
 )
-"""How the things come to be there: those that are asked for are below."""
+"""The calls that make what the cases below ask for."""
 THINGS = (
     *("file", "none", "large", "empty", "full", "full/inner", "to_file", "to_folder", "to_nothing"),
     *("gone", "gone/inner", "file/inner", "to_folder/inner", "to_folder/new", "to_nothing/inner"),
@@ -38,9 +38,9 @@ PATHS: tuple[tuple[object, str | None], ...] = (
     *(("a", "a"), ("a/b//", "a/b"), ("/", "/"), ("//", "/"), (Path("a"), "a"), ("\udc80", "\udc80")),
     *(("", None), ("a\0b", None), ("\ud800", None), (b"a", None), (None, None), (3, None)),
 )
-"""What is given as the path of a store, and what that is taken for; None if it is refused."""
+"""Paths of a store as they are given, and as they are taken; None where one is refused."""
 KINDS = (NotAFileError, FileNotFoundError, FileExistsError, NotADirectoryError, OSError)
-"""What a store tells apart; systems differ in the rest."""
+"""The errors that a store tells apart; systems differ in the rest."""
 
 
 def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
@@ -90,7 +90,7 @@ def _make(root: Path, call: Call) -> None:
 
 
 def _answer(files: Port | RealFiles, call: Call, root: str) -> str:
-    """What comes of a call; a file that it opens is written, and looked at before it is closed."""
+    """Return the answer to a call; a file that it opens is written, and looked at before it is closed."""
     path = root + call.path
     try:
         if call.verb == "rename":

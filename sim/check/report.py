@@ -94,7 +94,7 @@ def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:
 
 
 def _reach_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What a broken verdict may rest on, and what a verdict says nothing of, a line each."""
+    """Yield a line for what a broken verdict may rest on, and for what a verdict says nothing of."""
     violations = violations_of(outcomes)
     if number := sum(each.reads_on for each in violations):
         yield f"hint: in {number} of {len(violations)} counterexamples {READS_ON}"

@@ -124,7 +124,7 @@ class Engine:
                 channel.ns_per_byte = self._builder.ns_per_byte(edge)
 
     def _is_busy(self) -> bool:
-        """Whether the job is down, or something is on its way from or to the coordinator."""
+        """Return whether the job is down, or something is on its way from or to the coordinator."""
         return self.recovery.under_way or self.coordinator.dead or self.coordinator.has_on_its_way()
 
     # Running.

@@ -1,4 +1,4 @@
-"""How long a run will take, about, before it begins."""
+"""An estimate of how long a run will take, before it begins."""
 
 from __future__ import annotations
 

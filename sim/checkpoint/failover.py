@@ -44,7 +44,7 @@ class RecoveryRecord:
 
 
 class Attempts(Protocol):
-    """What ends and begins the attempts of a job, and its coordinator, which may be another one in the next."""
+    """The port that ends and begins attempts of a job; the coordinator may be another one in the next."""
 
     coordinator: CoordinatorNode
 

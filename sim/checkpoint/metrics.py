@@ -90,7 +90,7 @@ class Metrics:
     def async_part(
         self, report: Acknowledge, began_ns: int, async_ns: int, state_bytes: int, inflight_bytes: int
     ) -> None:
-        """What a part has to save, and how long that takes while the task goes on."""
+        """The bytes that a part has to save, and how long that takes while the task goes on."""
         part = self.checkpoints[report.checkpoint_id].parts[report.task]
         part.reported_ns, part.async_ns = began_ns, async_ns
         part.state_bytes, part.persisted_bytes, part.is_unaligned = state_bytes, inflight_bytes, report.is_unaligned

@@ -45,7 +45,7 @@ def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
 
 
 class Coordinator(Protocol):
-    """What tasks say to the coordinator, and ask of it: when a checkpoint was triggered, in nanoseconds."""
+    """The coordinator as tasks see it: they report to it, and ask when a checkpoint was triggered, in nanoseconds."""
 
     triggered_ns: dict[int, int]
 
@@ -64,7 +64,7 @@ class Coordinator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What a task is given of the run around it.
+    """The ports of a task to the run around it.
 
     Attributes
     ----------

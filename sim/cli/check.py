@@ -91,8 +91,8 @@ def check_command(
     In GitHub Actions each violation is an annotation at the class statement of --impl, and the summary page gets the
     Markdown.
 
-    An aligner of your own declares what it does not take part in (model.checkpoint.capabilities): scopes that need that
-    are not asked, and the verdict names them.
+    An external aligner declares what it does not take part in (barrierlab.model.checkpoint.capabilities): scopes that
+    need that are not asked, and the verdict names them.
 
     An invariant of which nothing came about in any scope (no watermark, no restore, ...) is vacuous, and named; so is a
     fault that struck nothing.

@@ -1,4 +1,4 @@
-"""How long a command may take: a budget of wall time."""
+"""A budget of wall time for a command."""
 
 from __future__ import annotations
 

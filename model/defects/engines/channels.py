@@ -14,7 +14,7 @@ FLINK = "Flink"
 
 
 class Persister(NamedTuple):
-    """What decides whether a message of one channel is recorded as in flight in checkpoint 2.
+    """The rule by which a message of one channel is recorded as in flight in checkpoint 2.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ STANDINGS = {
     "latent": "latent: the engine as it is run does not come to it",
     "documented": "a documented limit, and no defect of what is promised",
 }
-"""How far an engine has what is reported of it."""
+"""The standing of a report: how far the engine has what it says."""
 
 
 class Scheme(Generic[S]):
