@@ -124,7 +124,7 @@ class RealFiles:
         """`Files.flush_folder`; where folders cannot be opened or flushed, the system sees to it (as PostgreSQL)."""
         if os.name == "nt":
             return
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         except OSError as error:

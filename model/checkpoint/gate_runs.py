@@ -254,7 +254,8 @@ class _Live:
         self.gate = scope.gate(start)
         self.is_ours = parts == SOUND
         make = protocol_of(scope.protocol).make_machine
-        self.machine = Machine(scope.rules, partial(gate_of, parts, enabled=scope.enabled, make=make))
+        self._machine = partial(Machine, scope.rules, partial(gate_of, parts, enabled=scope.enabled, make=make))
+        self.machine = self._machine()
         self.counted = _Counts(scope.enabled)
         self.misstated: str | None = None  # what `part` says otherwise than the table, when a part is whole
         if self.is_ours and isinstance(aligner := self.machine.gate.aligner, UnalignedCheckpointer):
@@ -311,6 +312,15 @@ class _Live:
         return None if wrong is None else f"{move}: {wrong}"
 
     def _drained(self, drain: Drain) -> str | None:
+        state = self.machine.gate.capture()
+        step_by_step, at_once = self._machine().gate, self._machine().gate
+        for gate in (step_by_step, at_once):
+            gate.restore(state)
+        count = 0
+        while step_by_step.release_next(0):
+            count += 1
+        if (found := at_once.release_all(0)) != count or at_once.capture() != step_by_step.capture():
+            return f"release_all: {count} go one by one, and {found} at once, or another state is left"
         self.gate, expected = drain.step(self.gate)
         gone = drain.made(self.machine.gate)
         if gone != expected:

@@ -84,6 +84,9 @@ _ODD_STATES += (
     ((), None, (-1,), False, ()),
     ((), None, (), 1, ()),
     ((), 1, (), True, (1,)),
+    ((), 1, (), True, "transactions"),
+    ((), None, (True,), False, ()),
+    ((), None, (1.0,), False, ()),
 )
 
 

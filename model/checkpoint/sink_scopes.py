@@ -94,6 +94,7 @@ class Rules:
                 if whose == sink and len(self.transactions) < self.outside.ids + 1:
                     yield stimulus("recover", sink, n)
         yield from (stimulus("commit", name) for name in (*self.transactions, "s-9"))
+        yield from (stimulus("keep_all", sink) for sink in self.outside.sinks)
         for name, (whose, _, rows) in self.transactions.items():
             yield from (stimulus("prepare_again", whose, name), stimulus("prepare_other", whose, name, len(rows) + 1))
 
@@ -174,6 +175,10 @@ class Rules:
         self.visible[sink] += rows
         self.transactions[name] = sink, "committed", ()
         return (f"became visible: {_listed(rows)}", *self._answer())
+
+    def keep_all(self, sink: str) -> tuple[str, ...]:
+        """What is to be kept is not rolled back, prepared or not."""
+        return "rolled back nothing", *self._answer()
 
     def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
         """The same once more is the same, as long as it is prepared."""
@@ -283,6 +288,10 @@ class Machine:
         except TransactionError:
             return ("TransactionError",)
         return f"became visible: {_listed(_rows(events))}", *self._answer()
+
+    def keep_all(self, sink: str) -> tuple[str, ...]:
+        gone = self.ledger.roll_back_others(sink, [name for name, _ in self._transactions()])
+        return f"rolled back {', '.join(gone) or 'nothing'}", *self._answer()
 
     def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
         return self._prepared(sink, name, dict(self._transactions())[name][2])

@@ -122,6 +122,7 @@ EVENTS = (
     ("", 1, 0, "key", 3, 4, 5),
     ("a", 1, 0, None, None, 0, 1),
     ("a", 1, 0, True, False, 0, 1),
+    ("a", 1, 0, 1.5, None, 0, 1),  # as many bytes as a whole number
     ("a", 1, 0, (1, b"x"), (), 0, 1),
     ("a", 1, 0, 2**70, "v", 0, 1),
 )

@@ -13,6 +13,7 @@ from functools import partial
 from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from barrierlab.impl.errors import LimitError
 from barrierlab.impl.storage.files import NotAFileError, RealFile, RealFiles, directory
@@ -55,6 +56,7 @@ def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
     yield "write by halves", _by_halves
     yield "write what is not taken", _not_taken
     yield "flush what cannot be flushed", _unflushed
+    yield "flush a folder and a file", _flushed
     yield "create in place of a file with another name", _second_name
     yield "reopen a file with another name", _reopened
 
@@ -191,6 +193,20 @@ def _unflushed() -> str | None:
         RealFile(file).flush()
         return "nothing is flushed, and nobody is told"
     return None
+
+
+def _flushed() -> str | None:
+    """Return why a flush of a folder, or of a file, does not ask the system for that: nothing else would show it."""
+    asked: list[int] = []
+    with TemporaryDirectory() as name, patch("os.fsync", lambda handle: asked.append(os.fstat(handle).st_ino)):
+        port, path = RealFiles(), f"{name}/file"
+        port.flush_folder(name)
+        file = port.create(path)
+        file.write(b"x")
+        file.flush()
+        file.close()
+        expected = [Path(name).stat().st_ino, Path(path).stat().st_ino]
+    return None if asked == expected else f"the system is asked to flush {len(asked)} of the 2"
 
 
 def _second_name() -> str | None:
