@@ -45,7 +45,7 @@ fuzz: $(STAMP)  ## the readers of stored data under coverage guidance, where Ath
 	  echo "make: no wheel of Atheris for this machine; the same inputs run under Hypothesis in make test" >&2; exit 0; } \
 	  && $(BIN)/python -m tests.fuzz.readers -runs=$(FUZZ_RUNS) -verbosity=0
 
-mutants: $(STAMP)  ## plant mistakes in impl, and count those that `barrierlab check` notices (about an hour)
+mutants: $(STAMP)  ## plant mistakes in impl, and count those that `barrierlab check` notices (some ten minutes)
 	@$(BIN)/python -m tests.mutants.run --jobs $(JOBS) --sample $(SAMPLE)
 
 bench: $(STAMP)  ## speed of the hot paths, each beside its floor
