@@ -96,15 +96,24 @@ class ScopeTest(pytest.Item):
             raise NotHeldError(outcome)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the run as `barrierlab check` prints it, and where its picture is."""
+        """Return the run as `barrierlab check` prints it, and where its picture is.
+
+        pytest's summary has one line of it: in CI pytest does not cut what it is given, and would print the run again.
+        """
         if not isinstance(excinfo.value, NotHeldError):
             return super().repr_failure(excinfo, style)
         from barrierlab.sim.check.report import line_of, violations_of
 
         outcome = excinfo.value.outcome
-        lines = [each.trace.rstrip("\n") or line_of(each) for each in violations_of([outcome])]
-        lines = lines or [f"{outcome.verdict}: {outcome.name}: {outcome.why}"]
-        return "\n".join([*lines, *(f"written: {path}" for path in self._pictures(outcome))])
+        broken = violations_of([outcome])
+        headlines = [line_of(each) for each in broken] or [f"{outcome.verdict}: {outcome.name}: {outcome.why}"]
+        lines = [each.trace.rstrip("\n") or line_of(each) for each in broken] or headlines
+        shown = excinfo.getrepr(style="value")
+        (entry,) = shown.reprtraceback.reprentries
+        entry.lines = "\n".join([*lines, *(f"written: {path}" for path in self._pictures(outcome))]).splitlines()
+        if shown.reprcrash is not None:
+            shown.reprcrash.message = headlines[0]
+        return shown
 
     def _pictures(self, outcome: Outcome) -> list[Path]:
         """Write the run and its picture into pytest's cache, unless pytest runs without one."""

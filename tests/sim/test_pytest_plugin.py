@@ -44,7 +44,8 @@ class Forgetful(BarrierAligner):
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """The project of an engine: a module and a test."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # the plugin may be installed, or not yet
-    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    for name in ("GITHUB_WORKSPACE", "CI", "BUILD_NUMBER"):  # pytest's summary is another in CI
+        monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(engine_under_pytest=MODULE, test_of_theirs="def test_of_theirs():\n    pass\n")
     pytester.syspathinsert()
     return pytester
@@ -75,14 +76,20 @@ def test_a_scope_that_is_not_asked_is_skipped(project: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*it needs aborts (rule 10), which the class does not declare*"])
 
 
-def test_a_failure_shows_the_run_and_the_picture(project: pytest.Pytester) -> None:
-    """A team would see that something is broken, and not how."""
+@pytest.mark.parametrize("in_ci", ["", "true"])
+def test_a_failure_shows_the_run_and_the_picture(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, in_ci: str
+) -> None:
+    """A team would see that something is broken, and not how; in CI, where pytest cuts no summary, all of it twice."""
+    monkeypatch.setenv("CI", in_ci)
     result = run(project, of("Forgetful"), f"--barrierlab-scope={TWO_EVENTS}", "-k", "barrierlab", "--junitxml=j.xml")
     result.assert_outcomes(failed=1, deselected=1)
     assert result.ret == 1
     text = result.stdout.str()
     shown = [line for line in text.splitlines() if line.startswith(("> deliver", "! ", "# "))]
     assert (shown[0].startswith("# "), shown[-1].startswith("! "), "> deliver a->join" in shown) == (True, True, True)
+    (summary,) = [line for line in text.splitlines() if line.startswith("FAILED barrierlab::")]
+    assert ("- ! FIFO: a2 took" in summary) == (in_ci == "true")  # cut to the width of a terminal elsewhere
     assert "Traceback" not in text
     written = [line.removeprefix("written: ") for line in text.splitlines() if line.startswith("written: ")]
     trace, picture = map(Path, written)
