@@ -37,7 +37,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Triggered,
 )
 from barrierlab.model.explore.checker import Always
-from barrierlab.model.explore.table import Row, Table, phrase
+from barrierlab.model.explore.table import Traced, phrase
 
 Effects = tuple[Effect, ...]
 END = EndOfInput()
@@ -283,25 +283,12 @@ def explained(gate: Gate, move: Move, expected: Effects, did: str) -> str:
     return f"{move}: the table says '{listed(expected)}', the machine {did} ({rows_of(gate, move)})"
 
 
-class _Traced(Table[Gate, Stimulus]):
-    """A table that keeps the rows that it has found, in order."""
-
-    def __init__(self, table: Table[Gate, Stimulus]) -> None:
-        super().__init__(*table.rows)
-        self.found: list[Row[Gate, Stimulus]] = []
-
-    def row_for(self, value: Gate, stimulus: Stimulus) -> Row[Gate, Stimulus]:
-        """`Table.row_for`, kept."""
-        self.found.append(super().row_for(value, stimulus))
-        return self.found[-1]
-
-
 def rows_of(gate: Gate, move: Move) -> str:
     """What the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
-    table = _Traced(gate.table)
+    table = Traced(gate.table)
     run(replace(gate, table=table), move)
     return "; ".join(
-        f"row '{row.name}': if {phrase(row.when)}, then {phrase(row.then) or 'nothing'}" for row in table.found
+        f"row '{row.name}': if {phrase(row.when)}, then {phrase(row.then) or 'nothing'}" for _, row in table.found
     )
 
 

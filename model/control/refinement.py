@@ -65,6 +65,11 @@ def delivered(upstreams: Upstreams, upstream: int) -> int:
     return sum(upstream in arrived for _, arrived in upstreams.pending)
 
 
+def open_to(upstreams: Upstreams, stimuli: Iterable[ControlStimulus]) -> list[ControlStimulus]:
+    """Return those of the stimuli that may happen: an upstream that has closed delivers nothing more."""
+    return [each for each in stimuli if isinstance(each, AbortAll) or each.upstream not in upstreams.closed]
+
+
 class ControlRefinement:
     """The table's upstreams and an aligner that keeps step, as a system to explore.
 
@@ -98,8 +103,7 @@ class ControlRefinement:
         """All that may happen."""
         if isinstance(pair, Difference):
             return []
-        closed = pair[0].closed
-        return [each for each in self.stimuli if isinstance(each, AbortAll) or each.upstream not in closed]
+        return open_to(pair[0], self.stimuli)
 
     def after(self, pair: Pair, stimulus: ControlStimulus) -> Pair:
         """The table's next value and the aligner's next state, if they have done the same."""

@@ -52,5 +52,11 @@ CONTROL = Table(
                                                                              (close_it, complete_all_that_is_in)),
     # What is pending when the processor ends (S-07):
     Row("abort",                    (abort,),                                               (abort_all,)),
+    theory=__doc__,
+    not_said="""\
+- What a processor does with a complete barrier, and when it forwards it: `barrierlab.impl.control.processor`.
+- Which upstream is read next, and how long a barrier waits.
+- What the head may inject while another barrier is pending (rule 24).
+""",
 )
 # fmt: on

@@ -90,6 +90,11 @@ class Upstreams:
     closed: frozenset[int] = frozenset()
     last_terminated_id: int = 0
 
+    @property
+    def state(self) -> str:
+        """The situation of the upstreams as a word: see `model.suites.states`."""
+        return "aligning" if self.pending else "idle"
+
     def step(self, stimulus: ControlStimulus) -> tuple[Upstreams, tuple[Effect, ...]]:
         """The upstreams after `stimulus`, and what came of it.
 

@@ -7,7 +7,7 @@ machine is a dictionary that its documentation is drawn from.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -44,6 +44,10 @@ class Table(Generic[V, H]):
     Attributes
     ----------
     rows : tuple of Row
+    theory : str
+        The idea of the protocol, its invariant and its sources, to be read before the rows.
+    not_said : str
+        What belongs to the protocol and is not in the rows, and where it is.
     used : Counter of str
         How often each row has applied.
 
@@ -53,8 +57,8 @@ class Table(Generic[V, H]):
         If two rows have one name.
     """
 
-    def __init__(self, *rows: Row[V, H]) -> None:
-        self.rows = rows
+    def __init__(self, *rows: Row[V, H], theory: str | None = None, not_said: str = "") -> None:
+        self.rows, self.theory, self.not_said = rows, theory or "", not_said
         self.used: Counter[str] = Counter()
         names = [row.name for row in rows]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -107,13 +111,29 @@ class Table(Generic[V, H]):
             then=old.then if then is None else tuple(then),
             when=old.when if when is None else tuple(when),
         )
-        return Table(*(new if row is old else row for row in self.rows))
+        rows = (new if row is old else row for row in self.rows)
+        return Table(*rows, theory=self.theory, not_said=self.not_said)
 
-    def lines(self) -> Iterator[str]:
-        """The table in Markdown."""
-        yield "| situation | when | then |"
-        yield "| --- | --- | --- |"
-        yield from map(str, self.rows)
+    def lines(self, states: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Yield the table in Markdown; with the states in which each row applies, by the row's name."""
+        if states is None:
+            yield from ("| situation | when | then |", "| --- | --- | --- |", *map(str, self.rows))
+            return
+        yield from ("| state | situation | when | then |", "| --- | --- | --- | --- |")
+        yield from (f"| {states[row.name]} {row}" for row in self.rows)
+
+
+class Traced(Table[V, H]):
+    """A table that keeps what was looked up in it: the value and the row that applied, in order."""
+
+    def __init__(self, table: Table[V, H]) -> None:
+        super().__init__(*table.rows)
+        self.found: list[tuple[V, Row[V, H]]] = []
+
+    def row_for(self, value: V, stimulus: H) -> Row[V, H]:
+        """Return the row that applies, and keep it."""
+        self.found.append((value, super().row_for(value, stimulus)))
+        return self.found[-1][1]
 
 
 class _Branch(Generic[V, H]):

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 import barrierlab.impl.checkpoint.task as impl_checkpoint_task
 from barrierlab.model.checkpoint.trace import judged, read
+from barrierlab.model.suites.states import mermaid, page
 from barrierlab.model.suites.tables import TABLES
 from barrierlab.sim import load, run, shipped
 from barrierlab.sim.cli.main import cli
@@ -129,25 +130,30 @@ def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> No
     """Who wants to know what a protocol does in a situation would have to read code."""
     status, out, err = barrierlab(capsys, "table", "aligned")
     assert (status, err) == (0, "")
-    assert out.splitlines() == list(TABLES["aligned"].lines())
-    assert "| image | image taken | forward, complete, resume, close |" in out.splitlines()
+    assert out.splitlines() == list(page("aligned"))
+    assert "| snapshotting | image | image taken | forward, complete, resume, close |" in out.splitlines()
     status, out, _ = barrierlab(capsys, "table", "fallback", "--json")
     found = json.loads(out)
     assert (status, found["table"], len(found["rows"])) == (0, "fallback", len(TABLES["fallback"].rows))
     assert found["rows"][0] == {
         "name": "event",
+        "states": ["aligning", "draining", "idle", "recording"],
         "when": ["event", "takes_effect", "not_in_flight"],
         "then": ["deliver"],
     }
     status, out, err = barrierlab(capsys, "table", "control")
     assert (status, err) == (0, "")
-    assert "| last copy | in its turn, last outstanding | arrive, complete |" in out.splitlines()
+    assert "| aligning | last copy | in its turn, last outstanding | arrive, complete |" in out.splitlines()
     status, out, _ = barrierlab(capsys, "table", "control", "--json")
     assert {
         "name": "close for the last copy",
+        "states": ["aligning"],
         "when": ["close", "something_pending", "last_outstanding"],
         "then": ["close_it", "complete_all_that_is_in"],
     } in json.loads(out)["rows"]
+    assert {"state": "aligning", "row": "last copy", "reached": "idle"} in json.loads(out)["edges"]
+    status, out, err = barrierlab(capsys, "table", "control", "--format", "mermaid")
+    assert (status, out.splitlines(), err) == (0, list(mermaid("control")), "")
 
 
 def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

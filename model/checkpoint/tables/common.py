@@ -53,6 +53,14 @@ from barrierlab.model.checkpoint.tables.guards import (
 )
 from barrierlab.model.explore.table import Row
 
+NOT_SAID = """\
+- When a barrier is injected and when a checkpoint is aborted: coordinator and sources decide that (rules 1 to 5).
+- Which input is read next, and when a drained message takes its turn among arrivals: the engine decides that.
+- How an image is taken, stored and acknowledged, and what a restore does with it (rules 20 to 23).
+- How a barrier passes what is queued in a channel (rule 16): only what it has passed comes here.
+- What the limits and times are: settings of the gate (`barrierlab.model.checkpoint.tables.gate.Rules`).
+"""
+
 ABORT = (send_cancel, resume, close)
 GIVE_IT_UP = (send_cancel_of_it, resume_for_it, close_up_to_it)
 

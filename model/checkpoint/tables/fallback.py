@@ -26,7 +26,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     snapshot,
     switch,
 )
-from barrierlab.model.checkpoint.tables.common import ABORT, COMMON
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, NOT_SAID
 from barrierlab.model.checkpoint.tables.guards import (
     asking_for_nothing,
     asking_to_go_unaligned,
@@ -94,5 +94,7 @@ FALLBACK = Table(
     *OVERTAKING,
     Row("nothing due",             (clock, nothing_due),                                               ()),
     *COMMON,
+    theory=__doc__,
+    not_said=NOT_SAID,
 )
 # fmt: on

@@ -201,6 +201,17 @@ class Gate:
         if type(message) not in KINDS[2:3] if isinstance(stimulus, Overtaking) else type(message) not in KINDS:
             raise UnknownMessageError(message)
 
+    @property
+    def state(self) -> str:
+        """The situation of the inputs as a word: see `model.suites.states`."""
+        if self.taking:
+            return "snapshotting"
+        if self.pending is None:
+            return "draining" if self.line else "idle"
+        if self.unaligned:
+            return "recording"
+        return "aligning" if self.rules.blocks else "tracking"
+
     # What rows ask.
 
     @property

@@ -23,7 +23,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     resume,
     snapshot,
 )
-from barrierlab.model.checkpoint.tables.common import ABORT, COMMON
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, NOT_SAID
 from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     between_checkpoints,
@@ -74,5 +74,7 @@ TRACKED = Table(
     Row("nothing due",       (clock, nothing_due),                                                 ()),
     Row("output passed",     (output_passed,),                                                     ()),
     *COMMON,
+    theory=__doc__,
+    not_said=NOT_SAID,
 )
 # fmt: on

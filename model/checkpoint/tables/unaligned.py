@@ -34,7 +34,7 @@ from barrierlab.model.checkpoint.tables.actions import (
     tell_what_was_passed,
     wait_with_what_is_newer,
 )
-from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, GIVE_IT_UP
+from barrierlab.model.checkpoint.tables.common import ABORT, COMMON, GIVE_IT_UP, NOT_SAID
 from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     barrier_gone,
@@ -121,5 +121,7 @@ UNALIGNED = Table(
     *OVERTAKING,
     Row("nothing due",              (clock, nothing_due),                                       ()),
     *COMMON,
+    theory=__doc__,
+    not_said=NOT_SAID,
 )
 # fmt: on
