@@ -46,7 +46,6 @@ from barrierlab.impl.checkpoint.unaligned import (
     UnalignedCheckpointConfig,
     UnalignedCheckpointer,
     UnalignedCheckpointMetrics,
-    UnalignedSnapshot,
 )
 from barrierlab.impl.errors import (
     AttemptError,
@@ -192,7 +191,6 @@ __all__ = [
     "UnalignedCheckpointConfig",
     "UnalignedCheckpointMetrics",
     "UnalignedCheckpointer",
-    "UnalignedSnapshot",
     "TaskSnapshot",
     "TaskRestore",
     "TransactionError",

@@ -31,7 +31,6 @@ _PASS = AlignmentAction.PASS_THROUGH
 _TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
 _SWITCHED = UnalignedAction.SWITCHED
 _RECORDED = UnalignedAction.RECORDED
-_LATE_BARRIER = UnalignedAction.LATE_BARRIER
 _PART_COMPLETE = UnalignedAction.PART_COMPLETE
 
 

@@ -108,33 +108,6 @@ class InFlightChannelData:
 
 
 @dataclass(frozen=True, slots=True)
-class UnalignedSnapshot:
-    """One task's part of a checkpoint, aligned or not, and it says which (protocol rule 19).
-
-    Attributes
-    ----------
-    barrier : CheckpointBarrier
-        As it was forwarded.
-    operator_state : object
-        The image.
-    inflight_data : tuple of InFlightChannelData
-        By input; only those that have something.
-    total_size_bytes : int
-        Of the image, as the caller measured it, and what was in flight.
-    was_threshold_triggered : bool
-        Whether it began aligned and switched, by time or by the limit of what may be held.
-    is_unaligned : bool
-    """
-
-    barrier: CheckpointBarrier
-    operator_state: object
-    inflight_data: tuple[InFlightChannelData, ...]
-    total_size_bytes: int
-    was_threshold_triggered: bool
-    is_unaligned: bool
-
-
-@dataclass(frozen=True, slots=True)
 class UnalignedCheckpointMetrics(BarrierAlignerMetrics):
     """The document's counters, beside the aligner's.
 
@@ -218,7 +191,7 @@ class UnalignedCheckpointer(BarrierAligner):
     ('PASS_THROUGH', 'RECORDED')
     >>> machine.process_message(1, CheckpointBarrier(1, 1)).name
     'PART_COMPLETE'
-    >>> [str(event) for data in machine.part("state").inflight_data for event in data.events]
+    >>> [str(event) for data in machine.inflight_data() for event in data.events]
     ['b1']
     >>> machine.complete_alignment()
     """
@@ -612,23 +585,8 @@ class UnalignedCheckpointer(BarrierAligner):
         super().complete_alignment()
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """What is recorded for the checkpoint under way, by input."""
+        """What is recorded for the checkpoint under way, by input; to be asked before `complete_alignment`."""
         return channel_data(self._record, self._size_of)
-
-    def part(self, operator_state: object, state_bytes: int = 0) -> UnalignedSnapshot:
-        """The part that is complete now; to be asked before `complete_alignment`.
-
-        Raises
-        ------
-        NotTriggeredError
-            If a barrier is missing.
-        """
-        if self.barrier is None or not self.triggered or (self.is_unaligned and not self.recording):
-            raise NotTriggeredError("part()")
-        data = self.inflight_data()
-        total_bytes = state_bytes + sum(each.size_bytes for each in data)
-        switched = self.was_threshold_triggered
-        return UnalignedSnapshot(self.barrier, operator_state, data, total_bytes, switched, self.is_unaligned)
 
     # Time.
 

@@ -15,7 +15,7 @@ from functools import partial
 from time import monotonic
 
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer, UnalignedSnapshot, channel_data
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer, channel_data
 from barrierlab.impl.messages import (
     CancelBarrier,
     CheckpointBarrier,
@@ -47,7 +47,6 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Clock,
     OutputPassed,
     Overtaking,
-    Part,
     Release,
     Stimulus,
     Triggered,
@@ -257,31 +256,8 @@ class _Live:
         self._machine = partial(Machine, scope.rules, partial(gate_of, parts, enabled=scope.enabled, make=make))
         self.machine = self._machine()
         self.counted = _Counts(scope.enabled)
-        self.misstated: str | None = None  # what `part` says otherwise than the table, when a part is whole
-        if self.is_ours and isinstance(aligner := self.machine.gate.aligner, UnalignedCheckpointer):
-            self._ask_for_parts(aligner)
         if start != NEW:
             self.machine.gate.aligner.recover(*start)
-
-    def _ask_for_parts(self, aligner: UnalignedCheckpointer) -> None:
-        """Have the port ask for each unaligned part that it is told is whole; its image has 3 bytes."""
-        complete, measure = self.machine.port.complete, self.gate.rules.size_of
-
-        def completed(barrier: CheckpointBarrier) -> None:
-            complete(barrier)
-            part = self.machine.port.effects[-1].subject
-            assert isinstance(part, Part)
-            if not part.is_unaligned:  # it has ended by now
-                return
-            data = channel_data(dict(enumerate(part.record)), measure)
-            total_bytes = 3 + sum(each.size_bytes for each in data)
-            meant = UnalignedSnapshot(
-                barrier, "image", data, total_bytes, part.was_threshold_triggered, part.is_unaligned
-            )
-            if (found := aligner.part("image", 3)) != meant:
-                self.misstated = f"part(): of what is whole it is {meant}, the machine says {found}"
-
-        self.machine.port.complete = completed  # type: ignore[method-assign]
 
     def difference(self, move: Move | Drain) -> str | None:
         """How the machine makes the next move otherwise than the table; None if it does not."""
@@ -299,7 +275,7 @@ class _Live:
         if effects != expected:
             return explained(gate, move, expected, f"'{listed(effects)}'")
         try:
-            wrong = self.misstated or machine.misstatement_now(after, _asked(after, stimulus))
+            wrong = machine.misstatement_now(after, _asked(after, stimulus))
             if wrong is None and self.is_ours:
                 wrong = machine.misanswered(move, effects)
             if wrong is None and self.is_ours:

@@ -39,7 +39,6 @@ class Stateless:
     """An operator that remembers nothing. Passes every event on, unless `process` says otherwise."""
 
     __slots__ = ()
-    stateful = False
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """The events that `event` on input `input_id` causes."""
@@ -127,7 +126,6 @@ class KeyedAggregate:
     """
 
     __slots__ = ("made", "name", "size_bytes", "totals")
-    stateful = True
 
     def __init__(self, name: str = "aggregate", size_bytes: int | None = None) -> None:
         self.name = name
@@ -170,7 +168,6 @@ class TumblingWindow:
     """
 
     __slots__ = ("inputs_open", "late", "made", "name", "size_bytes", "watermark_ms", "window_ms", "windows")
-    stateful = True
 
     def __init__(
         self, name: str = "window", window_ms: int = 1000, inputs: int = 1, size_bytes: int | None = None
@@ -237,7 +234,6 @@ class WindowedJoin:
     """
 
     __slots__ = ("late", "made", "name", "sides", "size_bytes", "watermark_ms", "window_ms", "windows")
-    stateful = True
 
     def __init__(
         self,
@@ -312,7 +308,6 @@ class Sink:
     """Counts what arrives, and keeps the last sequence of each source."""
 
     __slots__ = ("count", "last")
-    stateful = True
 
     def __init__(self) -> None:
         self.count = 0

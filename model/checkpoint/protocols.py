@@ -68,7 +68,7 @@ class Protocol:
     make_machine : callable
         The machine of `impl`: given its configurations, whether it is for a sink, and the measure of a message.
     consistency : str
-        What a checkpoint of it promises: one of `model.spec.invariants.CONSISTENCIES`.
+        What a checkpoint of it promises: `EXACTLY_ONCE` or `AT_LEAST_ONCE` of `model.spec.invariants`.
     properties : tuple of str
         What an external aligner must be capable of to follow it (`model.checkpoint.capabilities.RULES`).
     """

@@ -10,7 +10,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
+from barrierlab.impl.join import JoinStage, Miss, Skipped, SkipReason
 from barrierlab.model.defects.join_kind import JoinDefect, Parts, at, numbers, outs, show, world
 
 
@@ -20,16 +20,6 @@ class OneByOne(JoinStage):
     def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
         self.barrier.accept(out)
         return Skipped(out, out, SkipReason.FAILED, misses)
-
-
-class ToTheOldest(JoinStage):
-    """Where the oldest slot is: the next to be overwritten."""
-
-    def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
-        assert isinstance(self.barrier, SequenceJoinBarrier)
-        last = max(out, self.barrier.after_overrun(self._slots) - 1)
-        self.barrier.accept(last)
-        return Skipped(out, last, SkipReason.FAILED, misses)
 
 
 def witness(parts: Parts) -> bool:
@@ -44,5 +34,3 @@ def witness(parts: Parts) -> bool:
 
 
 DEFECT = JoinDefect("J-21", "liveness", "value", Parts(stage=OneByOne), witness, True, False)
-ALSO = JoinDefect("J-21", "liveness", "value", Parts(stage=ToTheOldest), witness, True, False)
-"""The cure that comes to mind first is none."""

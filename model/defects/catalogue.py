@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 
 import barrierlab.model.defects
 from barrierlab.model.defects.found import Defect, Found
+from barrierlab.model.defects.listed import NOT_RUN
 
 DOCUMENTS = {
     "P": "F-DCKP-001 barrier protocol",
@@ -81,5 +82,5 @@ def _entries() -> Iterator[Entry]:
         defect: Defect | None = getattr(found, "DEFECT", None)
         if defect is not None:
             yield Entry(defect.entry, module.name, defect, (found.__doc__ or "").strip())
-        for entry, reading in getattr(found, "NOT_RUN", {}).items():
-            yield Entry(entry, entry, None, reading)
+    for entry, reading in NOT_RUN.items():
+        yield Entry(entry, entry, None, reading)

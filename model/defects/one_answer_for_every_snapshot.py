@@ -40,9 +40,8 @@ def sound() -> tuple[str, ...]:
             answers.append(machine.process_message(input_id, BARRIER, now_ns).name)
             if answers[-1] == "TAKE_SNAPSHOT":
                 machine.begin_recording()
-        part = machine.part("state")
-        kind = "switched" if part.was_threshold_triggered else "unaligned" if part.is_unaligned else "aligned"
-        lines.append(f"{when}: {answers[1]}, {answers[2]}; {kind}, {part.barrier}")
+        kind = "switched" if machine.was_threshold_triggered else "unaligned" if machine.is_unaligned else "aligned"
+        lines.append(f"{when}: {answers[1]}, {answers[2]}; {kind}, {machine.barrier}")
     return tuple(lines)
 
 

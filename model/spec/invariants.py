@@ -50,7 +50,7 @@ Applied = tuple[str | None, object]
 `RESTORED` where an attempt ends and the next goes on.
 """
 
-EXACTLY_ONCE, AT_LEAST_ONCE = CONSISTENCIES = ("exactly_once", "at_least_once")
+EXACTLY_ONCE, AT_LEAST_ONCE = ("exactly_once", "at_least_once")
 """The promises of a checkpoint: no message is lost to it, nor an orphan in it; or none is lost.
 
 At least once, an effect that was sent before a barrier is in the state, and one behind it may be: CUT then asks that
@@ -91,7 +91,7 @@ class Violation:
 class Limits:
     """The configured limits, inclusive (protocol rules 7 and 18), and the promise of checkpoints.
 
-    None, and a channel that is not named, is without limit. `consistency` is one of `CONSISTENCIES`.
+    None, and a channel that is not named, is without limit. `consistency` is `EXACTLY_ONCE` or `AT_LEAST_ONCE`.
     """
 
     channel_capacity: Mapping[str, int] = field(default_factory=dict)

@@ -22,8 +22,6 @@ from barrierlab.model.explore.checker import explore
 from barrierlab.model.explore.table import Row, Traced
 from barrierlab.model.suites.tables import TABLES
 
-_After = Callable[[Any, Any], Any]
-
 
 class Edge(NamedTuple):
     """A row that applied in `state` and led to `reached`."""

@@ -1,6 +1,6 @@
 """The tables of a sweep, declared once: name, type, unit and meaning of every column.
 
-The pyarrow schema, the Spark schema and the data dictionary all come from here.
+The pyarrow schema, the Spark schema and the report's data dictionary all come from here.
 """
 
 from __future__ import annotations
@@ -299,19 +299,3 @@ CHANNELS = Table(
 TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, JOINS, VIOLATIONS, RUNS)}
 ON_REQUEST: dict[str, Table] = {EVENTS.name: EVENTS, CHANNELS.name: CHANNELS}
 """What a sweep stores besides if it keeps its events."""
-
-
-def dictionary() -> str:
-    """The data dictionary, in Markdown."""
-    lines = []
-    for table in (*reversed(TABLES.values()), *ON_REQUEST.values()):
-        lines += [
-            f"### {table.name}",
-            "",
-            f"{table.meaning[0].upper()}{table.meaning[1:]}. Key: {', '.join(table.key)}.",
-            "",
-        ]
-        lines += ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
-        lines += [f"| {c.name} | {c.kind} | {c.unit or '–'} | {c.meaning} |" for c in table.columns]
-        lines.append("")
-    return "\n".join(lines)

@@ -12,7 +12,7 @@ import barrierlab.model.defects
 from barrierlab.model.control.invariants import NAMES, judge
 from barrierlab.model.control.world import ControlWorld, as_text
 from barrierlab.model.defects.control_kind import ControlDefect
-from barrierlab.model.defects.not_run_s import NOT_RUN
+from barrierlab.model.defects.listed import NOT_RUN
 from barrierlab.model.defects.witness import Witness
 from tests.control.support import explore
 
@@ -101,7 +101,8 @@ def test_an_entry_says_source_failure_and_repair(name: str) -> None:
 def test_every_entry_is_there() -> None:
     """An entry would be forgotten, or run under a reason why it cannot be."""
     entries = {defect.entry for defect in ALL.values()}
-    assert entries | set(NOT_RUN) == {f"S-{number:02d}" for number in range(1, 15)}
-    assert not entries & set(NOT_RUN)
+    listed = {entry for entry in NOT_RUN if entry[0] == "S"}
+    assert entries | listed == {f"S-{number:02d}" for number in range(1, 15)}
+    assert not entries & listed
     assert {defect.breaks for defect in WORLDS.values()} <= set(NAMES)
     assert all(re.search(r"\.$", reason) for reason in NOT_RUN.values())

@@ -214,8 +214,7 @@ def test_aligned_fast_path():
     """If it fails, barriers that come in time cost an unaligned snapshot."""
     machine = unaligned(2)
     assert names(machine, (0, barrier(1)), (1, barrier(1))) == ["BLOCKED", "TRIGGER_SNAPSHOT"]
-    part = machine.part(b"state", 5)
-    assert (part.is_unaligned, part.inflight_data, part.total_size_bytes) == (False, (), 5)
+    assert (machine.is_unaligned, machine.inflight_data()) == (False, ())
     machine.complete_alignment()
     assert not machine.is_aligning()
 
@@ -236,8 +235,7 @@ def test_timeout_triggers_unaligned():
     assert machine.on_time(5_000_000)
     machine.begin_recording()
     names(machine, (1, barrier(1)), (2, barrier(1)))
-    part = machine.part(b"")
-    assert (part.barrier.is_unaligned, part.is_unaligned, part.was_threshold_triggered) == (True, True, True)
+    assert (machine.barrier.is_unaligned, machine.is_unaligned, machine.was_threshold_triggered) == (True, True, True)
 
 
 def test_inflight_capture():
@@ -247,8 +245,7 @@ def test_inflight_capture():
     machine.on_time(30 * S)
     machine.begin_recording()
     names(machine, (1, event("b1", size_bytes=7)), (1, event("b2", size_bytes=7)), (1, barrier(1)))
-    assert machine.part(b"ab", 2).inflight_data == (InFlightChannelData(1, (event("b1"), event("b2")), 14),)
-    assert machine.part(b"ab", 2).total_size_bytes == 16
+    assert machine.inflight_data() == (InFlightChannelData(1, (event("b1"), event("b2")), 14),)
 
 
 def test_max_buffer_exceeded():
@@ -661,9 +658,8 @@ def test_what_only_the_driver_can_do_wrong_raises():
     with pytest.raises(NotTriggeredError):
         machine.complete_alignment()  # recording has not even begun
     machine.begin_recording()
-    for call in (machine.complete_alignment, lambda: machine.part("")):
-        with pytest.raises(NotTriggeredError):
-            call()
+    with pytest.raises(NotTriggeredError):
+        machine.complete_alignment()
 
 
 def test_sizes_of_the_callers_own():
@@ -673,4 +669,4 @@ def test_sizes_of_the_callers_own():
     )
     names(machine, (0, flagged(1)), (1, Event("b", 1)))
     assert machine.process_overtaking(1, flagged(1), [Event("b", 2)]).name == "PART_COMPLETE"
-    assert machine.part("").total_size_bytes == 200
+    assert sum(data.size_bytes for data in machine.inflight_data()) == 200

@@ -68,14 +68,6 @@ def test_an_image_stands_still_and_starts_again(
     assert digest(restored.checkpoint()) == digest(operator.checkpoint())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_it_says_whether_it_keeps_state(kind: str) -> None:
-    """The cost of a snapshot would be counted for a task that has nothing to write, or not for one that has."""
-    operator, empty = new(kind), new(kind).checkpoint()
-    answers(operator, [(0, Event("a", 1, timestamp_ms=1)), (1, Event("b", 1, timestamp_ms=1))])
-    assert operator.stateful == (operator.checkpoint() != empty)
-
-
 def test_a_map_keeps_the_name() -> None:
     """The lineage of an event would break at a map."""
     (event,) = make("map", size_bytes=9).process(0, Event("a", 1, part=2, key="k", value=5, timestamp_ms=7))

@@ -13,7 +13,6 @@ from barrierlab.impl.checkpoint.gate import Gate as Implementation
 from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TAKEN, WATERMARK, Scope, arrivals
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.refinement import Machine, Move, run
-from barrierlab.model.checkpoint.replay import departures
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
 from barrierlab.model.checkpoint.tables.fallback import FALLBACK
 from barrierlab.model.checkpoint.tables.gate import Gate, Rules
@@ -34,6 +33,7 @@ from barrierlab.sim import load
 from barrierlab.sim import run as simulate
 from barrierlab.sim.scenario.load import Scenario
 from barrierlab.sim.scenario.settings import aligner_config, unaligned_config
+from tests.model.table_replay import departures
 
 QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slow) for scope in SCOPES]
 

@@ -186,10 +186,6 @@ def while_recording(gate: Gate, stimulus: Stimulus) -> bool:
     return gate.recording
 
 
-def before_recording(gate: Gate, stimulus: Stimulus) -> bool:
-    return gate.pending is None or gate.aligning
-
-
 def of_an_aligned_part(gate: Gate, stimulus: Stimulus) -> bool:
     return not gate.unaligned
 
