@@ -135,12 +135,16 @@ M = TypeVar("M")
 
 
 def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "", invariant: str = REFINES) -> Outcome:
-    """What it came to when a machine was explored beside its table, or another model."""
+    """What it came to when a machine was explored beside its table, or another model.
+
+    `invariant` is the name of what is broken; empty if each reason begins with one.
+    """
     counts, violations = result.counts, []
     for broken in result.violations:
-        lines = (f"# {name}.", *map(str, broken.moves), f"! {invariant}: {broken.reason}")
-        trace = "".join(f"{line}\n" for line in lines)
-        violations.append(Violation(invariant, name, len(broken.moves), broken.reason, trace))
+        named = f"{invariant}: {broken.reason}" if invariant else broken.reason
+        what, _, reason = named.partition(": ")
+        trace = "".join(f"{line}\n" for line in (f"# {name}.", *map(str, broken.moves), f"! {named}"))
+        violations.append(Violation(what, name, len(broken.moves), reason, trace))
     return Outcome(
         *(name, protocol, result.verdict, result.why + hint),
         *(counts.states, counts.transitions, counts.seconds),

@@ -52,6 +52,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Triggered,
 )
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
+from barrierlab.model.explore.shorten import shortened
 
 Start = tuple[int, tuple[int, ...]]
 """The last id that is done with, and the inputs that have ended, where a recovered gate goes on."""
@@ -145,23 +146,10 @@ class RunScope:
 
     def _violation(self, parts: Parts, start: Start, moves: list[Move | Drain]) -> Violation:
         """The run without all that it needs not: no move of it can be left out, and no answer."""
-        shorter: list[Move | Drain] | None = moves
-        while shorter is not None:
-            moves = shorter
-            shorter = self._shorter(parts, start, moves)
-        parted = self._parts_at(parts, start, moves)
-        assert parted is not None
+        moves, reason = shortened(moves, partial(self._parts_at, parts, start), _without_answer)
         recovered = [f"recover {start[0]}, ended {list(start[1])}"] if start != NEW else []
-        lines = (f"# {self.name}.", *recovered, *map(str, moves), f"! {REFINES}: {parted[1]}")
-        return Violation(REFINES, self.name, len(moves), parted[1], "".join(f"{line}\n" for line in lines))
-
-    def _shorter(self, parts: Parts, start: Start, moves: list[Move | Drain]) -> list[Move | Drain] | None:
-        for at in reversed(range(len(moves))):
-            for other in _without(moves, at):
-                parted = self._parts_at(parts, start, other)
-                if parted is not None:
-                    return other[: parted[0] + 1]
-        return None
+        lines = (f"# {self.name}.", *recovered, *map(str, moves), f"! {REFINES}: {reason}")
+        return Violation(REFINES, self.name, len(moves), reason, "".join(f"{line}\n" for line in lines))
 
 
 def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
@@ -176,12 +164,8 @@ def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
     return now_ns + chance.choice((0, 0, 0, 1, 1, 2))
 
 
-def _without(moves: Sequence[Move | Drain], at: int) -> Iterator[list[Move | Drain]]:
-    """The moves without one of them, and without the answer to it."""
-    yield [*moves[:at], *moves[at + 1 :]]
-    move = moves[at]
-    if isinstance(move, Move) and move.answer != Answer():
-        yield [*moves[:at], Move(move.stimulus), *moves[at + 1 :]]
+def _without_answer(move: Move | Drain) -> Sequence[Move | Drain]:
+    return (Move(move.stimulus),) if isinstance(move, Move) and move.answer != Answer() else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 from zlib import crc32
 
 from barrierlab.impl.checkpoint.report import digest
@@ -26,6 +26,7 @@ from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.topology import Topology, suggestion
 
 Key = int | str
+W = TypeVar("W")
 Nothing: tuple[Event, ...] = ()
 
 _MIX = 2654435761  # odd, near 2**32 / golden ratio: neighbours in name, whose checksums are alike, come apart
@@ -160,43 +161,63 @@ class KeyedAggregate:
         self.made, self.totals = made, dict(totals)
 
 
-class TumblingWindow:
+class _Windowed(Generic[W]):
+    """What operators on windows of event time share: the windows that are open, and what comes too late for one."""
+
+    __slots__ = ("late", "made", "name", "size_bytes", "watermark_ms", "window_ms", "windows")
+
+    def __init__(self, name: str, window_ms: int, size_bytes: int | None) -> None:
+        self.name = name
+        self.window_ms = _at_least("window_ms", window_ms, 1)
+        self.size_bytes = _at_least("size_bytes", size_bytes, 0) if size_bytes is not None else None
+        self.windows: dict[int, dict[Key, W]] = {}  # by start
+        self.watermark_ms: int | None = None
+        self.made = self.late = 0
+
+    def _window(self, time_ms: int) -> dict[Key, W] | None:
+        """The window of an event with this timestamp; None if it is complete, and the event late."""
+        start = time_ms - time_ms % self.window_ms
+        if self.watermark_ms is not None and start + self.window_ms - 1 <= self.watermark_ms:
+            self.late += 1
+            return None
+        window = self.windows.get(start)
+        if window is None:
+            window = self.windows[start] = {}
+        return window
+
+    def _completed(self, timestamp_ms: int) -> list[int]:
+        """Where the windows begin that this watermark completes."""
+        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
+        return [start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms]
+
+
+class TumblingWindow(_Windowed[tuple[int, int | float, int]]):
     """Count and sum of values per key and window of event time; sent when the watermark reaches the window's end.
 
     A window ``[start, start + window_ms)`` is complete with the watermark of its last millisecond, as in Flink; its
-    events carry that timestamp. What comes after that for the window is `late` and dropped.
+    events carry that timestamp. What comes after that for the window is `late` and dropped. Of each key a window has
+    count, sum, and the size of the last event.
     """
 
-    __slots__ = ("inputs_open", "late", "made", "name", "size_bytes", "watermark_ms", "window_ms", "windows")
+    __slots__ = ("inputs_open",)
 
     def __init__(
         self, name: str = "window", window_ms: int = 1000, inputs: int = 1, size_bytes: int | None = None
     ) -> None:
-        self.name = name
-        self.window_ms = _at_least("window_ms", window_ms, 1)
+        super().__init__(name, window_ms, size_bytes)
         self.inputs_open = _at_least("inputs", inputs, 1)
-        self.size_bytes = _at_least("size_bytes", size_bytes, 0) if size_bytes is not None else None
-        self.windows: dict[int, dict[Key, tuple[int, int | float, int]]] = {}  # start: key: count, sum, last size
-        self.watermark_ms: int | None = None
-        self.made = self.late = 0
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """Nothing yet: the event is added to its window."""
-        start = event.timestamp_ms - event.timestamp_ms % self.window_ms
-        if self.watermark_ms is not None and start + self.window_ms - 1 <= self.watermark_ms:
-            self.late += 1
-            return Nothing
-        window = self.windows.get(start)
-        if window is None:
-            window = self.windows[start] = {}
-        count, total, _ = window.get(event.key, (0, 0, 0))
-        window[event.key] = (count + 1, total + _number(event.value), event.size_bytes)
+        window = self._window(event.timestamp_ms)
+        if window is not None:
+            count, total, _ = window.get(event.key, (0, 0, 0))
+            window[event.key] = (count + 1, total + _number(event.value), event.size_bytes)
         return Nothing
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
         """The windows that `timestamp_ms` completes, by start and key."""
-        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
-        return self._fire([start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms])
+        return self._fire(self._completed(timestamp_ms))
 
     def on_end(self, input_id: int) -> Iterable[Event]:
         """With the last input, every window that is left."""
@@ -224,8 +245,10 @@ class TumblingWindow:
         return events
 
 
-class WindowedJoin:
+class WindowedJoin(_Windowed[tuple[list[tuple[str, int]], list[tuple[str, int]]]]):
     """Pairs of events of two sides with one key, in one window of event time; sent as soon as both are there.
+
+    Of each key a window has the events of either side, as name and size.
 
     Parameters
     ----------
@@ -233,7 +256,7 @@ class WindowedJoin:
         For each input of the task, the side 0 or 1 that it belongs to (`Topology.input_sides`).
     """
 
-    __slots__ = ("late", "made", "name", "sides", "size_bytes", "watermark_ms", "window_ms", "windows")
+    __slots__ = ("sides",)
 
     def __init__(
         self,
@@ -242,27 +265,17 @@ class WindowedJoin:
         sides: Sequence[int] = (0, 1),
         size_bytes: int | None = None,
     ) -> None:
-        self.name = name
-        self.window_ms = _at_least("window_ms", window_ms, 1)
+        super().__init__(name, window_ms, size_bytes)
         self.sides = tuple(sides)
         if not set(self.sides) <= {0, 1}:
             raise OperatorError(f"sides are {self.sides!r}; a join has two, 0 and 1: give it two edges in")
-        self.size_bytes = _at_least("size_bytes", size_bytes, 0) if size_bytes is not None else None
-        # start: key: what each side has, as (name, size)
-        self.windows: dict[int, dict[Key, tuple[list[tuple[str, int]], list[tuple[str, int]]]]] = {}
-        self.watermark_ms: int | None = None
-        self.made = self.late = 0
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """One event for each partner that is there already; its value is the names of both, by side."""
         time_ms, key = event.timestamp_ms, event.key
-        start = time_ms - time_ms % self.window_ms
-        if self.watermark_ms is not None and start + self.window_ms - 1 <= self.watermark_ms:
-            self.late += 1
-            return Nothing
-        window = self.windows.get(start)
+        window = self._window(time_ms)
         if window is None:
-            window = self.windows[start] = {}
+            return Nothing
         both = window.get(key)
         if both is None:
             both = window[key] = ([], [])
@@ -281,8 +294,7 @@ class WindowedJoin:
 
     def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
         """Nothing; the windows that `timestamp_ms` completes are dropped."""
-        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
-        for start in [start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms]:
+        for start in self._completed(timestamp_ms):
             del self.windows[start]
         return Nothing
 

@@ -193,15 +193,12 @@ class ControlTableScope:
         delivered = [Delivered(upstream, barrier) for barrier in self.barriers for upstream in upstreams]
         return *delivered, *map(Closed, upstreams), AbortAll()
 
+    protocol: str = "control"
+
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"control table: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``control``."""
-        return "control"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Whether the aligner of `impl` does what the table says; `parts` are of no concern to control signals."""

@@ -38,6 +38,7 @@ from barrierlab.model.control.reference import SENT, Counted, ReferenceHead, Ref
 from barrierlab.model.control.table import CONTROL
 from barrierlab.model.control.upstreams import Upstreams
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
+from barrierlab.model.explore.shorten import shortened
 
 SYNC, GRACEFUL = BarrierControlSignalKind.SYNC_TEST, BarrierControlSignalKind.STREAM_GRACEFUL_END
 QUICK = InstantControlSignal.STREAM_QUICK_END
@@ -187,16 +188,12 @@ class ControlRunScope:
     pair: Callable[[random.Random], Pair]
     draw: Callable[[random.Random, ReferenceHead | ReferenceProcessor, int], Call]
     runs: int = 150
+    protocol: str = "control"
 
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"control runs: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``control``."""
-        return "control"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and reference part; `parts` are of no concern to them."""
@@ -235,18 +232,9 @@ class ControlRunScope:
 
     def _violation(self, number: int, calls: list[Call]) -> Violation:
         """Return the run without each call that it does not need."""
-        at = len(calls) - 1
-        while at >= 0:
-            fewer = [*calls[:at], *calls[at + 1 :]]
-            parted = self._replayed(number, fewer)
-            if parted is not None:
-                calls = fewer[: parted[0] + 1]
-                at = len(calls)
-            at -= 1
-        parted = self._replayed(number, calls)
-        assert parted is not None
-        lines = (f"# {self.name}.", *map(str, calls), f"! {REFINES}: {parted[1]}")
-        return Violation(REFINES, self.name, len(calls), parted[1], "".join(f"{line}\n" for line in lines))
+        calls, reason = shortened(calls, partial(self._replayed, number))
+        lines = (f"# {self.name}.", *map(str, calls), f"! {REFINES}: {reason}")
+        return Violation(REFINES, self.name, len(calls), reason, "".join(f"{line}\n" for line in lines))
 
 
 # A processor.

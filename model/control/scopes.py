@@ -41,16 +41,12 @@ class ControlScope:
     of: str
     setup: Setup
     states: int
+    protocol: str = "control"
 
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"control: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``control``."""
-        return "control"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it; `parts` are of no concern to control signals."""

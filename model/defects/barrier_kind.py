@@ -16,7 +16,7 @@ from barrierlab.model.checkpoint.components import SOUND, Parts
 from barrierlab.model.checkpoint.scope import Setup
 from barrierlab.model.checkpoint.world import Move, State, World
 from barrierlab.model.defects.found import Found
-from barrierlab.model.explore.checker import Always, Limits, M, S, System, explore
+from barrierlab.model.explore.checker import Always, Limits, M, Result, S, System, explore
 
 BOUND = Limits(states=2_000_000)
 
@@ -114,15 +114,18 @@ class SystemDefect(Generic[S, M]):
         return self._explored(self.right)
 
     def _explored(self, system: System[S, M]) -> Found:
-        begun = monotonic()
-        result = explore(system, [Always(ALWAYS, self.wrong)], limits=BOUND)
-        states = result.counts.states
-        if not result.violations:
-            return Found(states=states, seconds=monotonic() - begun)
-        violation = result.violations[0]
-        lines = [f"# {self.title}", "", *(f"> {move}" for move in violation.moves), f"! {violation.reason}"]
-        trace = "".join(f"{line}\n" for line in lines)
-        return Found(broken_by(violation.reason), len(violation.moves), states, monotonic() - begun, trace)
+        return found_in(self.title, explore(system, [Always(ALWAYS, self.wrong)], limits=BOUND))
+
+
+def found_in(title: str, result: Result[S, M]) -> Found:
+    """What the exploration of a system came to, its run under a title."""
+    states, seconds = result.counts.states, result.counts.seconds
+    if not result.violations:
+        return Found(states=states, seconds=seconds)
+    violation = result.violations[0]
+    lines = [f"# {title}", "", *(f"> {move}" for move in violation.moves), f"! {violation.reason}"]
+    trace = "".join(f"{line}\n" for line in lines)
+    return Found(broken_by(violation.reason), len(violation.moves), states, seconds, trace)
 
 
 def broken_by(reason: str) -> frozenset[str]:

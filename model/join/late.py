@@ -192,16 +192,12 @@ class LateJoinScope:
 
     of: str
     scripts: Sequence[Sequence[Said]]
+    protocol: str = "join"
 
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"late join: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``join``."""
-        return "join"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it; `parts` are of no concern to joins."""

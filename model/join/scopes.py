@@ -108,16 +108,12 @@ class JoinScope:
     reads: Sequence[Wanted] = ()
     has_stage: bool = True
     is_confluent: bool = False
+    protocol: str = "join"
 
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"join: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``join``."""
-        return "join"
 
     def system(self) -> JoinLockstep:
         """The code beside its reference, to explore."""

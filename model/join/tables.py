@@ -458,16 +458,12 @@ class JoinTable:
 
     of: str
     cases: Callable[[], Iterator[Case]]
+    protocol: str = "join"
 
     @property
     def name(self) -> str:
         """The name that a report gives it."""
         return f"join table: {self.of}"
-
-    @property
-    def protocol(self) -> str:
-        """``join``."""
-        return "join"
 
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Try the cases until one is answered otherwise than the document says."""

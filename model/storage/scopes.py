@@ -5,18 +5,14 @@ Beside them are any order of calls, and the bytes of what is stored, case by cas
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, Violation
+from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, outcome_of
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.explore.checker import Limits, Result, explore
+from barrierlab.model.explore.checker import Limits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
 from barrierlab.model.storage.world import StoreSetup, StoreWorld, properties
-
-S = TypeVar("S", bound=Hashable)
-M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +31,17 @@ class StoreScope:
     of: str
     setup: StoreSetup
     states: int
+    protocol: str = "store"
 
     @property
     def name(self) -> str:
         """The name in a report."""
         return f"store: {self.of}"
 
-    @property
-    def protocol(self) -> str:
-        """``store``."""
-        return "store"
-
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it; `parts` are of no concern to the store."""
         world = StoreWorld(self.setup)
-        return _outcome(self.name, explore(world, properties(world), limits=_limits(seconds)))
+        return _explored(self.name, world, properties(world), seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +55,7 @@ class CallsScope:
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it; `parts` are of no concern to the store."""
         system = calls.StoreCalls()
-        return _outcome(self.name, explore(system, calls.properties(system), limits=_limits(seconds)))
+        return _explored(self.name, system, calls.properties(system), seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +71,23 @@ class BytesScope:
 
     of: str
     states: int
+    protocol: str = "store"
 
     @property
     def name(self) -> str:
         """The name in a report."""
         return f"store bytes: {self.of}"
 
-    @property
-    def protocol(self) -> str:
-        """``store``."""
-        return "store"
-
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Ask every case; `parts` are of no concern to the store."""
         system = codec.Cases(self.of)
-        return _outcome(self.name, explore(system, codec.properties(system), limits=_limits(seconds)))
+        return _explored(self.name, system, codec.properties(system), seconds)
 
 
-def _limits(seconds: float | None) -> Limits:
-    return Limits(states=MOST_STATES, seconds=seconds)
-
-
-def _outcome(name: str, result: Result[S, M]) -> Outcome:
+def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, M]], seconds: float | None) -> Outcome:
     """What it came to, each violation with its run."""
-    violations = []
-    for broken in result.violations:
-        invariant, _, reason = broken.reason.partition(": ")
-        run = "".join(f"{move}\n" for move in broken.moves)
-        trace = f"# {name}.\n{run}! {broken.reason}\n"
-        violations.append(Violation(invariant, name, len(broken.moves), reason, trace))
-    counts = result.counts
-    totals = counts.states, counts.transitions, counts.seconds
-    return Outcome(name, "store", result.verdict, result.why, *totals, tuple(violations))
+    result = explore(system, properties, limits=Limits(states=MOST_STATES, seconds=seconds))
+    return outcome_of(name, "store", result, invariant="")
 
 
 def one(*work: str) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import Generic
 
 from barrierlab.model.checkpoint.check import ALWAYS, AT_REST
-from barrierlab.model.defects.barrier_kind import BOUND, broken_by
+from barrierlab.model.defects.barrier_kind import BOUND, found_in
 from barrierlab.model.defects.catalogue import Entry
 from barrierlab.model.defects.found import Defect, Found
 from barrierlab.model.explore.checker import Always, Quiescent, Result, S, explore, traps
@@ -108,22 +107,11 @@ class SchemeDefect(Generic[S]):
 
     def as_documented(self) -> Found:
         """The shortest run that breaks something."""
-        return self._explored(self.scheme(False))
+        return found_in(self.title, self.scheme(False).explored())
 
     def sound(self) -> Found:
         """Every run of the repaired scheme."""
-        return self._explored(self.scheme(True))
-
-    def _explored(self, scheme: Scheme[S]) -> Found:
-        begun = monotonic()
-        result = scheme.explored()
-        states = result.counts.states
-        if not result.violations:
-            return Found(states=states, seconds=monotonic() - begun)
-        violation = result.violations[0]
-        lines = [f"# {self.title}", "", *(f"> {move}" for move in violation.moves), f"! {violation.reason}"]
-        trace = "".join(f"{line}\n" for line in lines)
-        return Found(broken_by(violation.reason), len(violation.moves), states, monotonic() - begun, trace)
+        return found_in(self.title, self.scheme(True).explored())
 
 
 @dataclass(frozen=True, slots=True)
