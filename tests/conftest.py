@@ -16,6 +16,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+SLOW_S = 3600
+"""A limit for what explores a large scope, or plants mistakes by the dozen: minutes on a quiet machine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_S))
+
+
 @pytest.fixture
 def rewrite(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite"))

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import click
@@ -46,10 +47,12 @@ def budget(seconds: float | None) -> Iterator[None]:
     def stop(*_: object) -> None:
         raise BudgetError(f"--budget {seconds:g}s is used up, and nothing was judged: give more, or a shorter run")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
+    before, begun_s = signal.signal(signal.SIGALRM, stop), monotonic()
+    left_s, every_s = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left_s:  # an alarm of the caller's own; it may be due by now
+            signal.setitimer(signal.ITIMER_REAL, max(left_s - (monotonic() - begun_s), 1e-6), every_s)

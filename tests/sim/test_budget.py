@@ -46,7 +46,19 @@ def test_a_budget_ends_what_drops_its_first_word(monkeypatch: pytest.MonkeyPatch
                 dropped += 1
                 if dropped == 3:
                     raise
-    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getitimer(signal.ITIMER_REAL)[1] == 0  # it does not strike again; the watchdog of tests never does
+
+
+def test_an_alarm_of_the_callers_own_goes_on() -> None:
+    """A watchdog that has set one would never strike: of tests, say, whose command hangs behind its budget."""
+    outer = signal.setitimer(signal.ITIMER_REAL, 1000.0, 7.0)
+    try:
+        with budget(500.0):
+            assert signal.getitimer(signal.ITIMER_REAL)[0] <= 500.0
+        left_s, every_s = signal.getitimer(signal.ITIMER_REAL)
+        assert (500.0 < left_s <= 1000.0, every_s) == (True, 7.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *outer)
 
 
 def test_a_fault_a_nanosecond_is_ended_as_well(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
