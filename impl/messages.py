@@ -80,7 +80,9 @@ class Event:
         return hash((self.source, self.sequence, self.part))
 
     def __str__(self) -> str:
-        return f"{self.source}{self.sequence}.{self.part}" if self.part else f"{self.source}{self.sequence}"
+        gap = ":" if self.source[-1:].isdigit() else ""  # so that a1 with 2 and a with 12 differ
+        name = f"{self.source}{gap}{self.sequence}"
+        return f"{name}.{self.part}" if self.part else name
 
     def __repr__(self) -> str:
         return (

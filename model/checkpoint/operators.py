@@ -116,7 +116,7 @@ class Filter(Stateless):
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """`event`, or nothing."""
-        name = f"{event.source}{event.sequence}.{event.part}"
+        name = str(event) if event.part else f"{event}.0"
         return (event,) if crc32(name.encode()) * _MIX % 2**32 < self._below else Nothing
 
 

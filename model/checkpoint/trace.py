@@ -45,7 +45,7 @@ STABILIZE = "stabilize"
 COMMENT = "#"
 """The name under which a head keeps the comments on top, line by line."""
 
-_EVENT = re.compile(r"([^\s.]*[^\s.\d])(0|[1-9]\d*)(?:\.([1-9]\d*))?", re.ASCII)
+_EVENT = re.compile(r"([^\s.:]*[^\s.:\d]|[^\s.:]*\d(?=:)):?(0|[1-9]\d*)(?:\.([1-9]\d*))?", re.ASCII)
 _BARRIER = re.compile(r"barrier (\d+)(?: epoch (\d+))?(?: (unaligned|flags (\d+)))?", re.ASCII)
 _TIME = re.compile(r"(0|[1-9]\d*)\.(\d{9})", re.ASCII)
 _FIELD = re.compile(r"([\w-]+): (\S(?:.*\S)?)")
@@ -358,8 +358,11 @@ def _message(text: str) -> StreamMessage:
 def _event(text: str) -> Event:
     name = _EVENT.fullmatch(text)
     if not name:
-        raise ValueError("write an event such as a1 or a1.2, 'watermark 5', 'barrier 1', 'cancel 1' or 'end'")
-    return Event(name[1], int(name[2]), int(name[3] or 0))
+        raise ValueError("write an event such as a1, a1.2 or src2:1, 'watermark 5', 'barrier 1', 'cancel 1' or 'end'")
+    event = Event(name[1], int(name[2]), int(name[3] or 0))
+    if str(event) != text:
+        raise ValueError(f"write it as {event}: ':' stands behind a name that ends in a digit")
+    return event
 
 
 def _barrier(text: str) -> CheckpointBarrier:

@@ -20,7 +20,7 @@ import networkx as nx
 EXCHANGES = ("forward", "rebalance", "hash", "broadcast")
 MAX_INPUTS = 128
 
-_NAME = re.compile(r"[A-Za-z_](?:[\w-]*[A-Za-z_-])?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 
 
 class TopologyError(ValueError):
@@ -246,7 +246,7 @@ def _edges(text: str) -> tuple[str, ...]:
             if not _NAME.fullmatch(name):
                 raise TopologyError(
                     f"{name!r} in {edge!r} is no operator name; use letters, digits, '_' and '-', "
-                    "begin with a letter or '_' and do not end with a digit"
+                    "and begin with a letter or '_'"
                 )
     for edge in edges:
         if edges.count(edge) > 1:
@@ -273,6 +273,11 @@ def _check_graph(edges: tuple[str, ...], operators: list[str], sources: Iterable
             raise TopologyError(f"source {name!r} has inputs (from {fed_by}); a source has none: take the edges out")
     reached = set(declared).union(*(nx.descendants(graph, name) for name in declared))
     for name in operators:
+        if name not in reached and not graph.in_degree(name):
+            raise TopologyError(
+                f"operator {name!r} has no inputs and is no source; the sources are {', '.join(declared) or 'none'}: "
+                "declare it as one, or lead an edge to it"
+            )
         if name not in reached:
             raise TopologyError(
                 f"operator {name!r} is unreachable; the sources, {', '.join(declared) or 'none'}, do not lead to it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
 
 
 def _chosen(names: Sequence[str], engines: bool) -> list[Entry]:
+    names = [name.upper() if re.fullmatch(r"[a-z]-\d+", name) else name for name in names]  # a-04 is A-04
     entries: tuple[Entry, ...] = () if engines else catalogue()
     if engines or not {*names} <= _words(entries).keys():
         from barrierlab.model.defects.engines.catalogue import (

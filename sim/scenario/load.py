@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from barrierlab.impl.errors import BarrierError
 from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.errors import InputError
-from barrierlab.model.spec.topology import Topology, TopologyError
+from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.readers import (
     CHANNEL,
@@ -304,7 +304,8 @@ class Builder:
                 f"[source.{both[0]}]", f"and [operator.{both[0]}] are both there; an operator is one or the other"
             )
         parallelism = {name: s.parallelism for name, s in sources.items()}
-        parallelism |= {name: s.parallelism for name, s in operators.items()}
+        named = text.replace("->", " ").split()
+        parallelism |= {name: s.parallelism for name, s in operators.items() if name in named}
         exchanges = {
             edge: exchange
             for edge in text.split()
@@ -315,6 +316,10 @@ class Builder:
             topology = Topology.parse(text, parallelism=parallelism, exchanges=exchanges, sources=list(sources))
         except TopologyError as error:
             self.fail("topology:", str(error))
+        for name in operators:
+            if name not in topology.operators:
+                is_one = f"is a table for {name!r}, which no edge of the topology names"
+                self.fail(f"[operator.{name}]", f"{is_one}; {suggestion(name, topology.operators)}")
         for name in topology.operators:
             if name not in sources and name not in operators:
                 self.fail("", f"has no table [operator.{name}]; give its kind: {', '.join(KINDS)}")

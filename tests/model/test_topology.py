@@ -66,17 +66,21 @@ def test_every_channel_is_in_the_graph() -> None:
         ("a->b b", {}, "'b' is no edge; write 'sender->receiver', one arrow each"),
         ("a->b->c", {}, "'a->b->c' is no edge; write 'sender->receiver', one arrow each"),
         (
-            "a1->b",
+            "1a->b",
             {},
-            (
-                "'a1' in 'a1->b' is no operator name; use letters, digits, '_' and '-', "
-                "begin with a letter or '_' and do not end with a digit"
-            ),
+            "'1a' in '1a->b' is no operator name; use letters, digits, '_' and '-', and begin with a letter or '_'",
         ),
         ("a->b a->b", {}, "edge 'a->b' is written 2 times; write it once"),
         ("a->a", {}, "'a' sends to itself; a dataflow has no loops: take 'a->a' out"),
         ("a->b b->c c->b", {}, "the topology has a cycle, b->c->b; take one of its edges out"),
-        ("a->b c->b", {"sources": ["a"]}, "operator 'c' is unreachable; the sources, a, do not lead to it"),
+        (
+            "a->b c->b",
+            {"sources": ["a"]},
+            (
+                "operator 'c' has no inputs and is no source; the sources are a: declare it as one, or lead an edge to "
+                "it"
+            ),
+        ),
         ("a->b", {"sources": ["a", "b"]}, "source 'b' has inputs (from a); a source has none: take the edges out"),
         ("a->b", {"sources": ["a", "c"]}, "source 'c' has no edge in the topology; there are: a, b"),
         ("a->b", {"parallelism": {"c": 2}}, "parallelism is given for 'c', which no edge names; there are: a, b"),

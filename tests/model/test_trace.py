@@ -22,7 +22,7 @@ from barrierlab.model.spec.history import COORDINATOR, EFFECTS, MOVES, Entry
 from barrierlab.model.spec.topology import Topology
 
 ids = st.integers(1, 2**64 - 1)
-names = st.from_regex(r"[A-Za-z_][\w-]{0,5}[A-Za-z_-](\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)
+names = st.from_regex(r"[A-Za-z_][\w-]{0,6}(\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)
 events = st.builds(Event, names, st.integers(0, 10**6), st.integers(0, 100))
 barriers = st.builds(
     CheckpointBarrier, ids, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1) | st.sampled_from([0, 1])
@@ -164,8 +164,15 @@ def test_a_move_that_another_brings_about_is_of_its_time() -> None:
         (
             "\n> emit a first @ 1.500000000\n",
             (
-                "t:2: 'first' stands where there is to be event; write an event such as a1 or a1.2, 'watermark 5', "
-                "'barrier 1', 'cancel 1' or 'end'"
+                "t:2: 'first' stands where there is to be event; write an event such as a1, a1.2 or src2:1, "
+                "'watermark 5', 'barrier 1', 'cancel 1' or 'end'"
+            ),
+        ),
+        (
+            "\n> emit a a:1 @ 1.500000000\n",
+            (
+                "t:2: 'a:1' stands where there is to be event; write it as a1: ':' stands behind a name that ends in a "
+                "digit"
             ),
         ),
         (
