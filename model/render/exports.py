@@ -16,14 +16,19 @@ from barrierlab.model.spec.topology import Topology
 MS_PER_STEP = 1000  # Perfetto draws microseconds; a step of an untimed trace is one millisecond
 
 
-def mermaid(drawn: SpaceTime, verdicts: Iterable[str] = ()) -> str:
-    """A sequence diagram: https://mermaid.js.org/syntax/sequenceDiagram.html.
+MERMAID_LIMIT = 50_000
+"""Characters that Mermaid draws unless it is configured otherwise: its `maxTextSize`."""
+
+
+def mermaid(drawn: SpaceTime, verdicts: Iterable[str] = (), note: str = "") -> str:
+    """A sequence diagram: https://mermaid.js.org/syntax/sequenceDiagram.html; with `note` as its title.
 
     Mermaid draws a message at one moment: the one at which it is taken.
     """
     names = {process: f"p{index}" for index, process in enumerate(drawn.processes)}
     lines = [(step, order, line) for step, order, line in _mermaid_lines(drawn, names)]
-    head = ["sequenceDiagram", *(f"    participant {name} as {process}" for process, name in names.items())]
+    title = [f"    title {_mermaid_text(note)}"] if note else []
+    head = ["sequenceDiagram", *title, *(f"    participant {name} as {process}" for process, name in names.items())]
     tail = [f"    Note over {names[COORDINATOR]}: {_mermaid_text('broken: ' + verdict)}" for verdict in verdicts]
     return "\n".join([*head, *(line for _, _, line in sorted(lines)), *tail]) + "\n"
 
@@ -111,11 +116,12 @@ def perfetto(drawn: SpaceTime, timed: bool) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}, indent=1) + "\n"
 
 
-def itf(entries: Sequence[Entry], topology: Topology, source: str) -> str:
+def itf(entries: Sequence[Entry], topology: Topology, source: str, within: range | None = None) -> str:
     """The run as states, one after each move, in the Informal Trace Format (Apalache ADR-015).
 
     The variables: ``move``, ``channels`` (channel to the messages on it), ``snapshots`` (task to the last checkpoint it
     took part in), ``recorded`` (channel to what was recorded as in flight), ``ended`` (checkpoint to how it ended).
+    With `within`, only the states that an entry at one of these places led to; their index is that of the whole run.
     """
     channels: dict[str, list[object]] = {channel: [] for channel in topology.channels}
     snapshots: dict[str, int] = dict.fromkeys(topology.tasks, 0)
@@ -123,10 +129,16 @@ def itf(entries: Sequence[Entry], topology: Topology, source: str) -> str:
     ended: dict[int, str] = {}
     states: list[dict[str, object]] = []
 
-    def note(move: str) -> None:
+    number = 0
+
+    def note(move: str, last: int) -> None:
+        nonlocal number
+        number += 1
+        if within is not None and last not in within:
+            return
         states.append(
             {
-                "#meta": {"index": len(states)},
+                "#meta": {"index": number - 1},
                 "move": move,
                 "channels": _map((name, [str(message) for message in queue]) for name, queue in channels.items()),
                 "snapshots": _map((task, _whole(number)) for task, number in snapshots.items()),
@@ -136,9 +148,9 @@ def itf(entries: Sequence[Entry], topology: Topology, source: str) -> str:
         )
 
     move = "init"
-    for _, verb, node, channel, subject in entries:
+    for place, (_, verb, node, channel, subject) in enumerate(entries):
         if verb.startswith(">"):
-            note(move)
+            note(move, place - 1)
             where = channel if channel is not None else node
             move = f"{verb[1:]} {where}" + ("" if subject is None else f" {subject}")
             if verb == ">restore":
@@ -156,7 +168,7 @@ def itf(entries: Sequence[Entry], topology: Topology, source: str) -> str:
             ended[subject] = "completed"
         elif verb == "aborted" and isinstance(subject, tuple):
             ended[subject[0]] = f"aborted: {subject[1]}"
-    note(move)
+    note(move, len(entries) - 1)
     meta = {"format": "ITF", "description": "https://apalache-mc.org/docs/adr/015adr-trace.html", "source": source}
     variables = ["move", "channels", "snapshots", "recorded", "ended"]
     return json.dumps({"#meta": meta, "vars": variables, "states": states}, indent=1) + "\n"

@@ -107,6 +107,8 @@ class SpaceTime:
         The one whose cut the picture is about.
     cut : dict of str to int
         The step of each task's snapshot for it.
+    step_of_entry : list of int
+        The step of each entry of the journal; of the whole of it alone.
     """
 
     processes: tuple[str, ...]
@@ -116,15 +118,24 @@ class SpaceTime:
     restores: list[int] = field(default_factory=list)
     checkpoint_id: int | None = None
     cut: dict[str, int] = field(default_factory=dict)
+    step_of_entry: list[int] = field(default_factory=list)
 
-    def around_cut(self, margin: int = 12) -> SpaceTime:
-        """The part of it from the trigger of the checkpoint to its end, and `margin` steps on either side."""
+    def steps_around_cut(self, margin: int = 12) -> range:
+        """Return the steps from the trigger of the checkpoint to its end, and `margin` on either side; all without."""
         if self.checkpoint_id is None:
-            return self
+            return range(len(self.times_ns))
         own = [m.step for m in self.marks if m.text in self._names_of_cut()] + list(self.cut.values())
         first, last = min(own, default=0) - margin, max(own, default=0) + margin
+        return range(max(first, 0), min(last, len(self.times_ns) - 1) + 1)
+
+    def around_cut(self) -> SpaceTime:
+        """Return the part of it at the steps around the cut."""
+        if self.checkpoint_id is None:
+            return self
+        steps = self.steps_around_cut()
+        first, last = steps[0], steps[-1]
         return self._with(
-            range(max(first, 0), min(last, len(self.times_ns) - 1) + 1),
+            steps,
             [arrow for arrow in self.arrows if _touches(arrow, first, last)],
             [mark for mark in self.marks if first <= mark.step <= last],
         )
@@ -205,6 +216,7 @@ def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | N
     layout = _Layout(drawn, topology)
     for entry in entries:
         layout.add(entry)
+    drawn.step_of_entry = layout.steps
     _choose_cut(drawn, entries, checkpoint_id)
     for attempt, (first, last) in zip(Run.of(entries, topology).attempts, _attempts(entries), strict=True):
         if first < last:

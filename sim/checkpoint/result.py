@@ -369,6 +369,7 @@ class Result:
         return {
             "scenario": self.scenario.name,
             "seed": self.seed,
+            "digest": self.digest,
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": self.violation_rows(),

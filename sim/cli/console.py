@@ -31,6 +31,7 @@ def _show_checkpoints(console: Console, result: Result) -> None:
         "start delay ms",
         "alignment ms",
         "processed B",
+        "persisted B",
         "longest wait ms",
         "at",
     ):
@@ -44,6 +45,7 @@ def _show_checkpoints(console: Console, result: Result) -> None:
             _ms(row["start_delay_max_ms"]),
             _ms(row["alignment_max_ms"]),
             str(row["processed_bytes"]),
+            str(row["persisted_bytes"]),
             _ms(row.get("longest_wait_ms")),
             row.get("longest_wait") or "",
         )
@@ -71,6 +73,7 @@ def _show_verdict(console: Console, result: Result | JoinResult | ControlResult)
         console.print(f"? {reason}", highlight=False, markup=False)
     for note in result.coverage.notes:
         console.print(f"note: {note}", highlight=False, markup=False)
+    console.print(f"digest: {result.digest}", highlight=False)
     console.print(verdict_line(result), highlight=False, markup=False, soft_wrap=True)
 
 

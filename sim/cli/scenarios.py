@@ -40,6 +40,9 @@ def scenarios_command(as_json: bool) -> None:
 
 def _sweeps() -> dict[str, str]:
     """Return the question of each shipped sweep, without the packages of the extra that runs them."""
-    files = sorted(file for file in (SHIPPED / "sweeps").iterdir() if file.name.endswith(".toml"))
-    texts = {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in files}
-    return {name: " ".join(tomllib.loads(text)["question"].split()) for name, text in texts.items()}
+    texts = {file.name: file.read_text(encoding="utf-8") for file in (SHIPPED / "sweeps").iterdir() if file.is_file()}
+    return {
+        name.removesuffix(".toml"): " ".join(tomllib.loads(texts[name])["question"].split())
+        for name in sorted(texts)
+        if name.endswith(".toml")
+    }

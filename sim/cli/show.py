@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -12,7 +12,7 @@ import click
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import BROKEN, HOLDS
-from barrierlab.model.render.exports import itf, mermaid, perfetto, shiviz
+from barrierlab.model.render.exports import MERMAID_LIMIT, itf, mermaid, perfetto, shiviz
 from barrierlab.model.render.spacetime import SpaceTime, lay_out
 from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
 from barrierlab.model.spec.history import Entry, HistoryError
@@ -39,6 +39,7 @@ class Shown:
         self.head, self.entries = self._read()
         self.topology: Topology = topology_of(self.head, path.name)
         self.drawn: SpaceTime = lay_out(self.entries, self.topology, checkpoint_id)
+        self.is_part = checkpoint_id is not None
         if checkpoint_id is not None and not self.drawn.cut:
             cuts = sorted(
                 {str(e[4][0]) for e in self.entries if e[1] == "snapshot" and isinstance(e[4], tuple)}, key=int
@@ -65,35 +66,63 @@ class Shown:
         comment = " ".join(self.head.get(COMMENT, "").split())
         return comment.split(". ")[0].rstrip(".") if comment else self.path.stem.replace("_", " ")
 
+    @property
+    def wanted(self) -> SpaceTime:
+        """The whole trace, or the part around the checkpoint that was asked for."""
+        return self.drawn.around_cut() if self.is_part else self.drawn
+
+    def _views(self) -> Iterator[tuple[SpaceTime, str]]:
+        """Yield what to draw if all before was too long, and what is to be said of it."""
+        yield self.wanted, ""
+        part = self.drawn.around_cut()
+        if not self.is_part:
+            yield part, f"the part around checkpoint {part.checkpoint_id}"
+        yield part.without_events(), f"checkpoint {part.checkpoint_id}, without the events that its cut does not cross"
+
+    def _entries_of_part(self) -> range:
+        """Return the places of the entries around the cut, from the move on that the first of them belongs to."""
+        part = self.drawn.steps_around_cut()
+        places = [place for place, step in enumerate(self.drawn.step_of_entry) if step in part]
+        first = places[0]
+        while first and not self.entries[first][1].startswith(">"):
+            first -= 1
+        return range(first, places[-1] + 1)
+
     def as_text(self) -> str:
-        """The trace as it is written: read again and put in order."""
-        return write(self.entries, self.head, self.verdicts)
+        """The trace as it is written, read again and put in order; of a part its moves, which are no trace any more."""
+        if not self.is_part:
+            return write(self.entries, self.head, self.verdicts)
+        part = self._entries_of_part()
+        lines = write(self.entries[part.start : part.stop], {}, self.verdicts).splitlines()
+        of = f"entries {part.start + 1} to {part.stop} of {len(self.entries)}"
+        return "\n".join([f"{self.path.name}: the part around checkpoint {self.drawn.checkpoint_id}, {of}", *lines, ""])
 
     def as_svg(self) -> str:
         """The diagram; of a long trace the part around the checkpoint, and if need be its barrier alone."""
-        drawn, title = self.drawn, self.title
-        if len(drawn.times_ns) > MOST_STEPS:
-            drawn = drawn.around_cut()
-        if len(drawn.times_ns) > MOST_STEPS:
-            drawn, title = drawn.without_events(), f"{title} (without the events that the cut does not cross)"
-        return svg(drawn, title, self.verdicts)
+        views = list(self._views())
+        drawn, note = next((view for view in views if len(view[0].times_ns) <= MOST_STEPS), views[-1])
+        return svg(drawn, f"{self.title} ({note})" if note else self.title, self.verdicts)
 
     def as_mermaid(self) -> str:
-        """`model.render.exports.mermaid`."""
-        return mermaid(self.drawn, self.verdicts)
+        """`model.render.exports.mermaid`; of a long trace as much as Mermaid draws."""
+        for drawn, note in self._views():
+            text = mermaid(drawn, self.verdicts, note)
+            if len(text) <= MERMAID_LIMIT:
+                return text
+        raise TooLongError(f"{len(text)} characters of Mermaid, which draws at most {MERMAID_LIMIT}; take --format svg")
 
     def as_shiviz(self) -> str:
         """`model.render.exports.shiviz`."""
-        return shiviz(self.drawn)
+        return shiviz(self.wanted)
 
     def as_perfetto(self) -> str:
         """`model.render.exports.perfetto`; with the times of the trace if it has any that differ."""
         timed = is_timed(self.entries) and self.drawn.times_ns[-1] > self.drawn.times_ns[0]
-        return perfetto(self.drawn, timed)
+        return perfetto(self.wanted, timed)
 
     def as_itf(self) -> str:
-        """`model.render.exports.itf`."""
-        return itf(self.entries, self.topology, self.path.name)
+        """`model.render.exports.itf`; of a part the states within it."""
+        return itf(self.entries, self.topology, self.path.name, self._entries_of_part() if self.is_part else None)
 
 
 _TEXT_ALONE = re.compile(r"^(# (late )?)?(?P<of>join|control)( table)?: ", re.MULTILINE)
@@ -128,13 +157,19 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@click.option("--checkpoint", "checkpoint_id", type=click.IntRange(min=1), help="Whose cut; the last complete one.")
+@click.option(
+    "--checkpoint",
+    "checkpoint_id",
+    type=click.IntRange(min=1),
+    help="Show the part around it, and its cut.",
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
 def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | None) -> None:
     """Show a trace or counterexample: as text, as a space-time diagram (svg), or for another tool.
 
-    mermaid: mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev; itf: Apalache's viewer.
-    The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided.
+    The cut is that of --checkpoint, or of the last complete one; of a trace that is too long for a picture, the part
+    around that is drawn. mermaid: mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev;
+    itf: Apalache's viewer. The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided.
 
     Example: barrierlab show counterexample.trace --format svg --out counterexample.svg
     """

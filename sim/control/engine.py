@@ -7,9 +7,10 @@ time. A channel is bounded from the moment a message is sent; a full one makes i
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from barrierlab.impl.control import (
@@ -280,6 +281,11 @@ class ControlResult:
             return Coverage()
         return Coverage(progress=NO_SIGNAL, headline="no signal was sent: nothing was judged but the events")
 
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the journal: equal runs have equal digests, in every process."""
+        return hashlib.blake2b(as_text(self.entries, timed=True).encode(), digest_size=16).hexdigest()
+
     def trace(self) -> str:
         """The journal as text, under what it is of."""
         scenario = self.scenario
@@ -293,6 +299,7 @@ class ControlResult:
         return {
             "scenario": self.scenario.name,
             "seed": self.seed,
+            "digest": self.digest,
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": [{"invariant": v.invariant, "reason": v.reason, "at_ns": v.at_ns} for v in self.violations],

@@ -516,6 +516,7 @@ class JoinResult:
         return {
             "scenario": self.scenario.name,
             "seed": self.seed,
+            "digest": self.digest,
             "settings": dict(self.scenario.settings),
             "verdict": self.verdict,
             "violations": self.violation_rows(),

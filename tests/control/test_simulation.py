@@ -348,7 +348,7 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(out)
     assert found == json.loads(json.dumps(run(load("graceful_shutdown", {"channel": "data"})).as_json()))
     assert set(found) == {
-        *("scenario", "seed", "settings", "verdict", "violations", "barriers", "alignment", "end", "events"),
+        *("scenario", "seed", "digest", "settings", "verdict", "violations", "barriers", "alignment", "end", "events"),
         *("vacuous", "vacuous_asked_for", "premises", "faults_without_effect", "progress", "notes", "falls_short"),
     }
     assert found["events"]["lost"] == 0

@@ -15,6 +15,7 @@ from barrierlab.model.suites.tables import TABLES
 from barrierlab.sim import load, run, shipped
 from barrierlab.sim.cli.main import cli
 from barrierlab.sim.scenario.load import all_shipped
+from barrierlab.sim.sweep.plan import shipped_sweeps
 from tests.sim.support import COMMANDS, SKEWED, barrierlab, toml
 from tests.sim.test_broken_on_purpose import DrainsBeforeForward
 
@@ -27,7 +28,7 @@ def test_json_is_one_object_with_the_fields_of_flinks_rest(capsys: pytest.Captur
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert set(found) == {
-        *("scenario", "seed", "settings", "verdict", "violations", "undecided", "checkpoints"),
+        *("scenario", "seed", "digest", "settings", "verdict", "violations", "undecided", "checkpoints"),
         *("vacuous", "vacuous_asked_for", "premises", "faults_without_effect", "progress", "notes", "falls_short"),
         "longest_standstill_ms",
         *("recoveries", "throughput", "backpressure", "warnings", "steady_state"),
@@ -195,3 +196,31 @@ def test_settings_are_read_as_toml_or_text() -> None:
         "f": {"dist": "gamma", "mean": 1.0, "cv": 0.5},
         "g": "a=b",
     }
+
+
+@pytest.mark.parametrize("name", ["diamond", "lockstep_cameras", "sync_under_skew"])
+def test_a_run_has_a_digest(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two people could not say whether they have seen the same run."""
+    digests = []
+    for seed in ("1", "1", "2"):
+        _, out, _ = barrierlab(capsys, "run", name, "--seed", seed)
+        (line,) = [line for line in out.splitlines() if line.startswith("digest: ")]
+        digests.append(line.removeprefix("digest: "))
+    _, out, _ = barrierlab(capsys, "run", name, "--seed", "1", "--json")
+    assert (digests[0], json.loads(out)["digest"]) == (digests[1], digests[0])
+    assert digests[2] != digests[0]
+
+
+def test_scenarios_lists_the_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader would have to look into the package for what `sweep` takes."""
+    _, out, _ = barrierlab(capsys, "scenarios")
+    _, found, _ = barrierlab(capsys, "scenarios", "--json")
+    sweeps = json.loads(found)["sweeps"]
+    assert list(sweeps) == shipped_sweeps()
+    for name, question in sweeps.items():
+        assert f"  {name}: {question}" in out.splitlines()
+
+
+def test_a_defect_has_its_id_in_small_letters_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """`defects a-04` would be told of another one."""
+    assert barrierlab(capsys, "defects", "a-04")[:2] == barrierlab(capsys, "defects", "A-04")[:2]

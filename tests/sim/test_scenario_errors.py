@@ -56,7 +56,10 @@ WRONG: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"topology": "a->join b->join join->more more->sink"},
         ["[operator.more]", "give its kind: map, flat_map"],
     ),
-    "operator without edge": ({"operator": {"lost": {"kind": "map"}}}, ["[operator.lost] is a table for 'lost'", "no edge of the topology names"]),
+    "operator without edge": (
+        {"operator": {"lost": {"kind": "map"}}},
+        ["[operator.lost] is a table for 'lost'"],
+    ),
     "both source and operator": ({"operator": {"a": {"kind": "map"}}}, ["[source.a]", "one or the other"]),
     "edge written twice": ({"topology": "a->join a->join b->join join->sink"}, ["edge 'a->join' is written 2 times"]),
     "no edge": ({"topology": "a-join"}, ["'a-join' is no edge", "'sender->receiver'"]),

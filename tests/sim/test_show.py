@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from barrierlab.model.checkpoint.scripted import FOLDER
+from barrierlab.sim import load
+from barrierlab.sim import run as barrierlab_run
 from barrierlab.sim.cli.main import main
 from tests.sim.support import barrierlab
 
@@ -83,6 +85,49 @@ def test_a_simulated_run_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, out, _ = show(capsys, str(trace), "--format", "perfetto")
     assert code == 0
     assert len(json.loads(out)["traceEvents"]) > 1000
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of a run that is too long for pictures."""
+    path = tmp_path_factory.mktemp("long") / "long.trace"
+    path.write_text(barrierlab_run(load("diamond", {"until_s": 7.0})).trace(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("form", ["text", "svg", "mermaid", "shiviz", "perfetto", "itf"])
+def test_a_checkpoint_is_shown_alike_in_every_format(form: str, long: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--checkpoint would mean something in a picture, and nothing elsewhere."""
+    first, second = (show(capsys, str(long), "--format", form, "--checkpoint", n)[1] for n in "12")
+    assert first != second
+    assert max(len(first), len(second)) < 60_000
+    assert "barrier 1" in first or form in ("itf", "shiviz")
+    for text, own, other in ((first, "1", "2"), (second, "2", "1")):
+        assert {"text": f"snapshot {own} ", "itf": f'"#bigint": "{own}"'}.get(form, f"snapshot {own}") in text
+        assert f"barrier {other}" not in text
+
+
+def test_a_part_of_a_trace_is_no_trace(long: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is left of a run would be judged as if nothing had been ahead of it."""
+    status, out, _ = show(capsys, str(long), "--checkpoint", "1")
+    assert (status, out.splitlines()[0].partition(",")[0]) == (0, "long.trace: the part around checkpoint 1")
+    whole = long.read_text(encoding="utf-8")
+    moves = out.split("\n\n", 1)[1]
+    assert moves.startswith("> ")
+    assert moves in whole
+    part = tmp_path / "part.trace"
+    part.write_text(out, encoding="utf-8")
+    status, _, err = show(capsys, str(part))
+    assert (status, "is no field of a head" in err) == (2, True)
+
+
+def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mermaid refuses a text of more than 50,000 characters, and a person would see an error instead of a run."""
+    _, out, _ = show(capsys, str(long), "--format", "mermaid")
+    assert len(out) <= 50_000
+    assert "title the part around checkpoint 3" in out
+    _, out, _ = show(capsys, str(STORY), "--format", "mermaid")
+    assert "title" not in out
 
 
 @pytest.mark.parametrize(
