@@ -85,8 +85,8 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
         f'<rect width="100%" height="100%" fill="#fff"/>'
     )
     words = [f'<text class="t" x="16" y="26">{escape(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
-    if drawn.checkpoint_id is not None:
-        words.append(f'<text class="g" x="16" y="46">the cut of checkpoint {drawn.checkpoint_id}</text>')
+    cut = "" if drawn.checkpoint_id is None else f"the cut of checkpoint {drawn.checkpoint_id}; "
+    words.append(f'<text class="g" x="16" y="46">{cut}from left to right: order, not time</text>')
     return "\n".join([head, *words, *body, "</svg>"]) + "\n"
 
 

@@ -473,6 +473,10 @@ class Result:
             if not done:
                 raise KeyError("no checkpoint completed in this run")
             checkpoint_id = done[-1]
+        if checkpoint_id not in records:
+            raise KeyError(
+                f"there is no checkpoint {checkpoint_id} in this run; allowed: {', '.join(map(str, records))}"
+            )
         return records[checkpoint_id]
 
 

@@ -218,3 +218,10 @@ def test_the_coordinators_lateness_is_all_sources_together(tmp_path: Path) -> No
     starts = {(e[2], e[4]): e[0] for e in apart.entries if e[1] == ">inject"}
     assert any(starts["a", i] != starts["b", i] for _, i in starts)
     assert min(at - triggers[i] for (_, i), at in starts.items()) >= 20_000_000  # one after the other
+
+
+def test_a_checkpoint_that_there_is_not_is_named() -> None:
+    """Who asks for a picture of it would see a number, and no reason."""
+    result = run(load("diamond", {"until_s": 5.0}))
+    with pytest.raises(KeyError, match=r"there is no checkpoint 99 in this run; allowed: 1, 2"):
+        result.timeline(99)

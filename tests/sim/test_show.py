@@ -80,7 +80,7 @@ def test_a_simulated_run_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, out, _ = show(capsys, str(trace), "--format", "svg", "--out", str(picture), "--checkpoint", "1")
     assert code == 0
     assert str(picture) in out
-    assert "the cut of checkpoint 1" in picture.read_text()
+    assert "the cut of checkpoint 1; from left to right: order, not time" in picture.read_text()
     assert ET.parse(picture).getroot().tag.endswith("svg")
     code, out, _ = show(capsys, str(trace), "--format", "perfetto")
     assert code == 0
