@@ -97,3 +97,26 @@ def test_no_committed_file_names_a_place_on_a_machine() -> None:
 def test_a_place_is_found(line: str) -> None:
     """The pattern above would match nothing."""
     assert PLACES.search(line)
+
+
+def too_long(text: str) -> list[int]:
+    """The numbers of the lines of a page that are longer than 160 characters, outside tables and blocks of code."""
+    blocks = 0
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        blocks += line.lstrip().startswith("```")
+        if len(line) > 160 and not blocks % 2 and not line.startswith("|"):
+            found.append(number)
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_a_page_can_be_read_and_compared_by_line(page: str) -> None:
+    """A change of a word would show as one of a screen, and a terminal would break lines anywhere."""
+    assert too_long((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_a_long_line_is_found() -> None:
+    """The test above would be silent whatever there is."""
+    long = "x" * 161
+    assert too_long(f"{long}\n{long[1:]}\n| {long}\n```\n{long}\n```\n{long}") == [1, 7]
