@@ -25,8 +25,9 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.monitor import Broken, raised
-from barrierlab.model.checkpoint.task_transitions import NOW_NS, Finished, Note, Order, not_the_same_twice
+from barrierlab.model.checkpoint.task_transitions import NOW_NS, Finished, Note, Order
 from barrierlab.model.explore.intern import Interner
+from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec.history import COORDINATOR
 
 
@@ -115,28 +116,28 @@ class CoordinatorTransitions:
         self.outstanding: list[dict[int, frozenset[str]]] = []
         self.monitors: list[CoordinatorGhost] = []
         self.publishing: list[int] = []
-        self._decisions: dict[tuple[int, Hashable], Decision | None] = {}
+        self._decide: Memo[Decision | None] = Memo(self._decided)
         self.start = self._captured(CoordinatorGhost(limit=limit))
 
     def trigger(self, cell: int) -> Decision | None:
         """It begins a checkpoint; None if it refuses."""
-        return self._decide(cell, "trigger")
+        return self._decide[cell, "trigger"]
 
     def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
         """It aborts a checkpoint, in its own time."""
-        return self._decide(cell, checkpoint_id)
+        return self._decide[cell, checkpoint_id]
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
         """What `task` reported has come."""
-        return self._decide(cell, (task, report) if type(report) is Finished else report)
+        return self._decide[cell, (task, report) if type(report) is Finished else report]
 
     def published(self, cell: int) -> Decision | None:
         """The manifest is written."""
-        return self._decide(cell, "published")
+        return self._decide[cell, "published"]
 
     def suspend(self, cell: int) -> Decision | None:
         """The job has failed."""
-        return self._decide(cell, "suspend")
+        return self._decide[cell, "suspend"]
 
     def parts(self, cell: int) -> tuple[Acknowledge, ...]:
         """Of the checkpoint that is being published."""
@@ -159,26 +160,14 @@ class CoordinatorTransitions:
 
     def decisions(self) -> Iterator[tuple[bool, Decision]]:
         """Each decision that was ever come to, and whether it was to abort what was asked from outside."""
-        for (_, what), decision in self._decisions.items():
+        for (_, what), decision in self._decide.items():
             if decision is not None:
                 yield type(what) is int, decision
 
     def differences(self) -> Iterator[str | None]:
         """Make every decision a second time; yield a line of what differs, or None, for each."""
         self.coordinator = self._make(1)
-        for (cell, what), decision in reversed(tuple(self._decisions.items())):
-            now = self._decided(cell, what)
-            if now == decision:
-                yield None
-                continue
-            first, second = (", ".join(_words(made)) or "nothing" for made in (decision, now))
-            yield not_the_same_twice(COORDINATOR, str(what), first, second)
-
-    def _decide(self, cell: int, what: Hashable) -> Decision | None:
-        key = cell, what
-        if key not in self._decisions:
-            self._decisions[key] = self._decided(cell, what)
-        return self._decisions[key]
+        return self._decide.differences(COORDINATOR, lambda key: str(key[1]), _words)
 
     def _decided(self, cell: int, what: Any) -> Decision | None:
         """Return the decision on `what`: a word, a checkpoint to abort, a report, or a task with its last report."""

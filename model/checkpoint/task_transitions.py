@@ -1,8 +1,7 @@
 """One task of the world as a table: what it is, times what happens to it, gives what it is then.
 
-The machines of `impl` are deterministic and give themselves away as values, so that each distinct local step needs to
-be taken once: the machine is restored, told what happens, and captured. From then on it is a lookup, however many
-states of the world the task is in. A *cell* is the value: the machine, what waits to be sent or told, and its monitor.
+Each distinct local step is worked out once (`model.explore.memo`). A *cell* is the value of a task: the machine, what
+waits to be sent or told, and its monitor.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Wa
 from barrierlab.model.checkpoint.components import COUNTERS
 from barrierlab.model.checkpoint.monitor import Broken, Part, Past, TaskMonitor, raised
 from barrierlab.model.explore.intern import Interner, exact
+from barrierlab.model.explore.memo import Memo
 
 NOW_NS = 0
 THRESHOLD_NS = 1_000
@@ -155,6 +155,17 @@ class TaskTransitions:
     infos : list of Info
         By cell.
     start : int
+    step : Memo of (Step or None)
+        ``step[call, cell, *arguments]``: what comes of a call (the methods below `_offer` say which there are); None
+        if nothing does.
+    sent : Memo of Step
+        ``sent[cell, count]``: the first `count` messages of the outbox have entered their channels.
+    reported : Memo of (int, tuple of int)
+        ``reported[cell,]``: the cell without what there is to report, and the numbers of that.
+    settled : Memo of int
+        ``settled[cell, checkpoint_id, completed]``: the monitor is told that a checkpoint has ended.
+    part : Memo of Part
+        ``part[cell, checkpoint_id]``: what the monitor has to say about a checkpoint that completes.
     pulls : bool
         Whether the task's gate reads the channels itself (`model.checkpoint.external.PullAligner`).
     parts_are_late : bool
@@ -183,13 +194,11 @@ class TaskTransitions:
         self._script, self._keeps_parts = script, keeps_parts
         self._at, self._told, self._place = 0, False, 0
         self._notes: list[Note] = []
-        self._steps: dict[tuple[object, ...], Step | None] = {}
-        self._offers: dict[tuple[int, int, int, bool], Step | None] = {}
-        self._overtakes: dict[tuple[int, int, tuple[int, ...], bool], Step | None] = {}
-        self._sends: dict[tuple[int, int], Step] = {}
-        self._parts: dict[tuple[int, int], Part] = {}
-        self._reported: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self._settled: dict[tuple[int, int, bool], int] = {}
+        self.step: Memo[Step | None] = Memo(self._take)
+        self.sent: Memo[Step] = Memo(self._send)
+        self.reported: Memo[tuple[int, tuple[int, ...]]] = Memo(self._report)
+        self.settled: Memo[int] = Memo(self._settle)
+        self.part: Memo[Part] = Memo(self._part)
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
         self.parts_are_late = False
         self.start = self._captured()
@@ -202,66 +211,7 @@ class TaskTransitions:
         writer = getattr(self.task, "writer", None)
         self._ledger: Ledger | None = None if writer is None else writer.ledger
 
-    # Steps. Each is looked up first.
-
-    def offer(self, cell: int, index: int, message: int, late: bool = False) -> Step | None:
-        """The head of an input is offered; None if nothing comes of it."""
-        try:
-            return self._offers[cell, index, message, late]
-        except KeyError:
-            step = self._offers[cell, index, message, late] = self._take(self._offer, cell, index, message, late)
-            return step
-
-    def overtake(self, cell: int, index: int, queue: tuple[int, ...], late: bool) -> Step | None:
-        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
-        try:
-            return self._overtakes[cell, index, queue, late]
-        except KeyError:
-            step = self._overtakes[cell, index, queue, late] = self._take(self._overtake, cell, index, queue, late)
-            return step
-
-    def release(self, cell: int, late: bool = False) -> Step | None:
-        """The first held message that may go steps again."""
-        return self._step(self._release, cell, late)
-
-    def poll(self, cell: int, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> Step | None:
-        """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
-        return self._step(self._poll, cell, readable, heads, late)
-
-    def expire(self, cell: int) -> Step | None:
-        """The next deadline passes."""
-        return self._step(self._expire, cell)
-
-    def obey(self, cell: int, order: Order) -> Step | None:
-        """What the coordinator says has come."""
-        return self._step(self._obey, cell, order)
-
-    def emit(self, cell: int) -> Step | None:
-        """A source does what is next in its script."""
-        return self._step(self._emit, cell)
-
-    def close(self, cell: int) -> Step | None:
-        """A source ends."""
-        return self._step(self._close, cell)
-
-    def passes(self, cell: int, output: int, passed: tuple[int, ...], checkpoint_id: int) -> Step | None:
-        """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
-        return self._step(self._passes, cell, output, passed, checkpoint_id)
-
-    def sent(self, cell: int, count: int) -> Step:
-        """The first `count` messages of the outbox have entered their channels."""
-        try:
-            return self._sends[cell, count]
-        except KeyError:
-            step = self._sends[cell, count] = self._send(cell, count)
-            return step
-
-    def reported(self, cell: int) -> tuple[int, tuple[int, ...]]:
-        """Take out what there is to report, and return its numbers."""
-        reported = self._reported.get(cell)
-        if reported is None:
-            reported = self._reported[cell] = self._report(cell)
-        return reported
+    # What happens to a cell without a call of its machine.
 
     def _report(self, cell: int) -> tuple[int, tuple[int, ...]]:
         value = self.cells.values[cell]
@@ -282,28 +232,15 @@ class TaskTransitions:
         self._put_back(cell)
         return self.task.final_part()
 
-    def settled(self, cell: int, checkpoint_id: int, completed: bool) -> int:
-        """The monitor is told that a checkpoint has ended."""
-        key = cell, checkpoint_id, completed
-        settled = self._settled.get(key)
-        if settled is None:
-            settled = self._settled[key] = self._settle(cell, checkpoint_id, completed)
-        return settled
-
     def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
         value = self.cells.values[cell]
         self.monitor.restore(value.monitor)
         self.monitor.settle(checkpoint_id, completed, not value.outbox)
         return self._number(value._replace(monitor=self.monitor.capture()), cell)
 
-    def part(self, cell: int, checkpoint_id: int) -> Part:
-        """What the monitor has to say about a checkpoint that completes."""
-        key = cell, checkpoint_id
-        part = self._parts.get(key)
-        if part is None:
-            self._put_back(cell)
-            part = self._parts[key] = self.monitor.part(checkpoint_id, self.task)
-        return part
+    def _part(self, cell: int, checkpoint_id: int) -> Part:
+        self._put_back(cell)
+        return self.monitor.part(checkpoint_id, self.task)
 
     def past(self, cell: int, checkpoint_id: int) -> Past:
         """What a restore of a checkpoint that has just completed must come back to."""
@@ -375,44 +312,43 @@ class TaskTransitions:
         That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that a setup
         lets pass. A failure, and what goes back behind it, is no step.
         """
-        for offers in (self._offers, self._overtakes):
-            for (cell, *_), step in offers.items():
-                if step is not None:
-                    yield cell, step.cell, step.took
-        for (does, cell, *_), step in self._steps.items():  # type: ignore[assignment]
-            if step is not None:
-                used = does in ("_obey", "_passes") or (does == "_poll" and step.took and step.place >= 0)
-                yield cell, step.cell, used or (does == "_expire" and self.infos[cell].expires == "abort")
-        for (cell, _), step in self._sends.items():
-            yield cell, step.cell, False
-        for cell, (after, _) in self._reported.items():
+        for (call, cell, *_), step in self.step.items():
+            if step is None:
+                continue
+            if call in ("offer", "overtake"):
+                used = step.took
+            elif call == "poll":
+                used = step.took and step.place >= 0
+            else:
+                used = call in ("obey", "passes") or (call == "expire" and self.infos[cell].expires == "abort")
+            yield cell, step.cell, used
+        for (cell, _), sent in self.sent.items():
+            yield cell, sent.cell, False
+        for (cell,), (after, _) in self.reported.items():
             yield cell, after, False
-        for (cell, *_), after in self._settled.items():
+        for (cell, *_), after in self.settled.items():
             yield cell, after, False
 
     def steps(self) -> Iterator[tuple[int, StreamMessage | None, Step]]:
         """Each step that was ever taken, the cell that it was taken in, and the message that it took, if any."""
-        for (cell, _, number, _), step in self._offers.items():
-            if step is not None:
-                yield cell, self.messages.values[number] if step.took else None, step
-        for (cell, _, queue, _), step in self._overtakes.items():
-            if step is not None:
-                yield cell, self.messages.values[queue[step.place]] if step.took else None, step
-        for (_, its_cell, *_), step in self._steps.items():
-            if step is not None:
-                taken: Any = next((note[3] for note in step.notes if note[0] == "take"), None)
-                yield its_cell, taken, step  # type: ignore[misc]
-        for (cell, _), step in self._sends.items():
-            yield cell, None, step
+        for (call, cell, *arguments), step in self.step.items():
+            if step is None:
+                continue
+            taken: Any = next((note[3] for note in step.notes if note[0] == "take"), None)
+            if step.took and call in ("offer", "overtake"):
+                offered = arguments[1]
+                taken = self.messages.values[offered if call == "offer" else offered[step.place]]
+            yield cell, taken, step
+        for (cell, _), sent in self.sent.items():
+            yield cell, None, sent
 
     def judged_parts(self) -> Collection[Part]:
         """Each part that was ever judged as one of a complete checkpoint."""
-        return self._parts.values()
+        return self.part.values()
 
     def ends_early(self) -> int:
         """In how many cells a source has ended before it had made all."""
-        ended: list[Any] = [cell for does, cell, *_ in self._steps if does == "_close"]
-        return sum(self.infos[cell].script is not None for cell in ended)
+        return sum(call == "close" and self.infos[cell].script is not None for call, cell, *_ in self.step)
 
     def deadlines(self) -> int:
         """In how many cells a deadline may pass that aborts something."""
@@ -431,7 +367,7 @@ class TaskTransitions:
 
     def ignores(self, cell: int, order: Order) -> bool:
         """Whether an order is nothing to the task as it is."""
-        step = self.obey(cell, order)
+        step = self.step["obey", cell, order]
         return step is not None and step.cell == cell and not step.broken
 
     def ignores_always(self, cells: Iterable[int], order: Order) -> bool:
@@ -458,7 +394,7 @@ class TaskTransitions:
         for cell, info in enumerate(tuple(self.infos)):
             if info.expires != "abort":
                 continue
-            step = self.expire(cell)
+            step = self.step["expire", cell]
             declined = [] if step is None else [note[3][0] for note in step.notes if note[0] == "decline"]  # type: ignore[index]
             if len(self.monitor.inputs) < 2 or declined != [info.newest] or not self._is_under_way(cell, info.newest):
                 return False
@@ -469,45 +405,22 @@ class TaskTransitions:
         return checkpoint_id not in self.monitor.aborted and not self.monitor.is_whole(checkpoint_id)
 
     def differences(self) -> Iterator[str | None]:
-        """Make every step a second time, by a new machine and the last first: what differs in a line, or None, a step.
-
-        That each step is looked up after it was made once rests on a machine that goes by what it captures alone. One
-        that goes by more, such as how often it was called, does something else in another order.
-        """
+        """Make every step a second time, by a new machine: what differs in a line, or None, a step."""
         self._renew()
-        again: list[tuple[tuple[Any, ...], Step | None]] = [
-            *self._steps.items(),
-            *((("_offer", *key), step) for key, step in self._offers.items()),
-            *((("_overtake", *key), step) for key, step in self._overtakes.items()),
-        ]
-        for (name, cell, *arguments), step in reversed(again):
-            now = self._take(getattr(self, name), cell, *arguments)
-            if now == step:
-                yield None
-                continue
-            first, second = (", ".join(_words(made)) or "nothing" for made in (step, now))
-            yield not_the_same_twice(self.monitor.name, name.lstrip("_"), first, second)
+        return self.step.differences(self.monitor.name, lambda key: str(key[0]), _words)
 
     # What they are made of.
 
-    def _step(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
-        key = does.__name__, cell, *arguments
-        try:
-            return self._steps[key]
-        except KeyError:
-            step = self._steps[key] = self._take(does, cell, *arguments)
-            return step
-
-    def _take(self, does: Callable[..., bool | None], cell: int, *arguments: object) -> Step | None:
+    def _take(self, call: str, cell: int, *arguments: object) -> Step | None:
         """Put the machine back, let it do, and capture it; None if it does nothing."""
         try:
             self._put_back(cell)
             reports, had_ended = len(self.task.reports), self.task.finished
             was_whole = {number for number, _ in self.monitor.cuts if self.monitor.is_whole(number)}
-            took = does(*arguments)
+            took = getattr(self, f"_{call}")(*arguments)
             self.monitor.moved(self.task)
             place = self._place
-            self._look_at_parts(does.__name__, reports, had_ended, was_whole)
+            self._look_at_parts(call, reports, had_ended, was_whole)
             after = self._captured()
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
@@ -517,13 +430,13 @@ class TaskTransitions:
             return None
         return Step(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
 
-    def _look_at_parts(self, does: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
+    def _look_at_parts(self, call: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
         told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
         early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in told)
         # What a barrier passes in a channel is recorded before its part is told (`World._send`).
-        captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and does != "_passes"]
+        captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and call != "passes"]
         late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
-        goes_on = had_ended and does not in ("_obey", "_passes") and bool(self._notes)
+        goes_on = had_ended and call not in ("obey", "passes") and bool(self._notes)
         self.parts_are_late = self.parts_are_late or early or late or goes_on
 
     def _put_back(self, cell: int) -> None:
@@ -621,9 +534,10 @@ class TaskTransitions:
         channel = None if index < 0 else monitor.outputs[index] if verb == "capture_output" else monitor.inputs[index]
         self._notes.append(("capture" if verb == "capture_output" else verb, monitor.name, channel, subject))
 
-    # What happens to a machine.
+    # The calls of `step`: what happens to a machine.
 
     def _offer(self, index: int, message: int, late: bool) -> bool:
+        """The head of an input is offered."""
         assert isinstance(self.task, OperatorTask)
         came = self.messages.values[message]
         self.monitor.take(index, came)
@@ -633,10 +547,12 @@ class TaskTransitions:
         return took
 
     def _release(self, late: bool) -> bool:
+        """The first held message that may go steps again."""
         assert isinstance(self.task, OperatorTask)
         return self.task.release_next(LATE_NS if late else NOW_NS)
 
     def _poll(self, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> bool | None:
+        """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
         gate: Any = self.task.gate  # type: ignore[attr-defined]
         now_ns, self._place = LATE_NS if late else NOW_NS, -1
         index = gate.poll(readable, now_ns)
@@ -649,6 +565,7 @@ class TaskTransitions:
         return True
 
     def _overtake(self, index: int, queue: tuple[int, ...], late: bool) -> bool | None:
+        """The first barrier of an input channel that wants to goes ahead of its place; None if none does."""
         assert isinstance(self.task, OperatorTask)
         gate, now_ns = self.task.gate, LATE_NS if late else NOW_NS
         messages = [self.messages.values[each] for each in queue]
@@ -667,12 +584,14 @@ class TaskTransitions:
         return None
 
     def _expire(self) -> bool:
+        """The next deadline passes."""
         assert isinstance(self.task, OperatorTask)
         deadline_ns = self.task.next_deadline_ns()
         assert deadline_ns is not None
         return self.task.on_time(deadline_ns)
 
     def _obey(self, order: Order) -> bool:
+        """A message of the coordinator has come."""
         task = self.task
         if type(order) is Notify:
             task.notify(order.checkpoint_id, NOW_NS)
@@ -687,6 +606,7 @@ class TaskTransitions:
         return True
 
     def _emit(self) -> bool:
+        """A source does what is next in its script."""
         assert isinstance(self.task, SourceTask)
         item = self._script[self._at]
         self._at += 1
@@ -700,12 +620,14 @@ class TaskTransitions:
         return True
 
     def _close(self) -> bool:
+        """A source ends."""
         assert isinstance(self.task, SourceTask)
         self.task.end()
         self.monitor.finish()
         return True
 
     def _passes(self, output: int, passed: tuple[int, ...], checkpoint_id: int) -> bool:
+        """A barrier that has just left went ahead of what is in its channel, which is recorded here."""
         messages = [self.messages.values[each] for each in passed]
         self.monitor.passed(messages)
         self.task.capture_overtaken(output, messages, checkpoint_id)
@@ -722,12 +644,6 @@ class TaskTransitions:
         broken, notes = tuple(self.monitor.broken), tuple(self._notes)
         after = self._number(value._replace(outbox=value.outbox[count:], monitor=self.monitor.capture()), cell)
         return Step(after, True, 0, broken, notes)
-
-
-def not_the_same_twice(name: str, asked: str, first: str, second: str) -> str:
-    """Return what is told of a machine whose answers cannot be looked up."""
-    does = f"{name} does not do the same twice in {asked}: {first}; then {second}"
-    return f"{does}; all that it goes by has to be in `capture`"
 
 
 def _words(step: Step | None) -> Iterator[str]:

@@ -34,6 +34,7 @@ from barrierlab.model.checkpoint.trace import NS_PER_MOVE, write
 from barrierlab.model.checkpoint.trace_header import head_of_setup
 from barrierlab.model.explore.checker import Limits, UndecidedError, traps
 from barrierlab.model.explore.intern import Interner
+from barrierlab.model.explore.memo import Memo
 from barrierlab.model.explore.queues import Queues
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.invariants import Verdict, judge_run
@@ -146,7 +147,7 @@ class World:
         self._flagged: dict[int, bool] = {}
         self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
         self._report_values: Interner[object] = Interner()
-        self._hearings: dict[tuple[int, int, int], Decision] = {}
+        self._hearings: Memo[Decision] = Memo(self._hearing)
         self._order_values: Interner[Order] = Interner()
         self._broken: Interner[tuple[Broken, ...]] = Interner(())
         self.gave_up = self.was_full = False
@@ -500,7 +501,7 @@ class World:
     def _deliver(self, state: State, move: Move) -> State:
         at, index, channel, late = move.numbers
         queue, new = state[channel], list(state)
-        step = self._tables[at].offer(state[at], index, self._queues.contents[queue][0], bool(late))
+        step = self._tables[at].step["offer", state[at], index, self._queues.contents[queue][0], bool(late)]
         assert step is not None
         if step.took:
             new[channel] = self._queues.without(queue)
@@ -520,7 +521,7 @@ class World:
     def _overtake(self, state: State, move: Move) -> State:
         at, index, channel, late = move.numbers
         queue, new = state[channel], list(state)
-        step = self._tables[at].overtake(state[at], index, self._queues.contents[queue], bool(late))
+        step = self._tables[at].step["overtake", state[at], index, self._queues.contents[queue], bool(late)]
         assert step is not None
         if step.took:
             new[channel] = self._queues.without(queue, step.place)
@@ -541,24 +542,26 @@ class World:
 
     def _release(self, state: State, move: Move) -> State:
         at, late = move.numbers
-        return self._of_task(state, at, ">release", _LATENESS[late], self._tables[at].release(state[at], bool(late)))
+        return self._of_task(
+            state, at, ">release", _LATENESS[late], self._tables[at].step["release", state[at], bool(late)]
+        )
 
     def _expire(self, state: State, move: Move) -> State:
         (at,) = move.numbers
         new = list(state)
         if self._infos[at][state[at]].expires != "switch":
             new[self._expiries_at] -= 1
-        return self._of_task(tuple(new), at, ">expire", None, self._tables[at].expire(state[at]))
+        return self._of_task(tuple(new), at, ">expire", None, self._tables[at].step["expire", state[at]])
 
     def _emit(self, state: State, move: Move) -> State:
         (at,) = move.numbers
         item = self._infos[at][state[at]].script
         verb = ">watermark" if type(item) is int else ">emit"
-        return self._of_task(state, at, verb, item, self._tables[at].emit(state[at]))
+        return self._of_task(state, at, verb, item, self._tables[at].step["emit", state[at]])
 
     def _close(self, state: State, move: Move) -> State:
         (at,) = move.numbers
-        return self._of_task(state, at, ">finish", None, self._tables[at].close(state[at]))
+        return self._of_task(state, at, ">finish", None, self._tables[at].step["close", state[at]])
 
     def _push(self, state: State, move: Move) -> State:
         (at,) = move.numbers
@@ -570,7 +573,7 @@ class World:
         order = self._order_values.values[self._orders.contents[queue][0]]
         new[self._orders_at + at] = self._orders.without(queue)
         checkpoint_id = order.command.checkpoint_id if isinstance(order, Inject) else order.checkpoint_id
-        step = self._tables[at].obey(state[at], order)
+        step = self._tables[at].step["obey", state[at], order]
         return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
 
     def _of_task(self, state: State, at: int, verb: str, subject: object, step: Step | None) -> State:
@@ -600,13 +603,11 @@ class World:
 
     def _heard(self, state: State, at: int, number: int) -> Decision:
         """The coordinator hears a report; looked up by its number, as parts are large values."""
-        key = state[self._coordinator_at], at, number
-        decision = self._hearings.get(key)
-        if decision is None:
-            report, name = self._report_values.values[number], self.topology.tasks[at]
-            decision = self._coordinator.hear(key[0], name, report)
-            assert decision is not None
-            self._hearings[key] = decision
+        return self._hearings[state[self._coordinator_at], at, number]
+
+    def _hearing(self, cell: int, at: int, number: int) -> Decision:
+        decision = self._coordinator.hear(cell, self.topology.tasks[at], self._report_values.values[number])
+        assert decision is not None
         return decision
 
     # Failures.
@@ -770,7 +771,7 @@ class World:
             self._send(new, at)
             info = self._infos[at][new[at]]
         if info.has_reports:
-            new[at], reports = self._tables[at].reported(new[at])
+            new[at], reports = self._tables[at].reported[new[at],]
             for report in reports:
                 queue = self._reports_at + at
                 new[queue] = self._reports.put(new[queue], report)
@@ -795,7 +796,7 @@ class World:
         return None
 
     def _sent(self, new: list[int], at: int, count: int) -> None:
-        step = self._tables[at].sent(new[at], count)
+        step = self._tables[at].sent[new[at], count]
         new[at] = step.cell
         self._breaks(new, step.broken)
         if self._log is not None:
@@ -811,7 +812,7 @@ class World:
         new[channel] = self._queues.number((*items[:place], message, *items[place:]))
         barrier = self.messages.values[message]
         assert type(barrier) is CheckpointBarrier
-        step = self._tables[at].passes(new[at], output, items[place:], barrier.checkpoint_id)
+        step = self._tables[at].step["passes", new[at], output, items[place:], barrier.checkpoint_id]
         assert step is not None
         new[at] = step.cell
         self._breaks(new, step.broken)
@@ -835,12 +836,12 @@ class World:
                 parts = self._parts(new, checkpoint_id)
                 broken += completes(checkpoint_id, parts, decision.acknowledged, self.topology, self.limits)
             for at, table in enumerate(self._tables):
-                new[at] = table.settled(new[at], checkpoint_id, completed)
+                new[at] = table.settled[new[at], checkpoint_id, completed]
         self._breaks(new, tuple(broken))
         return tuple(new)
 
     def _parts(self, new: Sequence[int], checkpoint_id: int) -> dict[str, Part]:
-        return {name: self._tables[at].part(new[at], checkpoint_id) for name, at in self._task_at.items()}
+        return {name: self._tables[at].part[new[at], checkpoint_id] for name, at in self._task_at.items()}
 
     def _breaks(self, new: list[int], broken: tuple[Broken, ...]) -> None:
         """What is broken first stays."""
@@ -904,10 +905,10 @@ class World:
                 continue
             in_time, *late = self._deliveries[at][index]
             head = self._queues.contents[queue][0]
-            step = table.offer(cell, index, head)
+            step = table.step["offer", cell, index, head, False]
             if step is not None:
                 moves.append(in_time)
-            if late and self._is_mark(head) and _differ(step, table.offer(cell, index, head, True)):
+            if late and self._is_mark(head) and _differ(step, table.step["offer", cell, index, head, True]):
                 moves += late
 
     def _add_polls(self, moves: list[Move], state: State, at: int) -> None:
@@ -924,7 +925,7 @@ class World:
 
     def _polled(self, state: State, at: int, late: int, readable: Sequence[int]) -> Step | None:
         heads = [self._queues.contents[state[self._inputs_at[at][index]]][0] for index in readable]
-        return self._tables[at].poll(state[at], tuple(readable), tuple(heads), bool(late))
+        return self._tables[at].step["poll", state[at], tuple(readable), tuple(heads), bool(late)]
 
     def _poll_move(self, at: int, late: int, readable: tuple[int, ...]) -> Move:
         move = self._of_polls.get((at, late, readable))
@@ -942,7 +943,7 @@ class World:
         in_time, *late = self._releases[at]
         moves.append(in_time)
         table, cell = self._tables[at], state[at]
-        if late and _differ(table.release(cell), table.release(cell, True)):
+        if late and _differ(table.step["release", cell, False], table.step["release", cell, True]):
             moves += late
 
     def _add_overtaking(self, moves: list[Move], state: State, at: int) -> None:
@@ -950,7 +951,7 @@ class World:
         for index, move in enumerate(self._overtakes[at]):
             queue = state[self._inputs_at[at][index]]
             if self._queues.has_barrier[queue]:
-                step = table.overtake(cell, index, self._queues.contents[queue], bool(move.numbers[3]))
+                step = table.step["overtake", cell, index, self._queues.contents[queue], bool(move.numbers[3])]
                 if step is not None and (step.place or self._deliveries[at][index][0] not in moves):
                     moves.append(move)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from barrierlab.impl.control import (
     BarrierControlSignal,
@@ -32,6 +32,9 @@ from barrierlab.model.control.invariants import NAMES, Ends, Entry, HeadWatch, W
 from barrierlab.model.control.operators import DISCARDING, KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.explore.checker import Always, Property, Quiescent
+from barrierlab.model.explore.intern import Interner
+from barrierlab.model.explore.memo import Memo
+from barrierlab.model.explore.queues import Queues
 from barrierlab.model.spec.invariants import Violation
 
 NS_PER_S = 1_000_000_000
@@ -135,27 +138,28 @@ Told = tuple[str, str | None, object]
 
 
 class _Node:
-    """A machine and its watch, put into one of their states for each step; steps are remembered.
+    """A machine and its watch as a table, of which each step is worked out once (`model.explore.memo`).
 
-    A state of the node is a number; `ended` and `first` (what is first in each outbox) are kept by it.
+    Attributes
+    ----------
+    step : Memo
+        ``step[call, state, *arguments]``: the state after a call of the machine, its effects, and what is wrong there.
+    pop : Memo of int
+        ``pop[state, kind]``: the state after the first message has left an outbox.
+    can_take : Memo of bool
+        ``can_take[state, kind, index]``: `ControlProcessor.can_take`.
+    ended : list of bool
+        By state.
+    first : list of dict
+        The output and the number of the first message of each outbox, by state.
     """
 
-    __slots__ = (
-        "_ids",
-        "_machine",
-        "_popped",
-        "_readable",
-        "_steps",
-        "_told",
-        "_values",
-        "_watch",
-        "ended",
-        "first",
-    )
+    __slots__ = ("_machine", "_messages", "_states", "_told", "_watch", "can_take", "ended", "first", "pop", "step")
 
-    def __init__(self, name: str, setup: Setup) -> None:
+    def __init__(self, name: str, setup: Setup, messages: Interner[Message]) -> None:
         wiring = setup.wiring
         inputs = {carrier: wiring.inputs(kind, name) for kind, carrier in CARRIER.items()}
+        self._messages = messages
         self._told: list[Told] = []
 
         def tell(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
@@ -164,72 +168,58 @@ class _Node:
 
         self._machine = setup.make_head(wiring, tell) if name == HEAD else setup.make_processor(name, wiring, tell)
         self._watch = HeadWatch() if name == HEAD else Watch(name, wiring, setup.hold_data)
-        self._ids: dict[Hashable, int] = {}
-        self._values: list[tuple[Hashable, Hashable]] = []
-        self._steps: dict[Hashable, tuple[int, tuple[Told, ...], tuple[Violation, ...]]] = {}
-        self._popped: dict[tuple[int, str], int] = {}
-        self._readable: dict[tuple[int, str, int], bool] = {}
+        self._states: Interner[tuple[Hashable, Hashable]] = Interner()
+        self.step: Memo[tuple[int, tuple[Told, ...], tuple[Violation, ...]]] = Memo(self._step)
+        self.pop: Memo[int] = Memo(self._pop)
+        self.can_take: Memo[bool] = Memo(self._can_take)
         self.ended: list[bool] = []
-        self.first: list[dict[str, tuple[int, Message] | None]] = []
-        self._intern()
+        self.first: list[dict[str, tuple[int, int] | None]] = []
+        self._captured()
 
-    def _intern(self) -> int:
+    def _captured(self) -> int:
         """The number of the state that machine and watch are in."""
         machine = self._machine
-        value = machine.capture(), self._watch.capture()
-        found = self._ids.get(value)
-        if found is None:
-            found = self._ids[value] = len(self._values)
-            self._values.append(value)
+        number = self._states.number((machine.capture(), self._watch.capture()))
+        if number == len(self.ended):
             self.ended.append(machine.ended)
-            outboxes = {kind: machine.outbox[carrier] for kind, carrier in CARRIER.items()}
-            self.first.append({kind: outbox[0] if outbox else None for kind, outbox in outboxes.items()})
-        return found
+            firsts = {kind: next(iter(machine.outbox[carrier]), None) for kind, carrier in CARRIER.items()}
+            number_of = self._messages.number
+            self.first.append({kind: each and (each[0], number_of(each[1])) for kind, each in firsts.items()})
+        return number
 
     def _restore(self, state: int) -> None:
-        machine, watch = self._values[state]
+        machine, watch = self._states.values[state]
         self._machine.restore(machine)
         self._watch.restore(watch)
 
-    def step(self, state: int, call: str, *arguments: Hashable) -> tuple[int, tuple[Told, ...], tuple[Violation, ...]]:
-        """The state after a call of the machine, what it told, and what is wrong with that."""
-        key = (state, call, arguments)
-        found = self._steps.get(key)
-        if found is None:
-            self._restore(state)
-            self._told = []
-            if call == "fail":
-                self._told = [(">fail", None, None)]
-            elif call in ("send", "send_instant"):
-                self._told = [(">signal", None, "{} on {}".format(*arguments))]
-            getattr(self._machine, call)(*arguments)
-            told = tuple(self._told)
-            wrong = [pair for entry in told for pair in self._watch.see(*entry)]
-            found = (self._intern(), told, tuple(Violation(invariant, reason, 0) for invariant, reason in wrong))
-            self._steps[key] = found
-        return found
+    def _step(self, call: str, state: int, *arguments: Any) -> tuple[int, tuple[Told, ...], tuple[Violation, ...]]:
+        """Call the machine; of an offer, the last argument is the number of the message."""
+        self._restore(state)
+        self._told = []
+        if call == "fail":
+            self._told = [(">fail", None, None)]
+        elif call in ("send", "send_instant"):
+            self._told = [(">signal", None, "{} on {}".format(*arguments))]
+        elif call == "offer":
+            arguments = (*arguments[:-1], self._messages.values[arguments[-1]])
+        getattr(self._machine, call)(*arguments)
+        told = tuple(self._told)
+        wrong = [pair for entry in told for pair in self._watch.see(*entry)]
+        return self._captured(), told, tuple(Violation(invariant, reason, 0) for invariant, reason in wrong)
 
-    def pop(self, state: int, kind: str) -> int:
-        """The state after the first message has left an outbox."""
-        found = self._popped.get((state, kind))
-        if found is None:
-            self._restore(state)
-            self._machine.outbox[CARRIER[kind]].popleft()
-            found = self._popped[state, kind] = self._intern()
-        return found
+    def _pop(self, state: int, kind: str) -> int:
+        self._restore(state)
+        self._machine.outbox[CARRIER[kind]].popleft()
+        return self._captured()
 
-    def can_take(self, state: int, kind: str, index: int) -> bool:
-        """`ControlProcessor.can_take`."""
-        found = self._readable.get((state, kind, index))
-        if found is None:
-            self._restore(state)
-            assert isinstance(self._machine, ControlProcessor)
-            found = self._readable[state, kind, index] = self._machine.can_take(CARRIER[kind], index)
-        return found
+    def _can_take(self, state: int, kind: str, index: int) -> bool:
+        self._restore(state)
+        assert isinstance(self._machine, ControlProcessor)
+        return self._machine.can_take(CARRIER[kind], index)
 
     def watch(self, state: int) -> Watch | HeadWatch:
         """The watch in this state, until the next call."""
-        self._watch.restore(self._values[state][1])
+        self._watch.restore(self._states.values[state][1])
         return self._watch
 
 
@@ -256,16 +246,15 @@ class ControlWorld:
         wiring = setup.wiring
         self.setup, self.wiring = setup, wiring
         self.channels = tuple(channel for kind in CARRIER for channel in wiring.channels[kind])
-        self._nodes = {name: _Node(name, setup) for name in (HEAD, *wiring.processors)}
+        self._messages: Interner[Message] = Interner()
+        self._queues = Queues()
+        self._nodes = {name: _Node(name, setup, self._messages) for name in (HEAD, *wiring.processors)}
         self._node_at = {name: place for place, name in enumerate(self._nodes)}
         self._channel_at = {name: len(self._nodes) + place for place, name in enumerate(self.channels)}
         self._script_at = len(self._nodes) + len(self.channels)
         self._source_at = {name: self._script_at + 1 + place for place, name in enumerate(wiring.sources)}
         self._ends_of = {channel: (*wiring.ends(channel), wiring.carrier_of(channel)) for channel in self.channels}
-        self._contents: list[tuple[Message, ...]] = []
-        self._content_ids: dict[tuple[Message, ...], int] = {}
-        self._found: list[tuple[Violation, ...]] = []
-        self._found_ids: dict[tuple[Violation, ...], int] = {}
+        self._found: Interner[tuple[Violation, ...]] = Interner(())
         discarding = setup.make_processor.discarding if isinstance(setup.make_processor, Processors) else ()
         self._ends = Ends(wiring, discarding)
 
@@ -273,14 +262,7 @@ class ControlWorld:
 
     def start(self) -> State:
         """Nothing has happened."""
-        empty = self._intern_content(())
-        return (
-            *(0 for _ in self._nodes),
-            *(empty for _ in self.channels),
-            0,
-            *(0 for _ in self.wiring.sources),
-            self._intern_found(()),
-        )
+        return (0,) * (len(self._nodes) + len(self.channels) + 1 + len(self.wiring.sources) + 1)
 
     def moves(self, state: State) -> tuple[str, ...]:
         """What may happen now, always in the same order."""
@@ -307,7 +289,7 @@ class ControlWorld:
 
     def violations(self, state: State) -> tuple[Violation, ...]:
         """What has been wrong on the way to `state`."""
-        return self._found[state[-1]]
+        return self._found.values[state[-1]]
 
     def at_rest(self, state: State) -> tuple[Violation, ...]:
         """What is wrong with `state` if nothing more can happen."""
@@ -318,7 +300,10 @@ class ControlWorld:
                 head = watch
             else:
                 watches[name] = watch
-        left = {channel: self._content(state, channel) for channel in self.channels}
+        left = {
+            channel: [self._messages.values[each] for each in self._content(state, channel)]
+            for channel in self.channels
+        }
         emitted = [(name, n + 1) for name, place in self._source_at.items() for n in range(state[place])]
         return (
             *(Violation("LIVE", reason, 0) for reason in self._ends.stuck(head, left, watches)),
@@ -360,28 +345,30 @@ class ControlWorld:
 
     def _take(self, parts: list[int], entries: list[Entry], verb: str, channel: str) -> None:
         sender, _, receiver, index, kind = self._ends_of[channel]
-        first, *rest = self._content(parts, channel)
+        queue = parts[self._channel_at[channel]]
+        number = self._queues.contents[queue][0]
+        first = self._messages.values[number]
         entries.append((0, f">{verb}", receiver, channel, None))
         if verb == "repeat":
-            parts[self._channel_at[channel]] = self._intern_content((first, first, *rest))
+            parts[self._channel_at[channel]] = self._queues.number((number, *self._queues.contents[queue]))
             entries.append((0, "repeated", receiver, channel, first))
             return
-        parts[self._channel_at[channel]] = self._intern_content(tuple(rest))
+        parts[self._channel_at[channel]] = self._queues.without(queue)
         if verb == "lose":
             entries.append((0, "lost", receiver, channel, first))
         else:
             entries.append((0, "take", receiver, channel, first))
-            self._step(parts, entries, receiver, "offer", CARRIER[kind], index, first)
+            self._step(parts, entries, receiver, "offer", CARRIER[kind], index, number)
         self._push(parts, entries, sender)
 
     def _step(self, parts: list[int], entries: list[Entry], name: str, call: str, *arguments: Hashable) -> None:
         """One call of a machine, and what it gives off."""
         place = self._node_at[name]
         was_ended = self._ended(parts, name)
-        parts[place], told, wrong = self._nodes[name].step(parts[place], call, *arguments)
+        parts[place], told, wrong = self._nodes[name].step[call, parts[place], *arguments]
         entries.extend((0, verb, name, where, subject) for verb, where, subject in told)
         if wrong:
-            parts[-1] = self._intern_found((*self._found[parts[-1]], *wrong))
+            parts[-1] = self._found.number((*self._found.values[parts[-1]], *wrong))
         self._push(parts, entries, name)
         if name != HEAD and self._ended(parts, name) and not was_ended:
             for kind in CARRIER:
@@ -394,13 +381,13 @@ class ControlWorld:
         for kind in CARRIER:
             outputs = self.wiring.outputs(kind, name)
             while (first := node.first[parts[place]][kind]) is not None:
-                output, message = first
-                channel = outputs[output]
-                content = self._content(parts, channel)
-                if len(content) == self.setup.capacity:
+                output, number = first
+                channel, message = outputs[output], self._messages.values[number]
+                queue = parts[self._channel_at[channel]]
+                if len(self._queues.contents[queue]) == self.setup.capacity:
                     break
-                parts[self._channel_at[channel]] = self._intern_content((*content, message))
-                parts[place] = node.pop(parts[place], kind)
+                parts[self._channel_at[channel]] = self._queues.put(queue, number)
+                parts[place] = node.pop[parts[place], kind]
                 entries.append((0, "send", name, channel, message))
                 if type(message) is EndOfInput:
                     self._take_end(parts, entries, channel)
@@ -409,37 +396,26 @@ class ControlWorld:
         """A processor that has ended takes the end of a channel at once: nothing comes of it, and nothing after it."""
         _, _, receiver, index, kind = self._ends_of[channel]
         content = self._content(parts, channel)
-        if content and type(content[0]) is EndOfInput and self._ended(parts, receiver):
-            parts[self._channel_at[channel]] = self._intern_content(())
-            entries.append((0, "take", receiver, channel, content[0]))
+        if content and self._ended(parts, receiver) and type(self._messages.values[content[0]]) is EndOfInput:
+            parts[self._channel_at[channel]] = self._queues.number(())
+            entries.append((0, "take", receiver, channel, self._messages.values[content[0]]))
             place = self._node_at[receiver]
-            parts[place], _, _ = self._nodes[receiver].step(parts[place], "offer", CARRIER[kind], index, content[0])
+            parts[place], _, _ = self._nodes[receiver].step["offer", parts[place], CARRIER[kind], index, content[0]]
 
     # What a state holds.
 
-    def _intern_content(self, content: tuple[Message, ...]) -> int:
-        found = self._content_ids.get(content)
-        if found is None:
-            found = self._content_ids[content] = len(self._contents)
-            self._contents.append(content)
-        return found
-
-    def _intern_found(self, violations: tuple[Violation, ...]) -> int:
-        found = self._found_ids.get(violations)
-        if found is None:
-            found = self._found_ids[violations] = len(self._found)
-            self._found.append(violations)
-        return found
-
-    def _content(self, state: Sequence[int], channel: str) -> tuple[Message, ...]:
-        return self._contents[state[self._channel_at[channel]]]
+    def _content(self, state: Sequence[int], channel: str) -> tuple[int, ...]:
+        """The numbers of the messages in a channel."""
+        return self._queues.contents[state[self._channel_at[channel]]]
 
     def _barriers_first(self, state: Sequence[int], channel: str) -> int:
         """How many copies of a barrier are first in a channel."""
         content = self._content(state, channel)
-        return content.count(content[0]) if content and type(content[0]) is BarrierControlSignal else 0
+        if not content or type(self._messages.values[content[0]]) is not BarrierControlSignal:
+            return 0
+        return content.count(content[0])
 
-    def _first(self, state: Sequence[int], name: str, kind: str) -> tuple[int, Message] | None:
+    def _first(self, state: Sequence[int], name: str, kind: str) -> tuple[int, int] | None:
         return self._nodes[name].first[state[self._node_at[name]]][kind]
 
     def _ended(self, state: Sequence[int], name: str) -> bool:
@@ -450,10 +426,10 @@ class ControlWorld:
         content = self._content(state, channel)
         if not content:
             return False
-        if isinstance(content[0], InstantControlSignal):
+        if isinstance(self._messages.values[content[0]], InstantControlSignal):
             return True
         _, _, receiver, index, kind = self._ends_of[channel]
-        return self._nodes[receiver].can_take(state[self._node_at[receiver]], kind, index)
+        return self._nodes[receiver].can_take[state[self._node_at[receiver]], kind, index]
 
 
 def properties(world: ControlWorld) -> list[Property[State, str]]:
