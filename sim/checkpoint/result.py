@@ -14,7 +14,8 @@ from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import head_of, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History
-from barrierlab.model.spec.invariants import Limits, Verdict, Violation, judge_attempts
+from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
+from barrierlab.model.spec.witness import Witness, witness
 from barrierlab.sim.checkpoint import figures
 from barrierlab.sim.checkpoint.build import make_task_operator
 from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
@@ -125,8 +126,11 @@ class Result:
             max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
             consistency=scenario.mode.consistency,
         )
-        fold = refolding(scenario.topology, lambda task: make_task_operator(scenario, task))
-        return judge_attempts(self.attempts, self.limits, fold, engine.cut_off, self._guarantees())
+        return judge_attempts(self.attempts, self.limits, self._fold(), engine.cut_off, self._guarantees())
+
+    def _fold(self) -> Fold:
+        """Return what computes the states of tasks again, with operators of their own."""
+        return refolding(self.scenario.topology, lambda task: make_task_operator(self.scenario, task))
 
     def _guarantees(self) -> dict[str, str]:
         """What each sink task promises."""
@@ -445,6 +449,16 @@ class Result:
                 for at_ns, verb, node, channel, what in self.entries
             ]
         )
+
+    def witness(self, checkpoint_id: int) -> Witness:
+        """Return the run that passes through the state which a complete checkpoint recorded, or what is in its way.
+
+        Raises
+        ------
+        WitnessError
+            If the checkpoint is not complete.
+        """
+        return witness(self.entries, self.attempts, checkpoint_id, self._fold())
 
     def timeline(self, checkpoint_id: int | None = None) -> Figure:
         """When the barrier of one checkpoint (by default the last completed) reached and left each task, drawn."""

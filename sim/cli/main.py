@@ -23,6 +23,7 @@ COMMANDS = {
     "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in Spark SQL."),
     "report": ("sim.sweep.commands:report_command", "Write the report on a sweep: one HTML file."),
     "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),
+    "witness": ("sim.cli.witness:witness_command", "Pass through the state of a checkpoint: reorder the run's steps."),
     "show": ("sim.cli.show:show_command", "Show a trace or a counterexample, also as a picture."),
 }
 

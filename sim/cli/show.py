@@ -30,13 +30,29 @@ def _text_of(path: Path) -> str:
     return read_text(path, ShowError, "give a trace: barrierlab run diamond --trace FILE writes one")
 
 
+def read_trace(path: Path) -> tuple[str, dict[str, str], list[Entry]]:
+    """Return the text of a trace, its head and its entries.
+
+    Raises
+    ------
+    ShowError, TraceError
+        If it cannot be read, is cut off, is no trace, or has no moves.
+    """
+    text = _text_of(path)
+    if text and not text.endswith("\n"):
+        raise ShowError(f"{path}: its last line has no end, so that it may be cut off; give a whole trace")
+    head, entries = read(text, path.name)
+    if not entries:
+        raise ShowError(f"{path}: the trace has no moves; give one with a run in it")
+    return text, head, entries
+
+
 class Shown:
     """A trace that has been read, judged and laid out."""
 
     def __init__(self, path: Path, checkpoint_id: int | None) -> None:
-        self.text = _text_of(path)
         self.path = path
-        self.head, self.entries = self._read()
+        self.text, self.head, self.entries = read_trace(path)
         self.topology: Topology = topology_of(self.head, path.name)
         self.drawn: SpaceTime = lay_out(self.entries, self.topology, checkpoint_id)
         self.is_part = checkpoint_id is not None
@@ -51,14 +67,6 @@ class Shown:
         verdict = judged(self.text, path.name)
         self.verdict = verdict.verdict
         self.verdicts = [str(violation) for violation in verdict.violations]
-
-    def _read(self) -> tuple[dict[str, str], list[Entry]]:
-        if self.text and not self.text.endswith("\n"):
-            raise ShowError(f"{self.path}: its last line has no end, so that it may be cut off; give a whole trace")
-        head, entries = read(self.text, self.path.name)
-        if not entries:
-            raise ShowError(f"{self.path}: the trace has no moves; give one with a run in it")
-        return head, entries
 
     @property
     def title(self) -> str:

@@ -43,6 +43,7 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["check", "--scope", "tiny", "--protocol", "control"],
         ["defects", "A-04"],
         ["show", str(TRACE), "--format", "svg"],
+        ["witness", "diamond", "--checkpoint", "4"],
     ],
     ids=" ".join,
 )

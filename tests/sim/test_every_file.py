@@ -83,6 +83,10 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
         (lambda place: place / "many.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
         (lambda place: place / "job.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
     ],
+    ("witness", "run_of"): [
+        (lambda place: place / "run.trace", ("witness", "run.trace", "--checkpoint", "1")),
+        (lambda place: place / "job.toml", ("witness", "job.toml", "--checkpoint", "1")),
+    ],
     ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
     ("check", "implementation"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
@@ -108,6 +112,7 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
 
 TO_FILE = {
     ("run", "trace"): ("run", "job.toml", "--trace"),
+    ("witness", "out"): ("witness", "run.trace", "--checkpoint", "1", "--out"),
     ("show", "out"): ("show", "run.trace", "--out"),
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
