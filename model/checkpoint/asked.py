@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from barrierlab.impl.messages import CancelBarrier, EndOfInput
-from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES, Capabilities
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES, SIZE, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope
 from barrierlab.model.checkpoint.gate_runs import RunScope
 from barrierlab.model.checkpoint.gate_scopes import Scope as GateScope
@@ -45,7 +45,8 @@ class NotAsked:
     name, protocol : str
         Of the scope.
     capability : str
-        One that it needs and that is not declared; or a permitted difference, without which it makes no sense.
+        One that it needs and that is not declared; or a permitted difference, without which it makes no sense; or
+        ``size``.
     """
 
     name: str
@@ -55,15 +56,17 @@ class NotAsked:
     @property
     def why(self) -> str:
         """In a line."""
+        if self.capability == SIZE:
+            return f"it is one of the {EXTENT[SIZE]}"
         if self.capability in RULES:
             return f"it needs {self.capability} ({RULES[self.capability]}), which the class does not declare"
         return f"it shows what the class declares to do otherwise: {self.capability} ({DIFFERENCES[self.capability]})"
 
 
 def divided(
-    scopes: Iterable[Scope], capabilities: Capabilities, judge: str = JUDGES[0]
+    scopes: Iterable[Scope], capabilities: Capabilities, judge: str = JUDGES[0], reducible: bool = True
 ) -> tuple[list[Scope], list[NotAsked]]:
-    """The scopes that a judge asks of an external aligner with these capabilities, and those that it does not.
+    """The scopes that a judge asks of external classes with these capabilities, and those that it does not.
 
     Raises
     ------
@@ -79,11 +82,21 @@ def divided(
             continue
         lacking = [name for name in needs(scope) if not getattr(capabilities, name)]
         lacking += [name for name in shows(scope) if getattr(capabilities, name)]
+        if not reducible and not (isinstance(scope, WorldScope) and is_small(scope.setup)):
+            lacking.append(SIZE)
         if lacking:
             others.append(NotAsked(scope.name, scope.protocol, lacking[-1]))
         else:
             asked.append(scope)
     return asked, others
+
+
+def is_small(setup: Setup) -> bool:
+    """Return whether all orders of all moves can be explored: at most some 650,000 states, in seconds."""
+    tasks, is_one = len(setup.graph().tasks), setup.events <= 1 and setup.checkpoints <= 1
+    if tasks == 3:
+        return is_one or (setup.mode == "aligned" and len(setup.graph().sources) == 1)
+    return tasks < 3 or (tasks == 4 and is_one and setup.mode == "aligned" and not setup.watermarks)
 
 
 def needs(scope: Scope) -> list[str]:
@@ -97,7 +110,7 @@ def needs(scope: Scope) -> list[str]:
     elif isinstance(scope, GateScope):
         found = _needs_of_gate(scope)
     elif isinstance(scope, RunScope):  # whatever can happen at a gate happens in such a run
-        found = set(RULES) - ({"unaligned"} - set(protocol_of(scope.protocol).properties))
+        found = set(RULES) - {"recovery"} - ({"unaligned"} - set(protocol_of(scope.protocol).properties))
     else:
         found = set()
     return [name for name in RULES if name in found]
@@ -123,6 +136,7 @@ def _needs_of_setup(setup: Setup) -> set[str]:
         "aborts": bool(setup.cancels or setup.expiries or setup.gives_up),
         "ends": setup.closes,
         "timeout": bool(setup.expiries),
+        "recovery": setup.crashes > 0,
         "limits": any(
             getattr(setup, field.name) != field.default for field in fields(Setup) if field.name.startswith("max_")
         ),

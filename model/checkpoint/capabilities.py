@@ -1,4 +1,4 @@
-"""The declaration of an external aligner: what it takes part in, and in which permitted ways it differs.
+"""The declaration of an external class: what it takes part in, and in which permitted ways it differs.
 
 A class says it by one attribute::
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The part of the protocol that an external aligner takes on.
+    """The part of the protocol that an external class takes on.
 
     A scope that needs what is declared False is not asked, and the verdict says so.
 
@@ -33,6 +33,8 @@ class Capabilities:
         The limits on what is held and recorded (rules 7 and 18); without it, `note_output` may be missing.
     unaligned : bool
         Barriers overtake (rules 14 to 18). A class that lacks a method for that does not, whatever it declares.
+    recovery : bool
+        The job fails, and is restored from a checkpoint (rule 22).
     leaves_in_channel : bool
         Permitted difference: what is behind a barrier stays in its channel and is not held, so that nothing is ever
         released; `has_released` and `release_next` may be missing (Flink since FLINK-16404, Hazelcast Jet).
@@ -51,6 +53,7 @@ class Capabilities:
     timeout: bool = True
     limits: bool = True
     unaligned: bool = True
+    recovery: bool = True
     leaves_in_channel: bool = False
     keeps_blocked_after_switch: bool = False
     reads_on: bool = True
@@ -76,11 +79,16 @@ RULES = {
     "timeout": "rules 11 and 15",
     "limits": "rules 7 and 18",
     "unaligned": "rules 14 to 18",
+    "recovery": "rule 22",
 }
 """By capability, in the order in which a report names them: the rules of the protocol that it is about."""
 
 DIFFERENCES = {"leaves_in_channel": "rules 7 and 8", "keeps_blocked_after_switch": "rule 16"}
 """By permitted difference from the scheme of a table, the same."""
 
-STRICT = frozenset(("several_inputs", "aborts", "ends"))
+SIZE = "size"
+EXTENT = {SIZE: "larger dataflows, which need the reduction argued for the coordinator of impl"}
+"""No capability: why a scope is not asked of a class for which the exploration is not reduced."""
+
+STRICT = frozenset(("several_inputs", "aborts", "ends", "recovery"))
 """A verdict without the scopes of one of these says little: `barrierlab check --strict` takes it for undecided."""

@@ -182,7 +182,7 @@ class WorldScope:
     def check(self, parts: Parts, seconds: float | None) -> Outcome:
         """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
         begun = monotonic()
-        if not can_be_planned(self.setup, parts):
+        if not parts.reducible or not can_be_planned(self.setup, parts):
             return self._whole(parts, seconds, begun)
         states = transitions = 0
         first: World | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
-from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, CoordinatorConfig
 from barrierlab.impl.checkpoint.gate import Gate, GatePort
 from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector
 from barrierlab.impl.checkpoint.recovery import Restore, Wiring, plan
@@ -23,6 +23,7 @@ from barrierlab.impl.messages import size_of as default_size_of
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.capabilities import RELEASES_FIRST, Capabilities
 
+MakeCoordinator = Callable[[CoordinatorConfig, Iterable[str], Iterable[str], int], CheckpointCoordinator]
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
 MakeMachine = Callable[
     [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
@@ -54,7 +55,8 @@ class Parts:
         Of sources.
     writer, ledger : type
         Of what writes to the outside, and of the outside.
-    coordinator : type
+    coordinator : callable
+        Given a `CoordinatorConfig`, the tasks, the sources and the first id, makes the coordinator; a type will do.
     aligner : callable
         Given a `BarrierAlignerConfig`, the `UnalignedCheckpointConfig` if the mode has one, and whether it is for a
         sink, makes the aligner of a task.
@@ -63,7 +65,9 @@ class Parts:
     plan : callable
         Makes of a complete checkpoint what goes back where.
     capabilities : Capabilities
-        The declaration of an external aligner.
+        The declaration of external classes.
+    reducible : bool
+        Whether the reduction of the exploration is for such machines (`model.checkpoint.partial_order`).
     """
 
     source: type[SourceTask] = SourceTask
@@ -72,11 +76,12 @@ class Parts:
     injector: type[CheckpointBarrierInjector] = CheckpointBarrierInjector
     writer: type[SinkWriter] = SinkWriter
     ledger: type[Ledger] = Ledger
-    coordinator: type[CheckpointCoordinator] = CheckpointCoordinator
+    coordinator: MakeCoordinator = CheckpointCoordinator
     aligner: MakeAligner = sound_aligner
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
     capabilities: Capabilities = RELEASES_FIRST
+    reducible: bool = True
 
     def make_source(
         self,

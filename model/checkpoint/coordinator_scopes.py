@@ -405,7 +405,7 @@ class Machine:
 
     def __init__(self, job: Job, parts: Parts) -> None:
         self.job, self.now = job, 0
-        self.coordinator: CheckpointCoordinator = parts.coordinator(job.config, job.tasks, job.sources)
+        self.coordinator: CheckpointCoordinator = parts.coordinator(job.config, job.tasks, job.sources, 1)
 
     @property
     def machines(self) -> Sequence[object]:

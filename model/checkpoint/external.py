@@ -19,7 +19,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from textwrap import shorten
 from typing import Any, Protocol, cast
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
@@ -35,6 +34,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import MakeGate, Parts, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
+from barrierlab.model.checkpoint.hosting import ExternalError, brief, difference, said
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import Machine, Move, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
@@ -46,7 +46,6 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Stimulus,
     Triggered,
 )
-from barrierlab.model.errors import InputError
 
 PROTOCOLS = EXACT
 """The protocols that an aligner can be asked for, if it is capable of what they need."""
@@ -54,10 +53,6 @@ PROTOCOLS = EXACT
 _FLOORS = ("impl", "model", "sim")
 _EXAMPLE = "--impl my_package.my_module:MyAligner"
 _END = EndOfInput()
-
-
-class ExternalError(InputError):
-    """A class that cannot stand in for the gate of `impl`: one line, with what it did and what is asked for."""
 
 
 class Driven(Protocol):
@@ -246,7 +241,7 @@ def load(spec: str, folder: str = "") -> type:
             ) from error
         lacks = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         hint = f"; barrierlab's own packages are imported as barrierlab.{lacks}" if lacks in _FLOORS else ""
-        raise ExternalError(f"--impl {spec}: importing {module_name} failed: {_said(error)}{hint}") from error
+        raise ExternalError(f"--impl {spec}: importing {module_name} failed: {said(error)}{hint}") from error
     found = getattr(module, name, None)
     if not isinstance(found, type):
         own = [
@@ -269,7 +264,7 @@ def capabilities_of(kind: type) -> Capabilities:
     declared = getattr(kind, "capabilities", ALL)
     if not isinstance(declared, Capabilities):
         raise ExternalError(
-            f"{kind.__name__}.capabilities is {_brief(declared)}; allowed: a "
+            f"{kind.__name__}.capabilities is {brief(declared)}; allowed: a "
             "barrierlab.model.checkpoint.capabilities.Capabilities"
         )
     if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver releases first
@@ -415,7 +410,7 @@ class ForeignGate:
     def _looked_at(self, what: str, answer: object, *kinds: type) -> Any:
         if type(answer) not in kinds:
             allowed = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise ExternalError(f"{self._name}.{what} answered {_brief(answer)}; allowed: {allowed}")
+            raise ExternalError(f"{self._name}.{what} answered {brief(answer)}; allowed: {allowed}")
         return answer
 
     # What every aligner is asked.
@@ -515,7 +510,7 @@ class ForeignGate:
             is_known = value in self._put_back
         except TypeError as error:
             raise ExternalError(
-                f"{self._name}.capture answered {_brief(value)}: {_said(error)}; "
+                f"{self._name}.capture answered {brief(value)}: {said(error)}; "
                 "allowed: a hashable value, such as a tuple of tuples"
             ) from error
         if not is_known:
@@ -523,7 +518,7 @@ class ForeignGate:
             again = self._twin.capture()
             if again != value:
                 raise ExternalError(
-                    f"{self._name} does not restore what it captured: {_difference(value, again)}; "
+                    f"{self._name} does not restore what it captured: {difference(value, again)}; "
                     "allowed: what is restored is captured as the same value"
                 )
             self._put_back.add(value)
@@ -696,7 +691,7 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
     except Exception as error:  # whatever another's code raises
         takes = "port, config, unaligned, is_sink" if protocol_of(protocol).goes_unaligned else "port, config"
         raise ExternalError(
-            f"{kind.__name__} cannot be made: {_said(error)}; allowed: {kind.__name__}({takes})"
+            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}({takes})"
         ) from error
     done: list[str] = []
     script = (*_SCRIPT, *_UNALIGNED_SCRIPT) if protocol_of(protocol).goes_unaligned else _SCRIPT
@@ -711,7 +706,7 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
             raise
         except Exception as error:  # as above
             raise ExternalError(
-                f"{kind.__name__} raised {_said(error)} at the end of '{'; '.join(done)}'; "
+                f"{kind.__name__} raised {said(error)} at the end of '{'; '.join(done)}'; "
                 "allowed: no exception for what a peer may send"
             ) from error
     stimuli = [each for scope in SCOPES if scope.protocol == protocol for each in scope.stimuli]
@@ -810,22 +805,3 @@ def _made(machine: Machine, move: Move, closed: set[int]) -> str:
         closed.add(stimulus.input_id)
     released, deadline_ns, takes = _questions(machine)
     return f"{listed(effects)}, {released=}, {deadline_ns=}, {takes=}"
-
-
-def _said(error: BaseException) -> str:
-    """An exception in a line."""
-    text = " ".join(str(error).split())
-    return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
-
-
-def _difference(value: object, again: object) -> str:
-    """Where what was captured again is another."""
-    if isinstance(value, tuple) and isinstance(again, tuple) and len(value) == len(again):
-        at = next(at for at, each in enumerate(value) if again[at] != each)
-        return f"its part {at}, {_brief(value[at])}, becomes {_brief(again[at])}"
-    return f"{_brief(value)} becomes {_brief(again)}"
-
-
-def _brief(value: object) -> str:
-    """A value in a line that can be read."""
-    return shorten(" ".join(repr(value).split()), 300, placeholder=" ...")

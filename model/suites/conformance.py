@@ -24,8 +24,9 @@ from barrierlab.model.checkpoint.asked import JUDGES, divided
 from barrierlab.model.checkpoint.capabilities import READS_ON
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.external import PROTOCOLS, ExternalError, capabilities_of, parts_of
+from barrierlab.model.checkpoint.external import PROTOCOLS, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
+from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.explore.checker import HOLDS
 from barrierlab.model.spec.topology import suggestion

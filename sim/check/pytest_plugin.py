@@ -24,7 +24,13 @@ NAME = "barrierlab"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     group = parser.getgroup(NAME, "barrierlab: a test each scope in which an aligner of your own is checked")
-    group.addoption("--barrierlab-impl", metavar="MODULE:CLASS", default="", help="check this class")
+    group.addoption(
+        "--barrierlab-impl",
+        metavar="MODULE:CLASS",
+        action="append",
+        default=[],
+        help="check this class; repeatable, one of each role",
+    )
     group.addoption("--barrierlab-scope", metavar="SCOPE", default="tiny", help="as --scope of barrierlab check; tiny")
     group.addoption("--barrierlab-judge", metavar="JUDGE", default="", help="as --judge of barrierlab check; dataflows")
 
@@ -52,7 +58,9 @@ class Scopes(pytest.Collector):
 
         option = self.config.getoption
         try:
-            chosen = plan(option("barrierlab_scope"), (), option("barrierlab_impl"), option("barrierlab_judge"))
+            chosen = plan(
+                option("barrierlab_scope"), (), ",".join(option("barrierlab_impl")), option("barrierlab_judge")
+            )
         except ValueError as error:  # of the class, the scope or the judge
             raise self.CollectError(f"barrierlab: {error}") from None
         place = place_of(chosen)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS
-from barrierlab.model.checkpoint.capabilities import DIFFERENCES, READS_ON, RULES
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, READS_ON, RULES
 from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation, reach_of, verdict_of
 from barrierlab.model.checkpoint.scripted_scopes import TELLS
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
@@ -137,7 +137,7 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     else:
         text = f"verdict: {verdict} ({scopes} of {total} scopes, {text})"
     if chosen.not_asked:
-        rules = RULES | DIFFERENCES
+        rules = RULES | DIFFERENCES | EXTENT
         text += f"; not asked: {', '.join(f'{name} ({rules[name]})' for name in chosen.undeclared)}"
     if chosen.releases_first:
         text += "; of a loop that releases before it reads on (reads_on=False)"

@@ -18,10 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
-from barrierlab.model.checkpoint.capabilities import DIFFERENCES, RULES
+from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
 from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
 from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, load, parts_of, releases_first
+from barrierlab.model.checkpoint.external import load, releases_first
+from barrierlab.model.checkpoint.external_parts import ALIGNER, External
+from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.errors import InputError
@@ -54,7 +56,7 @@ class Plan:
     names : tuple of str
         Of scopes there.
     implementation : str
-        ``module:Class`` of whose aligner it is; empty: that of `impl`.
+        ``module:Class`` of an external class, or several with commas between them; empty: those of `impl`.
     folder : str
         Where its module is looked for, beside the path.
     judge : str
@@ -78,9 +80,9 @@ class Plan:
 
     @property
     def undeclared(self) -> tuple[str, ...]:
-        """The capabilities for want of which a scope is not asked, and then the differences that it does not permit."""
+        """The capabilities for want of which a scope is not asked; differences that it does not permit; its size."""
         found = {each.capability for each in self.not_asked}
-        return tuple(name for name in (*RULES, *DIFFERENCES) if name in found)
+        return tuple(name for name in (*RULES, *DIFFERENCES, *EXTENT) if name in found)
 
 
 def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> Plan:
@@ -94,7 +96,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         If there is no such scope, or the class cannot be checked so.
     """
     group, names = _named(scope)
-    asked = tuple(protocols) or PROTOCOLS
+    asked: tuple[str, ...] = tuple(protocols) or PROTOCOLS
     folder = str(Path.cwd())
     scopes = [each for each in SCOPES[group]() if not names or each.name in names]
     not_asked: tuple[NotAsked, ...] = ()
@@ -102,25 +104,30 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     if judge and not implementation:
         raise CheckError(f"--judge {judge} needs --impl MODULE:CLASS: the machines of this package are judged by both")
     if implementation:
-        kind = load(implementation, folder)
-        capabilities, first = capabilities_of(kind), releases_first(kind)
-        able = [name for name in OF_GATES if capabilities.unaligned or not OF_BARRIERS[name].goes_unaligned]
+        external = External.of([load(each, folder) for each in implementation.split(",")])
+        aligner, capabilities = external.aligner, external.capabilities
+        first = aligner is not None and releases_first(aligner)
+        if judge == "table" and tuple(external.of_role) != (ALIGNER,):
+            raise CheckError(f"--judge table with --impl {implementation}: allowed for an aligner alone")
+        protocols_of_its = tuple(OF_BARRIERS) if aligner is None else OF_GATES
+        able = [name for name in protocols_of_its if capabilities.unaligned or not OF_BARRIERS[name].goes_unaligned]
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
             raise CheckError(
                 f"--protocol {beyond[0]} with --impl {implementation}: allowed for this class: {', '.join(able)}"
             )
-        asked = tuple(protocol for protocol in asked if protocol in OF_GATES)
+        asked = tuple(protocol for protocol in asked if protocol in protocols_of_its)
         for protocol in able:
             if protocol in asked:
-                parts_of(kind, protocol)
+                external.parts(protocol)
         judge = judge or JUDGES[0]
-        its = [each for each in scopes if each.protocol in asked]
-        scopes, others = divided(its, capabilities, judge)
+        its = [each for each in scopes if each.protocol in asked and external.takes_part(each)]
+        scopes, others = divided(its, capabilities, judge, external.reducible)
         not_asked = tuple(others)
         if its and not scopes:
-            needs = ", ".join(dict.fromkeys(each.capability for each in others))
-            reason = f"all of it needs what {kind.__name__} does not declare: {needs}" if others else _ONLY_THE_TABLE
+            lacks = ", ".join(dict.fromkeys(each.capability for each in others))
+            kinds = ", ".join(kind.__name__ for kind in external.of_role.values())
+            reason = f"all of it needs what {kinds} does not declare: {lacks}" if others else _ONLY_THE_TABLE
             raise CheckError(f"--scope {scope!r}: nothing is left to ask of --impl {implementation}: {reason}")
     found = tuple(each.name for each in scopes if each.protocol in asked)
     if not found:
@@ -355,7 +362,7 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
 
 
 _known_scopes: dict[str, dict[str, Scope]] = {}
-_known_parts: dict[tuple[type, str], Parts] = {}
+_known_parts: dict[tuple[tuple[type, ...], str], Parts] = {}
 _known_keys: dict[str, Key] = {}
 _imported: set[str] = set()
 """External modules that were loaded before anything was explored, and which the key therefore covers."""
@@ -383,9 +390,9 @@ def _key(chosen: Plan) -> Key:
 def _parts(chosen: Plan, protocol: str) -> Parts:
     if not chosen.implementation:
         return SOUND
-    kind = load(chosen.implementation, chosen.folder)
-    key = kind, protocol
+    kinds = tuple(load(each, chosen.folder) for each in chosen.implementation.split(","))
+    key = kinds, protocol
     if key not in _known_parts:
         _imported.update(external_modules())
-        _known_parts[key] = parts_of(kind, protocol)
+        _known_parts[key] = External.of(kinds).parts(protocol)
     return _known_parts[key]

@@ -41,7 +41,8 @@ answer, sys.stdout = sys.stdout, sys.stderr
 sys.path[:] = asked["path"]
 opened = []
 sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
-importlib.import_module(asked["module"])
+for name in asked["modules"]:
+    importlib.import_module(name)
 files = [each for each in opened if isinstance(each, str)]
 for name, module in list(sys.modules.items()):
     spec = getattr(module, "__spec__", None)
@@ -74,7 +75,7 @@ class Key(NamedTuple):
 
 
 def key_of(implementation: str = "", folder: str = "") -> Key:
-    """Return the key of verdicts on `impl`, or on the external class ``module:Class``.
+    """Return the key of verdicts on `impl`, or on external classes: ``module:Class``, with commas between them.
 
     Parameters
     ----------
@@ -86,12 +87,12 @@ def key_of(implementation: str = "", folder: str = "") -> Key:
     hashed = hashlib.sha256(f"{sys.version}\n{version('barrierlab')}\n".encode())
     _add(hashed, (path for root in _CHECKED for path in root.rglob("*") if path.suffix in (".py", ".trace", ".toml")))
     if implementation:
-        module = implementation.partition(":")[0]
-        asked = {"path": [folder, *sys.path] if folder else sys.path, "module": module}
+        modules = list(dict.fromkeys(each.partition(":")[0] for each in implementation.split(",")))
+        asked = {"path": [folder, *sys.path] if folder else sys.path, "modules": modules}
         command = [sys.executable, "-c", _LIST]
         listed = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
         if listed.returncode:
-            return Key("", f"importing {module} alone fails")
+            return Key("", f"importing {', '.join(modules)} alone fails")
         found = json.loads(listed.stdout)
         if unknown := sorted(each[1:] for each in found if each.startswith(":")):
             return Key("", f"the module {unknown[0]!r} is loaded from no file")

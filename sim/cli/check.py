@@ -29,7 +29,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command("check")
 @click.option("--scope", default="small", show_default=True, help=f"{', '.join(SCOPES)}, or the name of one scope.")
 @click.option("--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS), help="Only this one; repeatable.")
-@click.option("--impl", "implementation", metavar="MODULE:CLASS", default="", help="Check this aligner of your own.")
+@click.option(
+    "--impl",
+    "implementations",
+    metavar="MODULE:CLASS",
+    multiple=True,
+    help="Check this class of your own: an aligner, or what its attribute role says; repeatable, one of each role.",
+)
 @click.option(
     "--judge",
     type=click.Choice(JUDGES),
@@ -39,7 +45,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--strict",
     is_flag=True,
     help="Exit with 3 if an invariant that a scope asks for had nothing to judge, if a fault struck nothing in any "
-    "scope, or if --impl does not declare several inputs, aborts or ends.",
+    "scope, or if --impl does not declare several inputs, aborts, ends or recovery.",
 )
 @click.option(
     "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then undecided; of full, 3600."
@@ -70,7 +76,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 def check_command(
     scope: str,
     protocols: tuple[str, ...],
-    implementation: str,
+    implementations: tuple[str, ...],
     judge: str | None,
     strict: bool,
     budget_s: float | None,
@@ -107,7 +113,7 @@ def check_command(
         raise CheckError("--changed and --resume: give one of them; --changed takes its verdicts from the ledger")
     if ledger is not None and not changed:
         raise CheckError(f"--ledger {ledger} needs --changed, which keeps its verdicts there")
-    chosen = plan(scope, protocols, implementation, judge or "")
+    chosen = plan(scope, protocols, ",".join(implementations), judge or "")
     for option, path in (("--junit", junit_file), ("--sarif", sarif_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")

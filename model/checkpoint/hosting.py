@@ -1,0 +1,255 @@
+"""An external machine as a value: captured and restored by its own methods, or by copies.
+
+A copy is a deep one, so that two of its fields that are one object stay one. It is told from another by all that it
+holds: its fields and theirs, as `copy` and `pickle` read them, in their order, and which of them are one object.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from copy import deepcopy
+from enum import Enum
+from textwrap import shorten
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any
+
+from barrierlab.model.checkpoint.interfaces import Capturable
+from barrierlab.model.errors import InputError
+
+_ATOMS = (int, str, bytes, type(None))
+_OF_CAPTURE = ("capture", "restore")
+
+
+class ExternalError(InputError):
+    """A class that cannot stand in: one line, with what it did and what is asked for."""
+
+
+class Copy:
+    """A copy of a machine; equal copies behave the same.
+
+    Parameters
+    ----------
+    machine : object
+    kept : sequence of object
+        Those that are not copied: the ports that it is made with.
+    """
+
+    __slots__ = ("_held", "_kept", "_key")
+
+    def __init__(self, machine: object, kept: Sequence[object]) -> None:
+        self._kept = kept
+        self._held = deepcopy(machine, self._memo())
+        self._key = _Reader(kept).read(self._held)
+
+    def _memo(self) -> dict[int, Any]:
+        return {id(each): each for each in self._kept}
+
+    def machine(self) -> Any:
+        """Return a machine like the one that was copied."""
+        return deepcopy(self._held, self._memo())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Copy) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"<a copy of a {type(self._held).__name__}>"
+
+
+class _Reader:
+    """Reads an object as a value that is equal for two objects only if nothing tells them apart."""
+
+    def __init__(self, kept: Sequence[object]) -> None:
+        self._kept = {id(each): at for at, each in enumerate(kept)}
+        self._seen: dict[int, int] = {}
+
+    def read(self, held: Any) -> Hashable:
+        """Return the value. What was read before is named by its place, so that a cycle ends."""
+        kind = type(held)
+        if kind in _ATOMS:
+            return held  # type: ignore[no-any-return]
+        if kind in (bool, float):
+            return kind, repr(held)  # 1, 1.0 and True are equal
+        if id(held) in self._kept:
+            return "kept", self._kept[id(held)]
+        if isinstance(held, type | Enum | FunctionType | BuiltinFunctionType):
+            return held
+        if kind is tuple:
+            return tuple, *map(self.read, held)
+        if id(held) in self._seen:
+            return "seen", self._seen[id(held)]
+        self._seen[id(held)] = len(self._seen)
+        if kind is list:
+            return list, *map(self.read, held)
+        if kind is dict:
+            return dict, *((self.read(key), self.read(value)) for key, value in held.items())
+        if kind is set or kind is frozenset:
+            return kind, frozenset(map(self.read, held))
+        if kind is MethodType:
+            return MethodType, held.__func__, self.read(held.__self__)
+        reduced: Any = held.__reduce_ex__(4)
+        if isinstance(reduced, str):
+            return kind, reduced
+        makes, arguments, *rest = reduced
+        state, items, pairs = (*rest, None, None, None)[:3]
+        if isinstance(state, dict):
+            state = dict(sorted(state.items()))
+        read = [self.read(each) for each in (arguments, state)]
+        return kind, makes, *read, *(self.read(list(each)) for each in (items, pairs) if each is not None)
+
+
+class Hosted:
+    """An external object that can be captured and restored.
+
+    Parameters
+    ----------
+    make : callable
+        Makes one.
+    kept : sequence of object
+        The ports that it is made with, and what else of ours it refers to.
+
+    Attributes
+    ----------
+    machine : object
+        As it is now; another one after `restore`, where copies are taken.
+    """
+
+    __slots__ = ("_kept", "_restored", "_twin", "machine")
+
+    def __init__(self, make: Callable[[], Any], kept: Sequence[object] = ()) -> None:
+        self.machine = make()
+        self._kept = kept
+        self._twin = make() if captures_itself(type(self.machine)) else None
+        self._restored: set[Hashable] = set()
+
+    def capture(self) -> Hashable:
+        """Return all that makes a difference.
+
+        One that captures itself is restored into a second object at once: what it lacks is found where it happens.
+
+        Raises
+        ------
+        ExternalError
+            If it cannot be copied, or what it captured is no value or is not restored.
+        """
+        name = type(self.machine).__name__
+        if self._twin is None:
+            try:
+                return Copy(self.machine, self._kept)
+            except (TypeError, AttributeError, RecursionError) as error:
+                raise ExternalError(
+                    f"{name} cannot be copied: {said(error)}; allowed: fields that can be, or capture() and "
+                    "restore(value)"
+                ) from error
+        value = self.machine.capture()
+        try:
+            is_known = value in self._restored
+        except TypeError as error:
+            raise ExternalError(
+                f"{name}.capture answered {brief(value)}: {said(error)}; allowed: a hashable value, such as a tuple "
+                "of tuples"
+            ) from error
+        if not is_known:
+            self._twin.restore(value)
+            again = self._twin.capture()
+            if again != value:
+                raise ExternalError(
+                    f"{name} does not restore what it captured: {difference(value, again)}; allowed: what is restored "
+                    "is captured as the same value"
+                )
+            self._restored.add(value)
+        return value  # type: ignore[no-any-return]
+
+    def restore(self, value: Any) -> None:
+        """Be as the object was that gave `value`."""
+        if self._twin is None:
+            self.machine = value.machine()
+        else:
+            self.machine.restore(value)
+
+
+def has(kind: type, name: str) -> bool:
+    """Return whether a class has a method that is not one of ours which only says what it is to do."""
+    found = getattr(kind, name, None)
+    return callable(found) and getattr(found, "__module__", "") != Capturable.__module__
+
+
+def captures_itself(kind: type) -> bool:
+    """Return whether a class has `capture` and `restore`.
+
+    Raises
+    ------
+    ExternalError
+        If it has one of them.
+    """
+    there = [name for name in _OF_CAPTURE if has(kind, name)]
+    if len(there) == 1:
+        raise ExternalError(
+            f"{kind.__name__} has {there[0]!r} alone; allowed: both of {' and '.join(_OF_CAPTURE)}, or none"
+        )
+    return bool(there)
+
+
+def check_methods(kind: type, shape: type, arguments: dict[str, int], optional: Sequence[str] = ()) -> None:
+    """Look at the methods of a class before anything is explored.
+
+    Parameters
+    ----------
+    kind : type
+    shape : type
+        A protocol of `model.checkpoint.interfaces`.
+    arguments : dict of str to int
+        By method, with how many it is called.
+    optional : sequence of str
+        Those that it may lack, by what it declares.
+
+    Raises
+    ------
+    ExternalError
+        If one is missing, or cannot be called so.
+    """
+    captures_itself(kind)
+    for name, count in arguments.items():
+        if not has(kind, name):
+            if name in optional:
+                continue
+            raise ExternalError(
+                f"{kind.__name__} has no method {name!r}; a {role_of(kind)} needs {', '.join(arguments)}"
+            )
+        takes = list(inspect.signature(getattr(shape, name)).parameters)[1:]
+        try:
+            inspect.signature(getattr(kind, name)).bind(*[None] * (count + 1))
+        except TypeError as error:
+            raise ExternalError(
+                f"{kind.__name__}.{name} cannot be called with ({', '.join(takes)}): {error}"
+            ) from error
+        except ValueError:  # no signature is known, as of some methods that are not written in Python
+            continue
+
+
+def role_of(kind: type) -> str:
+    """Return the attribute ``role`` of a class; empty if it has none."""
+    role = getattr(kind, "role", "")
+    return role if isinstance(role, str) else ""
+
+
+def said(error: BaseException) -> str:
+    """Return an exception in a line."""
+    text = " ".join(str(error).split())
+    return shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__, 300, placeholder=" ...")
+
+
+def difference(value: object, again: object) -> str:
+    """Return where what was captured again is another."""
+    if isinstance(value, tuple) and isinstance(again, tuple) and len(value) == len(again):
+        at = next(at for at, each in enumerate(value) if again[at] != each)
+        return f"its part {at}, {brief(value[at])}, becomes {brief(again[at])}"
+    return f"{brief(value)} becomes {brief(again)}"
+
+
+def brief(value: object) -> str:
+    """Return a value in a line that can be read."""
+    return shorten(" ".join(repr(value).split()), 300, placeholder=" ...")
