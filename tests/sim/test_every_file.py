@@ -88,7 +88,7 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
         (lambda place: place / "job.toml", ("witness", "job.toml", "--checkpoint", "1")),
     ],
     ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
-    ("check", "implementation"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
+    ("check", "implementations"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
     ("sweep", "directory"): [
         (
@@ -197,7 +197,7 @@ def test_every_path_of_every_command_has_rows() -> None:
         for parameter in command.params
         if isinstance(parameter.type, click.Path) or isinstance(parameter, click.Argument)
     }
-    assert paths - NO_FILE == {*READS, *TO_FILE, *TO_FOLDER} - {("check", "implementation")}
+    assert paths - NO_FILE == {*READS, *TO_FILE, *TO_FOLDER} - {("check", "implementations")}
 
 
 @pytest.mark.parametrize(("key", "number", "damage"), list(_rows()), ids=str)
