@@ -24,6 +24,7 @@ COMMANDS = {
     "report": ("sim.sweep.commands:report_command", "Write the report on a sweep: one HTML file."),
     "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),
     "witness": ("sim.cli.witness:witness_command", "Pass through the state of a checkpoint: reorder the run's steps."),
+    "import": ("sim.cli.twin:import_command", "Write the scenario of a job that runs on Apache Flink."),
     "show": ("sim.cli.show:show_command", "Show a trace or a counterexample, also as a picture."),
 }
 

@@ -141,6 +141,8 @@ class Builder:
     def build(self) -> Scenario:
         self._apply_parameters()
         top = self._top()
+        if missing := [key for key in top.get("fill_in", ()) if not self._has(key)]:
+            self.fail("", f"has no {', '.join(missing)}: give it in the file, or with --set {missing[0]}=VALUE")
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
         operators = {name: self._operator(name, table) for name, table in self._tables("operator")}
@@ -235,6 +237,12 @@ class Builder:
         if isinstance(node, list):
             self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.at_s")
         node[parts[-1]] = copy.deepcopy(value)
+
+    def _has(self, key: str) -> bool:
+        node: Any = self.data
+        for part in _split(key):
+            node = node.get(part) if isinstance(node, dict) else None
+        return node is not None
 
     def _item(self, key: str, tables: list[Any], part: str) -> Any:
         """One of a list of tables, by its number from 0."""

@@ -86,6 +86,13 @@ def text(value: Any) -> str:
     return value
 
 
+def texts(value: Any) -> tuple[str, ...]:
+    """A list of texts."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise WrongValueError("a list of texts in quotes")
+    return tuple(value)
+
+
 def flag(value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -226,5 +233,6 @@ TOP: dict[str, Reader] = {
     "until_s": number(TICK_S),
     "warmup_s": number(),
     "seed": whole(0),
+    "fill_in": texts,
 }
 TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "fault")

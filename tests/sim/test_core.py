@@ -44,6 +44,7 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["defects", "A-04"],
         ["show", str(TRACE), "--format", "svg"],
         ["witness", "diamond", "--checkpoint", "4"],
+        ["import", "flink", str(ROOT / "tests/sim/flink/2.x/chained_local_saturated_aligned.json")],
     ],
     ids=" ".join,
 )

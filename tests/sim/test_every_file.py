@@ -39,6 +39,7 @@ interval_s = 0.4
 """
 SWEEP = '[[part]]\nscenario = "job.toml"\nseeds = [1]\n'
 ALIGNER = "from barrierlab.impl.checkpoint.alignment import BarrierAligner\n\nclass Mine(BarrierAligner):\n    pass\n"
+ANSWERS = Path(__file__).parent / "flink" / "2.x" / "chained_local_saturated_aligned.json"
 SCOPE = "aligned: a->s; events 1, checkpoints 1; no fault"
 
 
@@ -49,6 +50,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "job.toml").write_text(SCENARIO, encoding="utf-8")
     (folder / "many.toml").write_text(SWEEP, encoding="utf-8")
     (folder / "mine.py").write_text(ALIGNER, encoding="utf-8")
+    shutil.copy(ANSWERS, folder / "answers.json")
     store = Store.create(folder / "swept", load_plan(folder / "many.toml"), keeps_events=True)
     run_id = load_plan(folder / "many.toml").runs[0].run_id
     rows = {name: [] for name in store.tables} | {"runs": [{"run_id": run_id, "status": "OK", "verdict": "holds"}]}
@@ -87,6 +89,7 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
         (lambda place: place / "run.trace", ("witness", "run.trace", "--checkpoint", "1")),
         (lambda place: place / "job.toml", ("witness", "job.toml", "--checkpoint", "1")),
     ],
+    ("import", "sources"): [(lambda place: place / "answers.json", ("import", "flink", "answers.json"))],
     ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
     ("check", "implementations"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
@@ -113,6 +116,8 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
 TO_FILE = {
     ("run", "trace"): ("run", "job.toml", "--trace"),
     ("witness", "out"): ("witness", "run.trace", "--checkpoint", "1", "--out"),
+    ("import", "out"): ("import", "flink", "answers.json", "--out"),
+    ("import", "save"): ("import", "flink", "answers.json", "--save"),
     ("show", "out"): ("show", "run.trace", "--out"),
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
@@ -126,7 +131,7 @@ TO_FOLDER = {
 }
 """What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
-NO_FILE = {("table", "name"), ("defects", "names")}
+NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine")}
 """Arguments that name no file."""
 
 

@@ -1,0 +1,502 @@
+"""A scenario from the answers of a Flink REST server: the job as it runs, and a mark where the answers do not say.
+
+What is known is written with where it is from; what is taken because the answers are silent says "assumed"; what must
+not be guessed is a comment with the line to fill in, and stands in `fill_in`, without which the scenario does not load.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barrierlab.model.errors import InputError
+from barrierlab.sim.scenario.load import Builder
+from barrierlab.sim.twin.answers import METRICS, Answers, TwinError, at, items, number, text
+
+SHIPS = {
+    "FORWARD": "forward",
+    "REBALANCE": "rebalance",
+    "HASH": "hash",
+    "BROADCAST": "broadcast",
+    "SHUFFLE": "rebalance",
+}
+"""Flink's ship strategies, and the exchange that is simulated; SHUFFLE is at random, and about as even as in turn."""
+OLD_ENOUGH_S = 120.0  # from here on Flink's rates, means over the last minute, are of a minute that has passed
+PRESSED = 0.05  # a source that is back-pressured for more of the time emits less than it would
+SAME = 0.02  # of records in and out, as counters that are read one after the other differ
+LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
+NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """One vertex of the job graph, its rates for each of its subtasks; None is not in the answers."""
+
+    id: str
+    operator: str
+    full_name: str
+    parallelism: int
+    inputs: tuple[tuple[str, str], ...]
+    managers: tuple[str, ...]
+    in_per_s: float | None
+    out_per_s: float | None
+    out_bytes: float | None
+    busy: float | None
+    pressed: float | None
+    debloated_bytes: float | None
+
+    @property
+    def service_s(self) -> float | None:
+        """The time that it is busy for a record: of those that it takes, of a source those that it gives."""
+        rate = self.in_per_s if self.inputs else self.out_per_s
+        return None if self.busy is None or not rate else self.busy / rate
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the answers say of a job. `options` are the cluster's, as texts; `checkpointing` is as Flink gives it."""
+
+    id: str
+    name: str
+    version: str | None
+    vertices: tuple[Vertex, ...]
+    options: Mapping[str, str]
+    checkpointing: Mapping[str, Any]
+
+    def vertex(self, number_of_it: str) -> Vertex:
+        """Return the vertex of this id."""
+        return next(each for each in self.vertices if each.id == number_of_it)
+
+
+@dataclass
+class Imported:
+    """A scenario as text; the keys that must be filled in; a line for each thing that is assumed or left out."""
+
+    text: str
+    fill_in: dict[str, Any] = field(default_factory=dict)
+    assumed: list[str] = field(default_factory=list)
+
+
+def job_of(answers: Answers, job_id: str | None) -> Job:
+    """Return what the answers say of one job, without an id of the only one there is.
+
+    Raises
+    ------
+    TwinError
+        If there is no such job, or no graph of it; one line.
+    """
+    job_id = job_id or _only_job(answers)
+    found = answers.get(f"/jobs/{job_id}")
+    if not isinstance(found, dict):
+        raise TwinError(f"{answers.where}: has no job {job_id!r}; {_there_are(answers)}")
+    plan = items(answers.get(f"/jobs/{job_id}/plan"), "plan", "nodes") or items(found, "plan", "nodes")
+    if not plan or not all(text(node, "id") for node in plan):
+        raise TwinError(f"{answers.where}: job {job_id}: no graph in /jobs/{job_id}/plan; ask a job that has started")
+    vertices = {text(each, "id"): each for each in items(found, "vertices")}
+    names: dict[str, str] = {}
+    for node in plan:
+        shown = text(vertices.get(text(node, "id")), "name") or _described(node) or "vertex"
+        names[str(text(node, "id"))] = _unique(_word(shown), set(names.values()))
+    return Job(
+        job_id,
+        text(found, "name") or job_id,
+        text(answers.get("/config"), "flink-version"),
+        tuple(_vertex(answers, job_id, node, vertices, names) for node in reversed(plan)),
+        {
+            str(each["key"]): str(each.get("value", ""))
+            for each in items(answers.get("/jobmanager/config"))
+            if "key" in each
+        },
+        answers.get(f"/jobs/{job_id}/checkpoints/config") or {},
+    )
+
+
+def _only_job(answers: Answers) -> str:
+    listed = items(answers.get("/jobs/overview"), "jobs")
+    names = [str(text(each, "jid")) for each in listed if text(each, "state") == "RUNNING"] or _jobs(answers)
+    if len(names) != 1:
+        raise TwinError(f"{answers.where}: give --job ID; {_there_are(answers)}")
+    return names[0]
+
+
+def _jobs(answers: Answers) -> list[str]:
+    listed = [str(text(each, "jid")) for each in items(answers.get("/jobs/overview"), "jobs") if text(each, "jid")]
+    saved = [name.split("/")[2] for name in answers.saved if re.fullmatch(r"/jobs/[0-9a-f]{32}", name)]
+    return list(dict.fromkeys([*listed, *saved]))
+
+
+def _there_are(answers: Answers) -> str:
+    return f"there are: {', '.join(_jobs(answers)[:20]) or 'none'}"
+
+
+def _described(node: Mapping[str, Any]) -> str | None:
+    return text(re.sub(r"<[^>]*>", " ", text(node, "description") or ""))
+
+
+def _word(shown: str) -> str:
+    """Return a name of operators as scenarios have them, from `Source: orders -> Filter (2)`."""
+    words = re.findall(r"[A-Za-z_]+", shown.replace("Source:", "").replace("Writer", ""))
+    return "_".join(words)[:40].strip("_") or "vertex"
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """Return `name`, or with as many letters more as it takes: a digit at its end would be a subtask's."""
+    return name if name not in taken else _unique(f"{name}_x", taken)
+
+
+def _vertex(
+    answers: Answers,
+    job_id: str,
+    node: Mapping[str, Any],
+    vertices: Mapping[str | None, Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> Vertex:
+    number_of_it = str(text(node, "id"))
+    seen = vertices.get(number_of_it, {})
+    parallelism = number(node, "parallelism", low=1, high=1e6) or number(seen, "parallelism", low=1, high=1e6)
+    if parallelism is None or parallelism % 1:
+        raise TwinError(f"{answers.where}: vertex {names[number_of_it]}: its parallelism is no whole number from 1 on")
+    inputs = tuple((str(text(each, "id")), text(each, "ship_strategy") or "") for each in items(node, "inputs"))
+    unknown = [each for each, _ in inputs if each not in names]
+    if unknown:
+        raise TwinError(f"{answers.where}: vertex {names[number_of_it]}: its input {unknown[0]!r} is no vertex")
+    place = f"/jobs/{job_id}/vertices/{number_of_it}"
+    detail = answers.get(place)
+    subtasks = items(detail, "subtasks")
+    running_s = [
+        ms / 1000 for each in subtasks if (ms := number(each, "status-duration", "RUNNING", low=1.0)) is not None
+    ]
+    metrics = {
+        text(each, "id"): each for each in items(answers.get(f"{place}/subtasks/metrics", f"?get={','.join(METRICS)}"))
+    }
+    is_young = not running_s or min(running_s) < OLD_ENOUGH_S
+
+    def per_s(counter: str, gauge: str, unit: float = 1.0) -> float | None:
+        """By the counter over the whole life of a young job, by Flink's rate over the last minute of an older one."""
+        counted = number(seen, "metrics", counter)
+        if is_young and counted is not None and running_s:
+            return counted / sum(running_s) / unit
+        said = number(metrics.get(gauge), "avg")
+        return None if said is None or is_young else said / unit
+
+    written, records = (number(seen, "metrics", name) for name in ("write-bytes", "write-records"))
+    return Vertex(
+        number_of_it,
+        names[number_of_it],
+        text(seen, "name") or _described(node) or number_of_it,
+        int(parallelism),
+        inputs,
+        tuple(text(each, "taskmanager-id") or text(each, "endpoint") or text(each, "host") or "" for each in subtasks),
+        per_s("read-records", "numRecordsInPerSecond"),
+        per_s("write-records", "numRecordsOutPerSecond"),
+        written / records if written and records else None,
+        per_s("accumulated-busy-time", "busyTimeMsPerSecond", 1000.0),
+        per_s("accumulated-backpressured-time", "backPressuredTimeMsPerSecond", 1000.0),
+        number(metrics.get("debloatedBufferSize"), "avg", low=1.0),
+    )
+
+
+# The scenario.
+
+
+def scenario_of(job: Job, where: str) -> Imported:
+    """Return the job as a scenario.
+
+    Raises
+    ------
+    TwinError
+        If it is none that can be simulated: one line with what `load` says of it.
+    """
+    made = _Writer(job, where).write()
+    try:
+        Builder("the imported job", made.text, tomllib.loads(made.text), dict(made.fill_in)).build()
+    except InputError as refused:
+        raise TwinError(f"{where}: job {job.id}: it cannot be simulated: {refused}") from refused
+    return made
+
+
+class _Writer:
+    """Writes a scenario line by line."""
+
+    def __init__(self, job: Job, where: str) -> None:
+        self.job, self.where = job, where
+        self.lines: list[str] = []
+        self.made = Imported("")
+        self.names = {each.id: each.operator for each in job.vertices}
+
+    def write(self) -> Imported:
+        job = self.job
+        edges = [(each, sender, ship) for each in job.vertices for sender, ship in each.inputs]
+        if not edges:
+            raise TwinError(f"{self.where}: job {job.id}: its only vertex sends nothing: no barrier crosses a channel")
+        self._note(
+            f"Job {_plain(job.name)} ({job.id}) on Apache Flink {job.version or 'of a version not in the answers'}."
+        )
+        self._note("What the answers of its REST server say; where they do not, a line says assumed, or fill in.")
+        self._put("title", f"Flink: {_plain(job.name)}")
+        self._put("topology", " ".join(f"{self.names[sender]}->{each.operator}" for each, sender, _ in edges))
+        interval_s = self._interval()
+        period_s = interval_s or 10.0
+        self._put("warmup_s", 4 * period_s, "assumed: four checkpoints until the queues are as full as they get")
+        self._put("until_s", 16 * period_s, "assumed: twelve checkpoints from then on")
+        self.lines.append("FILL_IN")
+        self._mode()
+        self._checkpoint(interval_s)
+        self._channels()
+        for each in job.vertices:
+            self._source(each) if not each.inputs else self._operator(each)
+        listed = ", ".join(map(_toml, self.made.fill_in))
+        place = self.lines.index("FILL_IN")
+        self.lines[place : place + 1] = [f"fill_in = [{listed}]"] if listed else []
+        self.made.text = "\n".join(self.lines) + "\n"
+        return self.made
+
+    # Lines.
+
+    def _note(self, words: str) -> None:
+        self.lines.append(f"# {words}")
+
+    def _table(self, name: str) -> None:
+        self.lines += ["", f"[{name}]"]
+        self.table = name
+
+    def _put(self, key: str, value: Any, why: str = "") -> None:
+        self.lines.append(f"{key} = {_toml(value)}" + (f"  # {why}" if why else ""))
+        if why.startswith("assumed"):
+            self.made.assumed.append(f"{key} = {_toml(value)}: {why.removeprefix('assumed: ')}")
+
+    def _ask(self, key: str, example: Any, why: str) -> None:
+        """A line to fill in. `example` is a value of its kind, with which the rest is seen to be a scenario."""
+        self.lines.append(f"# {key} = {_toml(example)}  # {why}: fill in")
+        self.made.fill_in[f"{self.table}.{key}"] = example
+
+    # Checkpoints.
+
+    def _milliseconds(self, key: str) -> float | None:
+        return number(self.job.checkpointing, key, high=NEVER_MS)
+
+    def _interval(self) -> float | None:
+        found = self._milliseconds("interval")
+        return found / 1000 if found else None
+
+    def _mode(self) -> None:
+        mode, unaligned = text(self.job.checkpointing, "mode"), at(self.job.checkpointing, "unaligned_checkpoints")
+        timeout_s = (self._milliseconds("aligned_checkpoint_timeout") or 0.0) / 1000
+        kinds: dict[str, dict[str, Any]] = {
+            "aligned": {"protocol": "aligned"},
+            "unaligned": {"protocol": "unaligned", "checkpoint.aligned_timeout_s": 0.0},
+            "aligned_with_timeout": {"protocol": "unaligned", "checkpoint.aligned_timeout_s": timeout_s or 0.3},
+            "at_least_once": {"protocol": "tracked"},
+        }
+        if mode == "at_least_once":
+            default = "at_least_once"
+        else:
+            default = "aligned" if unaligned is not True else "aligned_with_timeout" if timeout_s else "unaligned"
+        self._table("parameters.mode")
+        self._put("help", "how barriers are aligned")
+        known = mode in ("exactly_once", "at_least_once") and isinstance(unaligned, bool)
+        self._put("default", default, "" if known else "assumed: the answers say neither mode nor unaligned")
+        self._table("parameters.mode.choices")
+        for name, keys in kinds.items():
+            self.lines.append(
+                f"{name} = {{ {', '.join(f'{_toml(key)} = {_toml(value)}' for key, value in keys.items())} }}"
+            )
+
+    def _checkpoint(self, interval_s: float | None) -> None:
+        given = self.job.checkpointing
+        self._table("checkpoint")
+        if interval_s is None:
+            self._ask("interval_s", 10.0, "no interval in the answers, or none is set")
+        else:
+            self._put("interval_s", interval_s)
+        for key, name in (("min_pause_s", "min_pause"), ("timeout_s", "timeout")):
+            found = self._milliseconds(name)
+            if found is not None and (found or key == "min_pause_s"):
+                self._put(key, found / 1000)
+        concurrent = number(given, "max_concurrent", low=1, high=1000)
+        if concurrent is None or at(given, "unaligned_checkpoints") is True:
+            self._put("max_concurrent", 1, "" if concurrent == 1 else "assumed: one, as with unaligned checkpoints")
+        else:
+            self._put("max_concurrent", int(concurrent))
+        tolerable = number(given, "tolerable_failed_checkpoints", high=1e6)
+        if tolerable is not None:
+            self._put("tolerable_failures", int(tolerable))
+        self._put("hold", "channel", "behind a barrier nothing leaves its channel until the others' are in")
+
+    # Channels.
+
+    def _channels(self) -> None:
+        job, version = self.job, self._version()
+        self._table("channel.default")
+        self._put("form", "network")
+        segment = _bytes(job.options.get("taskmanager.memory.segment-size"))
+        self._put("segment_bytes", segment or 32_768, "" if segment else "assumed: Flink's default, no option is set")
+        constants = "a constant of this version" if version >= (2, 0) else "assumed: this version's default"
+        for key, option, default in (
+            ("exclusive_buffers", "buffers-per-channel", 2),
+            ("floating_buffers", "floating-buffers-per-gate", 8),
+            ("most_buffers", "max-buffers-per-channel", 10),
+            ("overdraft_buffers", "max-overdraft-buffers-per-gate", 20 if version >= (2, 0) else 5),
+        ):
+            found = job.options.get(f"taskmanager.network.memory.{option}", "")
+            use = version < (2, 0) and found.isdecimal() and int(found) <= 1_000_000
+            self._put(key, int(found) if use else default, "" if use else constants)
+        flush = _milliseconds(job.options.get("execution.buffer-timeout.interval"))
+        why = "assumed: Flink's default, no option of the cluster; a job's own is not in the answers"
+        self._put("flush_timeout_s", (flush or 100.0) / 1000, "" if flush else why)
+        if job.options.get("taskmanager.network.memory.buffer-debloat.enabled", "").lower() == "true":
+            sizes = [f"{v.operator} {v.debloated_bytes:,.0f}" for v in job.vertices if v.debloated_bytes]
+            self._say(f"assumed: buffers of fixed size; debloating is on, {', '.join(sizes) or 'no sizes are known'}")
+        for each in job.vertices:
+            for sender, ship in each.inputs:
+                self._edge(job.vertex(sender), each, ship)
+
+    def _edge(self, sender: Vertex, receiver: Vertex, ship: str) -> None:
+        self._table(f'channel."{sender.operator}->{receiver.operator}"')
+        exchange = SHIPS.get(ship.upper())
+        if exchange == "forward" and sender.parallelism != receiver.parallelism:
+            exchange = None
+        why = (
+            ""
+            if exchange and ship.upper() != "SHUFFLE"
+            else f"assumed: {_plain(ship) or 'no ship strategy'} is simulated so"
+        )
+        self._put("exchange", exchange or "rebalance", why)
+        if not all(sender.managers) or not all(receiver.managers) or not sender.managers or not receiver.managers:
+            self._put("local", False, "assumed: on the network, the answers do not say where subtasks run")
+            return
+        pairs = [
+            (a, b)
+            for i, a in enumerate(sender.managers)
+            for j, b in enumerate(receiver.managers)
+            if exchange != "forward" or i == j
+        ]
+        local = sum(a == b for a, b in pairs)
+        mixed = f"assumed: alike, but {local} of {len(pairs)} channels are local"
+        self._put("local", 2 * local > len(pairs), "" if local in (0, len(pairs)) else mixed)
+
+    def _version(self) -> tuple[int, int]:
+        found = re.match(r"(\d{1,4})\.(\d{1,4})", self.job.version or "")
+        if found is None:
+            self._say("assumed: the numbers of buffers of Flink 2.x, the version is not in the answers")
+            return (2, 0)
+        return (int(found[1]), int(found[2]))
+
+    def _say(self, words: str) -> None:
+        self._note(words)
+        self.made.assumed.append(words.removeprefix("assumed: "))
+
+    # Operators.
+
+    def _head(self, kind: str, each: Vertex) -> None:
+        self._table(f"{kind}.{each.operator}")
+        self._note(f"{_plain(each.full_name)}: {'; '.join(_seen(each)) or 'no rates in the answers'}")
+
+    def _source(self, each: Vertex) -> None:
+        self._head("source", each)
+        self._put("parallelism", each.parallelism)
+        rate, pressed = each.out_per_s, each.pressed
+        if rate is None or not rate:
+            self._ask("rate_per_s", 100.0, "records a second of each subtask, not in the answers")
+        elif pressed is not None and pressed <= PRESSED:
+            self._put("rate_per_s", _short(rate))
+        else:
+            share = "nobody knows how much" if pressed is None else f"{pressed:.0%}"
+            why = f"at least; back-pressured {share} of the time, so that its own rate is not in the answers"
+            self._ask("rate_per_s", _short(rate), why)
+        self._put("arrivals", "deterministic", "assumed: evenly; the answers have no times of arrivals")
+        self._put("catch_up_s", 1.0, "assumed: a second of what was held up comes in a burst")
+        segment = _bytes(self.job.options.get("taskmanager.memory.segment-size")) or 32_768
+        if each.out_bytes is None:
+            self._ask("record_bytes", 100, "bytes of a record on the wire, not in the answers")
+        elif each.out_bytes > segment:
+            self._put(
+                "record_bytes", segment, f"assumed: a buffer; records of {each.out_bytes:,.0f} bytes are split in Flink"
+            )
+        else:
+            self._put("record_bytes", int(each.out_bytes), "written bytes by written records")
+        if each.service_s:
+            self._put("service_s", _short(each.service_s), "busy time by records")
+
+    def _operator(self, each: Vertex) -> None:
+        self._head("operator", each)
+        is_sink = not any(each.id == sender for other in self.job.vertices for sender, _ in other.inputs)
+        ratio = each.out_per_s / each.in_per_s if each.out_per_s is not None and each.in_per_s else 1.0
+        if is_sink:
+            self._put("kind", "sink")
+            self._put("aligns", False, "barriers may overtake into its inputs too, as in Flink")
+        elif len(each.inputs) > 1:
+            self._put(
+                "kind", "union", "" if abs(ratio - 1) <= SAME else f"assumed: every record passes, not {ratio:.2f}"
+            )
+            self._note('inputs = "by_message"  # if its two inputs are typed (connect, join): not in the answers')
+        elif ratio < 1 - SAME:
+            self._put("kind", "filter")
+            self._put("selectivity", _short(ratio), "records out by records in")
+        elif ratio > 1 + SAME:
+            self._put("kind", "flat_map")
+            self._put(
+                "fanout",
+                round(min(ratio, 1000.0)),
+                f"assumed: a whole number, records out by records in is {ratio:.2f}",
+            )
+        else:
+            self._put("kind", "map")
+        self._put("parallelism", each.parallelism)
+        if each.service_s is None:
+            self._ask("service_s", 0.001, "seconds for a record: no records or no busy time in the answers")
+        else:
+            self._put("service_s", _short(each.service_s), "busy time by records; its spread is not in the answers")
+
+
+def _seen(each: Vertex) -> Iterator[str]:
+    """The rates of one vertex in words."""
+    if each.inputs and each.in_per_s is not None:
+        yield f"{each.in_per_s:,.1f} records/s in"
+    if each.out_per_s:
+        yield f"{each.out_per_s:,.1f} out, of each subtask"
+    for share, words in ((each.busy, "busy"), (each.pressed, "back-pressured")):
+        if share is not None:
+            yield f"{words} {share:.1%}"
+
+
+def _plain(words: str) -> str:
+    """A text from outside as part of a comment or a name: printable, in one line, not too long."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(words.split()))[:200]
+
+
+def _short(value: float) -> float:
+    """Four digits, which is more than a busy time has."""
+    return float(f"{value:.4g}")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+_UNITS_OF_BYTES = {"": 0, "b": 0, "bytes": 0, "k": 10, "kb": 10, "m": 20, "mb": 20, "g": 30, "gb": 30}
+_UNITS_OF_TIME = {"": 1.0, "ms": 1.0, "s": 1000.0, "sec": 1000.0, "min": 60_000.0, "m": 60_000.0, "h": 3_600_000.0}
+
+
+def _parts(words: str | None) -> tuple[int, str]:
+    found = re.fullmatch(r"(\d{1,15})\s*([a-z]*)", (words or "").strip().lower())
+    return (int(found[1]), found[2]) if found else (0, "?")
+
+
+def _bytes(words: str | None) -> int | None:
+    """Return a size as Flink writes it (`32 kb`) in bytes, None if it is none."""
+    count, unit = _parts(words)
+    return (count << _UNITS_OF_BYTES[unit]) or None if unit in _UNITS_OF_BYTES else None
+
+
+def _milliseconds(words: str | None) -> float | None:
+    """Return a time as Flink writes it (`100 ms`) in milliseconds, None if it is none."""
+    count, unit = _parts(words)
+    return (count * _UNITS_OF_TIME[unit]) or None if unit in _UNITS_OF_TIME else None

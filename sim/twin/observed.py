@@ -1,0 +1,173 @@
+"""Checkpoints as they were measured: from the answers of a Flink REST server, or from a folder of tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from barrierlab.sim.twin.answers import Answers, at, items, number, text
+from barrierlab.sim.twin.import_flink import LATEST, Job
+
+STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
+
+
+@dataclass(frozen=True, slots=True)
+class Subtask:
+    """What one subtask measured of one checkpoint. Times in ms, as Flink gives them; None is not in the answers."""
+
+    operator: str
+    index: int
+    start_delay_ms: float | None
+    alignment_ms: float | None
+    sync_ms: float | None
+    async_ms: float | None
+    end_to_end_ms: float | None
+    persisted_bytes: float | None
+    processed_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One completed checkpoint."""
+
+    id: int
+    end_to_end_ms: float
+    persisted_bytes: float | None
+    processed_bytes: float | None
+    subtasks: tuple[Subtask, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+    def of(self, operator: str) -> list[Subtask]:
+        """Return the rows of one operator's subtasks."""
+        return [each for each in self.subtasks if each.operator == operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One measured job: how it aligns, who sends to whom, and its completed checkpoints, oldest first.
+
+    `is_local` is None where some channels are and some are not.
+    """
+
+    name: str
+    mode: str
+    senders: Mapping[str, tuple[str, ...]]
+    parallelism: Mapping[str, int]
+    is_local: bool | None
+    checkpoints: tuple[Checkpoint, ...]
+
+    @property
+    def steady(self) -> tuple[Checkpoint, ...]:
+        """The last `STEADY` completed checkpoints."""
+        return self.checkpoints[-STEADY:]
+
+
+def mode_of(checkpointing: Mapping[str, Any]) -> str:
+    """Return the mode that a job's configuration asks for, as scenarios call it."""
+    if text(checkpointing, "mode") == "at_least_once":
+        return "at_least_once"
+    if at(checkpointing, "unaligned_checkpoints") is not True:
+        return "aligned"
+    return "aligned_with_timeout" if number(checkpointing, "aligned_checkpoint_timeout", low=1.0) else "unaligned"
+
+
+def observed_in(answers: Answers, job: Job) -> Observed:
+    """Return the checkpoints that the answers have of a job, the last `LATEST` completed ones; savepoints are none."""
+    place = f"/jobs/{job.id}/checkpoints"
+    ids = [
+        int(found)
+        for each in items(answers.get(place), "history")
+        if text(each, "status") == "COMPLETED" and at(each, "is_savepoint") is not True
+        if (found := number(each, "id", low=1)) is not None
+    ]
+    checkpoints = [
+        _checkpoint(answers, job, f"{place}/details/{number_of_it}") for number_of_it in sorted(ids)[-LATEST:]
+    ]
+    pairs = [(job.vertex(sender), each) for each in job.vertices for sender, _ in each.inputs]
+    same = {a == b for sender, each in pairs for a in sender.managers for b in each.managers}
+    return Observed(
+        job.name,
+        mode_of(job.checkpointing),
+        {each.operator: tuple(job.vertex(sender).operator for sender, _ in each.inputs) for each in job.vertices},
+        {each.operator: each.parallelism for each in job.vertices},
+        same.pop() if len(same) == 1 else None,
+        tuple(each for each in checkpoints if each is not None),
+    )
+
+
+def _checkpoint(answers: Answers, job: Job, place: str) -> Checkpoint | None:
+    """Return one checkpoint, None if the answers have no duration of it."""
+    whole = answers.get(place)
+    duration = number(whole, "end_to_end_duration")
+    number_of_it = number(whole, "id", low=1)
+    if duration is None or number_of_it is None:
+        return None
+    subtasks = []
+    for vertex in job.vertices:
+        for each in items(answers.get(f"{place}/subtasks/{vertex.id}"), "subtasks"):
+            index = number(each, "index")
+            if text(each, "status") == "completed" and at(each, "aborted") is not True and index is not None:
+                subtasks.append(_subtask(vertex.operator, int(index), each))
+    persisted, processed = number(whole, "persisted_data"), number(whole, "processed_data")
+    return Checkpoint(int(number_of_it), duration, persisted, processed, tuple(subtasks))
+
+
+def _subtask(operator: str, index: int, each: Mapping[str, Any]) -> Subtask:
+    return Subtask(
+        operator,
+        index,
+        number(each, "start_delay"),
+        number(each, "alignment", "duration"),
+        number(each, "checkpoint", "sync"),
+        number(each, "checkpoint", "async"),
+        number(each, "end_to_end_duration"),
+        number(each, "alignment", "persisted"),
+        number(each, "alignment", "processed"),
+    )
+
+
+# What is kept of answers.
+
+_OPTIONS = ("taskmanager.memory.segment-size", "taskmanager.network.memory.", "execution.buffer-timeout.")
+_FIELDS = frozenset(
+    """jid name state jobs flink-version key value plan nodes id description inputs ship_strategy parallelism status
+    vertices metrics read-records write-records write-bytes accumulated-busy-time accumulated-backpressured-time
+    subtasks subtask taskmanager-id status-duration RUNNING avg history is_savepoint end_to_end_duration
+    persisted_data processed_data index start_delay alignment duration persisted processed checkpoint sync async
+    aborted mode interval timeout min_pause max_concurrent unaligned_checkpoints tolerable_failed_checkpoints
+    aligned_checkpoint_timeout""".split()  # noqa: SIM905
+)
+
+
+def saved_text(answers: Answers) -> str:
+    """Return the answers as a file of JSON: of what was asked the fields that are read; no host, no path.
+
+    Task managers are numbered, since it matters alone which subtasks share one.
+    """
+    managers: dict[str, str] = {}
+
+    def trim(value: Any) -> Any:
+        if isinstance(value, list):
+            return [trim(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        kept = {key: trim(each) for key, each in value.items() if key in _FIELDS}
+        manager = text(value, "taskmanager-id") or text(value, "endpoint") or text(value, "host")
+        if "subtask" in value and manager:
+            kept["taskmanager-id"] = managers.setdefault(manager, f"taskmanager-{len(managers) + 1}")
+        return kept
+
+    kept = {}
+    for path, answer in answers.asked.items():
+        if answer is None:
+            continue
+        if path == "/jobmanager/config":
+            answer = [each for each in items(answer) if str(each.get("key")).startswith(_OPTIONS)]
+        kept[path] = trim(answer)
+    lines = [f"{json.dumps(path)}: {json.dumps(answer, separators=(',', ':'))}" for path, answer in kept.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"

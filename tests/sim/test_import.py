@@ -1,0 +1,308 @@
+"""Jobs imported from the answers of a real cluster: what `make flink` saved of Apache Flink 1.20.3 and 2.3.0.
+
+The jobs are those of tests/flink/Bench.java; their settings are known, so that what is imported can be compared.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barrierlab.sim import load, run
+from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.twin.answers import MOST_BYTES, Answers, TwinError, answers_of
+from barrierlab.sim.twin.import_flink import job_of, scenario_of
+from barrierlab.sim.twin.observed import observed_in, saved_text
+from tests.sim.support import barrierlab
+
+FLINK = Path(__file__).parent / "flink"
+VERSIONS = {"1.20": "1.20.3", "2.x": "2.3.0"}
+CHAINED, UNION = "chained_local_saturated_aligned.json", "union_local_saturated_timeout.json"
+HINT = "give the address of a Flink REST server, such as the one of its web page, or saved answers"
+
+
+def _imported(file: Path, folder: Path, **settings: Any) -> Any:
+    """The scenario of the only running job of a file, with its unknowns as `settings`."""
+    answers = answers_of([str(file)])
+    made = scenario_of(job_of(answers, None), str(file))
+    path = folder / "job.toml"
+    path.write_text(made.text, encoding="utf-8")
+    return load(path, settings)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_chained_job_is_as_it_ran(version: str, tmp_path: Path) -> None:
+    """A vertex of two chained operators would be two tasks, or a hash exchange another one."""
+    rate = {"source.source_fast.rate_per_s": 375.0}
+    job = _imported(FLINK / version / CHAINED, tmp_path, **rate)
+    assert job.topology.edges == ("source_fast->slow_sink",)
+    channel = job.channels["source_fast->slow_sink"]
+    assert (channel.exchange, channel.form, channel.local) == ("hash", "network", True)
+    assert channel.overdraft_buffers == (5 if version == "1.20" else 20)
+    assert (channel.segment_bytes, channel.exclusive_buffers, channel.floating_buffers) == (32_768, 2, 8)
+    checkpoint = job.checkpoint
+    assert (checkpoint.interval_s, checkpoint.min_pause_s, checkpoint.timeout_s) == (2.0, 0.5, 120.0)
+    assert (job.mode.name, checkpoint.tolerable_failures, checkpoint.max_concurrent) == ("aligned", 0, 1)
+    source, sink = job.sources["source_fast"], job.operators["slow_sink"]
+    assert (source.parallelism, sink.parallelism) == (2, 2)
+    assert sink.service_s.mean == pytest.approx(0.004, rel=0.02)
+    assert source.record_bytes.mean == pytest.approx(4096, rel=0.01)
+    assert f"on Apache Flink {VERSIONS[version]}." in job.text.splitlines()[0]
+    assert run(load(tmp_path / "job.toml", {**rate, "until_s": 5.0}), 1).verdict == "holds"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_union_is_as_it_ran(version: str, tmp_path: Path) -> None:
+    """Each input's exchange, the timeout and the rate of the input that was not held up would be somebody's guess."""
+    job = _imported(FLINK / version / UNION, tmp_path, **{"source.sourceA.rate_per_s": 312.5})
+    assert set(job.topology.edges) == {
+        "sourceA->fastA",
+        "sourceB->slowB",
+        "fastA->merge",
+        "slowB->merge",
+        "merge->sink",
+    }
+    assert {channel.exchange for channel in job.channels.values()} == {"rebalance"}
+    assert (job.mode.name, job.checkpoint.aligned_timeout_s) == ("fallback", 0.3)
+    assert job.sources["sourceB"].rate_per_s == pytest.approx(30.0, rel=0.03)
+    assert (job.operators["merge"].kind, job.operators["sink"].kind) == ("union", "sink")
+    assert job.operators["merge"].service_s.mean == pytest.approx(0.004, rel=0.02)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_checkpoints_come_with_their_subtasks(version: str) -> None:
+    """There would be nothing to calibrate on, or to lay a prediction beside."""
+    answers = answers_of([str(FLINK / version / UNION)])
+    observed = observed_in(answers, job_of(answers, None))
+    assert (observed.mode, observed.is_local, len(observed.checkpoints)) == ("aligned_with_timeout", True, 10)
+    assert observed.senders["merge"] == ("fastA", "slowB")
+    for checkpoint in observed.steady:
+        assert len(checkpoint.subtasks) == 12
+        assert checkpoint.persisted_bytes == sum(each.persisted_bytes or 0 for each in checkpoint.subtasks)
+        ends = [each.end_to_end_ms for each in checkpoint.subtasks]
+        assert max(ends) == pytest.approx(checkpoint.end_to_end_ms, abs=1)
+    assert min(each.end_to_end_ms for each in observed.steady) > 300  # the timeout: it was saturated
+
+
+def test_an_unknown_is_a_line_to_fill_in(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The default of a rate would be simulated as if it were the job's."""
+    job = tmp_path / "job.toml"
+    status, out, err = barrierlab(capsys, "import", "flink", str(FLINK / "2.x" / CHAINED), "-o", str(job))
+    assert (status, err) == (0, "")
+    assert out.endswith("; fill in: source.source_fast.rate_per_s\n")
+    line = next(each for each in job.read_text().splitlines() if each.startswith("# rate_per_s = "))
+    assert line.endswith("so that its own rate is not in the answers: fill in")
+    quick = ("run", str(job), "--set", "until_s=4.5")
+    status, out, err = barrierlab(capsys, *quick)
+    assert (status, out) == (2, "")
+    assert err.startswith(
+        "barrierlab: job.toml: has no source.source_fast.rate_per_s: give it in the file, or with --set"
+    )
+    assert barrierlab(capsys, *quick, "--set", "source.source_fast.rate_per_s=375.0")[0] == 0
+    job.write_text(job.read_text().replace(line, "rate_per_s = 375.0"))
+    status, out, _ = barrierlab(capsys, *quick)
+    assert (status, "verdict: holds" in out) == (0, True)
+
+
+def test_a_list_to_fill_in_is_a_list_of_keys(tmp_path: Path) -> None:
+    """A slip in it would be a traceback."""
+    path = tmp_path / "job.toml"
+    path.write_text('topology = "a->s"\nfill_in = "source.a.rate_per_s"\n', encoding="utf-8")
+    with pytest.raises(ScenarioError, match=r"^job.toml: fill_in is 'source.a.rate_per_s'; allowed: a list of texts"):
+        load(path)
+
+
+def test_json_has_the_history_and_what_is_assumed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script would have to read comments."""
+    status, out, err = barrierlab(capsys, "import", "flink", str(FLINK / "2.x" / CHAINED), "--json")
+    found = json.loads(out)
+    assert (status, err, found["mode"], found["version"]) == (0, "", "aligned", "2.3.0")
+    assert found["fill_in"] == ["source.source_fast.rate_per_s"]
+    assert any(line.startswith("flush_timeout_s = 0.1: ") for line in found["assumed"])
+    assert len(found["checkpoints"]) == 9
+    assert set(found["checkpoints"][0]["subtasks"][0]) >= {"operator", "index", "start_delay_ms", "persisted_bytes"}
+    assert tomllib.loads(found["toml"])["topology"] == "source_fast->slow_sink"
+
+
+def test_what_is_saved_is_imported_alike_and_names_no_host(tmp_path: Path) -> None:
+    """Answers that are handed on would tell where a cluster is, or lack what was read of them."""
+    path = FLINK / "2.x" / UNION
+    whole = json.loads(path.read_text())
+    place = next(name for name in whole if name.count("/") == 4 and "/vertices/" in name)
+    for each in whole[place]["subtasks"]:
+        each |= {"endpoint": "inner-host:80", "host": "inner-host"}
+        each["taskmanager-id"] = "inner-host:80-1"
+    whole["/jobmanager/config"].append({"key": "jobmanager.rpc.address", "value": "inner-host"})
+    answers = Answers("here", whole)
+    job = job_of(answers, None)
+    before, text = observed_in(answers, job), saved_text(answers)
+    assert "inner-host" not in text
+    again = Answers("here", json.loads(text))
+    assert observed_in(again, job_of(again, None)) == before
+    assert scenario_of(job_of(again, None), "").text == scenario_of(job, "").text
+    assert len(text) <= len(path.read_text()) + 200
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"taskmanager.memory.segment-size": "64 kb"}, {"segment_bytes": 65_536}),
+        ({"taskmanager.memory.segment-size": "65536"}, {"segment_bytes": 65_536}),
+        ({"taskmanager.memory.segment-size": "much"}, {"segment_bytes": 32_768}),
+        ({"execution.buffer-timeout.interval": "20 ms"}, {"flush_timeout_s": 0.02}),
+        ({"taskmanager.network.memory.buffers-per-channel": "3"}, {"exclusive_buffers": 3}),
+        ({"taskmanager.network.memory.floating-buffers-per-gate": "-1"}, {"floating_buffers": 8}),
+    ],
+)
+def test_options_of_the_cluster_are_taken(options: dict[str, str], expected: dict[str, Any]) -> None:
+    """A cluster with larger buffers would be simulated with those of the default."""
+    answers = Answers("", json.loads((FLINK / "1.20" / CHAINED).read_text()))
+    answers.saved["/jobmanager/config"] = [{"key": key, "value": value} for key, value in options.items()]
+    found = tomllib.loads(scenario_of(job_of(answers, None), "").text)["channel"]["default"]
+    assert {key: found[key] for key in expected} == expected
+
+
+# Answers from outside.
+
+ODD = [None, "x", "NaN", -1, 0, 1e400, 2**80, 0.5, [], {}, True, [[]], 'a"\n[b]', [1, {"id": "a"}]]
+
+
+def _places(answer: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The ways to every field; of a list, those of its first item."""
+    yield way
+    children = answer.items() if isinstance(answer, dict) else enumerate(answer) if isinstance(answer, list) else ()
+    for number, (key, value) in enumerate(children):
+        if isinstance(answer, dict) or number == 0:
+            yield from _places(value, (*way, key))
+
+
+def _changed(answers: dict[str, Any], way: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """A copy of the answers with another value in one place, or without that field."""
+    found = dict(answers)
+    found[way[0]] = copy.deepcopy(answers[way[0]])
+    node: Any = found
+    for key in way[:-1]:
+        node = node[key]
+    if value is KeyError:
+        del node[way[-1]]
+    else:
+        node[way[-1]] = value
+    return found
+
+
+def test_an_odd_field_is_one_line_or_an_unknown() -> None:
+    """A server of another version would end in a traceback, or in a scenario that does not load."""
+    answers = json.loads((FLINK / "2.x" / CHAINED).read_text())
+    details = [name for name in answers if "/details/" in name]
+    few = {name: answer for name, answer in answers.items() if name not in details[2:]}
+    refused: list[str] = []
+    accepted = 0
+    for way in list(_places(few))[1:]:
+        for odd in (KeyError, *ODD):
+            changed = Answers("", _changed(few, way, odd))
+            try:
+                job = job_of(changed, None)
+                observed_in(changed, job)
+                scenario_of(job, "")  # it loads, with an example for what is to be filled in
+                json.loads(saved_text(changed))
+                accepted += 1
+            except TwinError as error:
+                refused.append(str(error))
+    assert not [line for line in refused if "\n" in line]
+    assert len(refused) > 50
+    assert accepted > 500
+
+
+@pytest.mark.parametrize(
+    ("ship", "expected"),
+    [("BROADCAST", "broadcast"), ("RESCALE", "rebalance"), ("CUSTOM", "rebalance"), ("FORWARD", "forward")],
+)
+def test_every_ship_strategy_is_an_exchange(ship: str, expected: str) -> None:
+    """One that is not simulated would be taken for another without a word."""
+    text = (FLINK / "2.x" / CHAINED).read_text().replace('"HASH"', f'"{ship}"')
+    made = scenario_of(job_of(Answers("", json.loads(text)), None), "")
+    found = tomllib.loads(made.text)["channel"]["source_fast->slow_sink"]
+    assert found["exchange"] == expected
+    assert any("is simulated so" in line for line in made.assumed) == (ship in ("RESCALE", "CUSTOM"))
+
+
+class _Server:
+    """Answers as a live server would, or fails as one."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers, self.paths = answers, []
+
+    def __call__(self, url: str, timeout: float) -> io.BytesIO:
+        assert timeout <= 10
+        path = url.removeprefix("http://cluster:8081").partition("?")[0]
+        self.paths.append(path)
+        if path not in self.answers:
+            raise urllib.error.HTTPError(url, 404, "Not Found", Message(), None)
+        return io.BytesIO(json.dumps(self.answers[path]).encode())
+
+
+def test_a_live_server_is_asked_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A saved file would be imported otherwise than the server that it was saved from."""
+    path = FLINK / "1.20" / UNION
+    server = _Server(json.loads(path.read_text()))
+    monkeypatch.setattr(urllib.request, "urlopen", server)
+    from_file = barrierlab(capsys, "import", "flink", str(path))
+    kept = tmp_path / "kept.json"
+    assert barrierlab(capsys, "import", "flink", "http://cluster:8081/", "--save", str(kept)) == from_file
+    assert len(server.paths) == len(set(server.paths))
+    assert kept.read_text() == path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (
+            urllib.error.URLError(ConnectionRefusedError(111, "Connection refused")),
+            "cannot be reached: Connection refused",
+        ),
+        (urllib.error.URLError(TimeoutError("timed out")), "no answer within 5 s"),
+        (TimeoutError("timed out"), "no answer within 5 s"),
+        (urllib.error.HTTPError("", 503, "Unavailable", Message(), None), "the server answers 503 Unavailable"),
+        (b"<html>", "not JSON: "),
+        (b"[" * 200_000, "not JSON: "),
+        (b" " * (MOST_BYTES + 1), "the answer is longer than "),
+    ],
+    ids=range(7),
+)
+def test_a_server_that_fails_is_one_line(
+    failure: Any, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback, or a wait without end."""
+
+    def answer(url: str, timeout: float) -> io.BytesIO:
+        if isinstance(failure, Exception):
+            raise failure
+        return io.BytesIO(failure)
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    status, out, err = barrierlab(capsys, "import", "flink", "http://cluster:8081", "--job", "a")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("barrierlab: http://cluster:8081/jobs/a: ")
+    assert said in err
+    assert err.endswith(f"; {HINT}\n")
+
+
+def test_a_job_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever mistypes an id would not learn which jobs there are."""
+    file = str(FLINK / "2.x" / CHAINED)
+    status, out, err = barrierlab(capsys, "import", "flink", file, "--job", "abc")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "has no job 'abc'; there are: " in err
+    assert barrierlab(capsys, "import", "flink", file, "http://cluster:8081")[0] == 2
