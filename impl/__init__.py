@@ -18,7 +18,7 @@ from barrierlab.impl.checkpoint.actions import (
     Triggered,
 )
 from barrierlab.impl.checkpoint.alignment import (
-    Action,
+    AlignerAction,
     AlignmentAction,
     BarrierAligner,
     BarrierAlignerConfig,
@@ -109,7 +109,7 @@ __all__ = [
     "AbortTask",
     "Aborted",
     "Acknowledge",
-    "Action",
+    "AlignerAction",
     "AlignmentAction",
     "AttemptError",
     "BarrierAligner",

@@ -193,10 +193,10 @@ class UnsettledError(ContractError):
 
 
 class NotFinishedError(ContractError):
-    """The final part of a task that goes on."""
+    """The final snapshot of a task that goes on."""
 
     def __init__(self, task: str) -> None:
-        super().__init__(f"the final part of {task}, which goes on", "a task that has finished", "ask when it has")
+        super().__init__(f"the final snapshot of {task}, which goes on", "a task that has finished", "ask when it has")
 
 
 class TransactionError(ContractError):

@@ -29,9 +29,9 @@ class Reason(StrEnum):
     JOB_FAILED = "job failed"
 
     @property
-    def prose(self) -> str:
+    def description(self) -> str:
         """The reason in a sentence."""
-        return REASONS[self].prose
+        return REASONS[self].description
 
     @property
     def definite(self) -> bool:
@@ -40,16 +40,16 @@ class Reason(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as a failure in a row: `About`."""
+        """Whether it counts as a failure in a row: `ReasonInfo`."""
         return REASONS[self].counts
 
 
-class About(NamedTuple):
+class ReasonInfo(NamedTuple):
     """What there is to say about a reason.
 
     Attributes
     ----------
-    prose : str
+    description : str
     definite : bool
         Whether the checkpoint has surely not completed.
     counts : bool
@@ -59,40 +59,42 @@ class About(NamedTuple):
         what is held while inputs wait does not count there, either (`CHECKPOINT_DECLINED_ALIGNMENT_LIMIT_EXCEEDED`).
     """
 
-    prose: str
+    description: str
     definite: bool
     counts: bool
 
 
-REASONS: dict[Reason, About] = {
-    Reason.EXPIRED: About("Its timeout, counted from the trigger, passed before it was whole.", True, counts=True),
-    Reason.SUBSUMED: About("A newer checkpoint began here, or completed, before it was whole.", True, counts=False),
-    Reason.CANCELLED: About("A cancel marker came in the barrier's place.", True, counts=False),
-    Reason.BUFFER_LIMIT: About(
+REASONS: dict[Reason, ReasonInfo] = {
+    Reason.EXPIRED: ReasonInfo("Its timeout, counted from the trigger, passed before it was whole.", True, counts=True),
+    Reason.SUBSUMED: ReasonInfo(
+        "A newer checkpoint began here, or completed, before it was whole.", True, counts=False
+    ),
+    Reason.CANCELLED: ReasonInfo("A cancel marker came in the barrier's place.", True, counts=False),
+    Reason.BUFFER_LIMIT: ReasonInfo(
         "One message more behind the barriers would have passed the limit in bytes.", True, counts=False
     ),
-    Reason.IN_FLIGHT_LIMIT: About(
+    Reason.IN_FLIGHT_LIMIT: ReasonInfo(
         "What was in flight would have passed the limit of what is recorded.", True, counts=True
     ),
-    Reason.BARRIER_MISMATCH: About("Two barriers of one id disagree in epoch or flags.", True, counts=True),
-    Reason.SNAPSHOT_FAILED: About("The image of the state could not be taken.", True, counts=True),
-    Reason.OUTPUT_CLOSED: About(
+    Reason.BARRIER_MISMATCH: ReasonInfo("Two barriers of one id disagree in epoch or flags.", True, counts=True),
+    Reason.SNAPSHOT_FAILED: ReasonInfo("The image of the state could not be taken.", True, counts=True),
+    Reason.OUTPUT_CLOSED: ReasonInfo(
         "An output was closed, so the barrier could not reach every channel.", True, counts=False
     ),
-    Reason.REPLACED: About("A newer command took its place before a source had seen it.", True, counts=False),
-    Reason.DECLINED: About("A task declined its part.", True, counts=True),
-    Reason.MIN_PAUSE: About(
+    Reason.REPLACED: ReasonInfo("A newer command took its place before a source had seen it.", True, counts=False),
+    Reason.DECLINED: ReasonInfo("A task declined its part.", True, counts=True),
+    Reason.MIN_PAUSE: ReasonInfo(
         "It was asked for too soon after the last one completed; it was not begun.", True, counts=False
     ),
-    Reason.TOO_MANY_PENDING: About("As many as allowed are under way; it was not begun.", True, counts=False),
-    Reason.TOO_MANY_FAILURES: About("More failed in a row than tolerated; no more are begun.", True, counts=False),
-    Reason.SOURCES_FINISHED: About(
+    Reason.TOO_MANY_PENDING: ReasonInfo("As many as allowed are under way; it was not begun.", True, counts=False),
+    Reason.TOO_MANY_FAILURES: ReasonInfo("More failed in a row than tolerated; no more are begun.", True, counts=False),
+    Reason.SOURCES_FINISHED: ReasonInfo(
         "Every source has ended, so nothing can carry a barrier; it was not begun.", True, counts=False
     ),
-    Reason.IDS_USED_UP: About("Every id that fits an epoch's 48 bits has been given.", True, counts=False),
-    Reason.STORE_FAILED: About("The store refused its manifest.", True, counts=True),
-    Reason.STORE_IN_DOUBT: About("The store did not say whether its manifest is there.", False, counts=True),
-    Reason.JOB_FAILED: About(
+    Reason.IDS_USED_UP: ReasonInfo("Every id that fits an epoch's 48 bits has been given.", True, counts=False),
+    Reason.STORE_FAILED: ReasonInfo("The store refused its manifest.", True, counts=True),
+    Reason.STORE_IN_DOUBT: ReasonInfo("The store did not say whether its manifest is there.", False, counts=True),
+    Reason.JOB_FAILED: ReasonInfo(
         "The job failed before it was whole; until it is restored, none is begun.", True, counts=False
     ),
 }

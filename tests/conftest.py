@@ -12,7 +12,9 @@ settings.load_profile("unhurried")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--rewrite", action="store_true", help="write what stories and runs come to into the kept files; read the diff"
+        "--rewrite",
+        action="store_true",
+        help="write what scripted cases and runs come to into the kept files; read the diff",
     )
 
 

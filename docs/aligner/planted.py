@@ -18,7 +18,7 @@ class Phase(Enum):
 
     FLOWING = "it takes its effect"
     WAITING = "it is queued until the other barriers are in"
-    DRAINING = "it is queued behind what is released one by one"
+    DRAINING = "it is queued behind what is drained one by one"
     OVER = "there is none"
 
 
@@ -41,18 +41,18 @@ class PhasedAligner:
         if self.phase[input_id] is Phase.FLOWING or self._is_urgent(input_id, message):
             self._apply(input_id, message, now_ns)
             return True
-        return self._hold(input_id, message)
+        return self._buffer(input_id, message)
 
-    def _hold(self, input_id, message):
+    def _buffer(self, input_id, message):
         if not self.can_take(input_id):
             return False
-        held = sum(size_of(each) for queue in self.queue.values() for each in queue)
-        if held + size_of(message) > self.config.max_buffer_memory_bytes:
+        buffered = sum(size_of(each) for queue in self.queue.values() for each in queue)
+        if buffered + size_of(message) > self.config.max_buffer_memory_bytes:
             if self._waits_for() and not self.turns:
                 self._make_room()
             return False
         self.queue[input_id].append(message)
-        self.port.hold(input_id, message)
+        self.port.buffer(input_id, message)
         return True
 
     def _make_room(self):
@@ -146,13 +146,13 @@ class PhasedAligner:
         if not self._is_over(checkpoint_id) and set(self.phase.values()) != {Phase.OVER}:
             self._abort(checkpoint_id)
 
-    # What was held.
+    # What was buffered.
 
     @property
-    def has_released(self):
+    def can_drain(self):
         return bool(self.turns)
 
-    def release_next(self, now_ns):
+    def drain_next(self, now_ns):
         if self.turns:
             input_id = self.turns.popleft()
             message = self.queue[input_id].popleft()

@@ -32,7 +32,7 @@ class RecordingAligner(PhasedAligner):
     def offer(self, input_id, message, now_ns):
         if not self._is_for_later(input_id, message):
             return super().offer(input_id, message, now_ns)
-        took = self._hold(input_id, message)
+        took = self._buffer(input_id, message)
         if took and self.phase[input_id] is Phase.FLOWING:
             self.phase[input_id] = Phase.WAITING
         return took
@@ -211,8 +211,8 @@ class RecordingAligner(PhasedAligner):
             if self.recording and self.recorded_bytes > self.unaligned.max_inflight_buffer_bytes:
                 self._decline(Reason.IN_FLIGHT_LIMIT)
 
-    def release_next(self, now_ns):
-        super().release_next(now_ns)
+    def drain_next(self, now_ns):
+        super().drain_next(now_ns)
         self._wait_with_what_is_newer()
 
     # Time.

@@ -32,7 +32,7 @@ class Publish:
     ----------
     checkpoint_id : int
     parts : tuple of Acknowledge
-        By task name. The final part of a task that had finished is among them; it may have to be stored first.
+        By task name. The final snapshot of a task that had finished is among them; it may have to be stored first.
     """
 
     checkpoint_id: int
@@ -94,5 +94,7 @@ class FailJob:
     reason: Reason
 
 
-Action = Triggered | Inject | Publish | Completed | Notify | AbortTask | Aborted | Refused | Ignored | FailJob
-Actions = tuple[Action, ...]
+CoordinatorAction = (
+    Triggered | Inject | Publish | Completed | Notify | AbortTask | Aborted | Refused | Ignored | FailJob
+)
+Actions = tuple[CoordinatorAction, ...]

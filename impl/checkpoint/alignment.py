@@ -2,9 +2,9 @@
 
 Invariant: a snapshot holds all that came before the barriers, and nothing that came after one.
 
-F-DCKP-002, sound by protocol rules 6 to 13. Unlike there, everything that comes behind a barrier is held whole and in
-order - watermarks and further barriers too - and what was held steps through the same aligner again when it is
-released; a completed or given-up id is remembered; ends of input count as barriers; limits are checked before a
+F-DCKP-002, sound by protocol rules 6 to 13. Unlike there, everything that comes behind a barrier is buffered whole and
+in order - watermarks and further barriers too - and what was buffered steps through the same aligner again when it is
+drained; a completed or aborted id is remembered; ends of input count as barriers; limits are checked before a
 message is taken; deadlines count from the trigger of the checkpoint.
 
 What the caller owes: apply a message that passes before offering the next one; at TRIGGER_SNAPSHOT take the image of
@@ -56,9 +56,9 @@ class BarrierAlignerConfig:
     num_inputs : int
         1 to 128.
     max_buffer_per_input : int
-        How many messages one input may hold; after that it is not read any more.
+        How many messages one input may buffer; after that it is not read any more.
     max_buffer_memory_bytes : int
-        How many bytes all inputs together may hold; one message more costs the checkpoint.
+        How many bytes all inputs together may buffer; one message more costs the checkpoint.
     alignment_timeout_ns : int
         How long after its trigger a checkpoint is aborted if barriers are missing here.
 
@@ -92,14 +92,14 @@ class AlignmentAction(Enum):
 
     PASS_THROUGH = "apply the event"
     WATERMARK_PASS_THROUGH = "apply the watermark"
-    BUFFERED = "nothing: it is held behind its input's barrier"
+    BUFFERED = "nothing: it is buffered behind its input's barrier"
     BLOCKED = "nothing: the barrier is in, its input waits now"
     TRIGGER_SNAPSHOT = "the last barrier or end is in: snapshot, forward `aligner.barrier`, complete_alignment"
-    DRAIN_BUFFERED = "apply the event, which was held"
+    DRAIN_BUFFERED = "apply the event, which was buffered"
     INPUT_ENDED = "apply the end of this input"
     IGNORED = "nothing: a barrier or cancel marker that is stale or a duplicate"
     ABORTED = "nothing more than `aligner.aborts` says: the message was taken"
-    REFUSED = "keep the message: over a limit. If `aligner.aborts` has something, release and offer it again"
+    REFUSED = "keep the message: over a limit. If `aligner.aborts` has something, drain and offer it again"
 
 
 class UnalignedAction(Enum):
@@ -107,13 +107,13 @@ class UnalignedAction(Enum):
     type."""
 
     TAKE_SNAPSHOT = "snapshot at once, forward `machine.barrier` ahead of everything, begin_recording"
-    SWITCHED = "keep the message: over the limit in bytes. Do as for TAKE_SNAPSHOT, release, and offer it again"
-    RECORDED = "apply the event, held before or not: a copy of it is recorded as in flight"
+    SWITCHED = "keep the message: over the limit in bytes. Do as for TAKE_SNAPSHOT, drain, and offer it again"
+    RECORDED = "apply the event, buffered before or not: a copy of it is recorded as in flight"
     LATE_BARRIER = "nothing: the barrier is in, nothing waits for it, others are to come"
     PART_COMPLETE = "the last barrier or end is in: acknowledge the snapshot and what is recorded, complete_alignment"
 
 
-Action = AlignmentAction | UnalignedAction
+AlignerAction = AlignmentAction | UnalignedAction
 
 # One global each: a lookup on the enum costs more than the test it serves.
 _PASS = AlignmentAction.PASS_THROUGH
@@ -200,7 +200,7 @@ class BarrierAligner:
         "alignments_completed",
         "barrier",
         "config",
-        "events_released",
+        "events_drained",
         "free",
         "last_terminated_id",
         "max_alignment_duration_ns",
@@ -217,27 +217,27 @@ class BarrierAligner:
         self.triggered = False
         self.aborts: list[tuple[int, Reason]] = []
         self.alignments_completed = 0
-        self.events_released = 0
+        self.events_drained = 0
         self.max_alignment_duration_ns = 0
-        # An input is in `free`, or in `_blocked`, or in `_ready` (not blocked, with messages to release), or its end
+        # An input is in `free`, or in `_blocked`, or in `_ready` (not blocked, with messages to drain), or its end
         # has come. Sets and dicts by index: one that is out of range, a negative one too, aliases no other (A-14).
         self.free = set(inputs)
         self._blocked: set[int] = set()
         self._ready: deque[int] = deque()  # in turn
-        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}  # held, or not released yet
+        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}  # buffered, or not drained yet
         self._takes = dict(self._queues)  # the queues of those inputs whose end has not come
         self._open = len(inputs)  # how many inputs there are whose end has not taken effect
         self._size_of = size_of
         # The fast path reads an event's size itself, so it is not for sizes of the caller's own.
         self._fast_limit = self.config.max_buffer_per_input if size_of is default_size_of else 0
         self._bytes_left = self.config.max_buffer_memory_bytes
-        self._controls = 0  # how many of the held messages are no events
+        self._controls = 0  # how many of the buffered messages are no events
         self._first_ns = 0  # when the current checkpoint's first barrier came
         self._triggers_ns: dict[int, int] = {}
 
     # Messages in.
 
-    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
         """Take the next message of an input.
 
         Parameters
@@ -250,7 +250,7 @@ class BarrierAligner:
 
         Returns
         -------
-        Action
+        AlignerAction
             What the caller is to do with `message`.
 
         Raises
@@ -268,13 +268,13 @@ class BarrierAligner:
             try:
                 queue = self._takes[input_id]
             except KeyError:
-                return self._hold(input_id, message, now_ns)  # which says what is wrong
+                return self._buffer(input_id, message, now_ns)  # which says what is wrong
             left = self._bytes_left - message.size_bytes
             if left >= 0 and len(queue) < self._fast_limit:
                 queue.append(message)
                 self._bytes_left = left
                 return _BUFFERED
-            return self._hold(input_id, message, now_ns)
+            return self._buffer(input_id, message, now_ns)
         if input_id in self.free:
             if type(message) is CheckpointBarrier:
                 return self._on_barrier(input_id, message, now_ns)
@@ -285,9 +285,9 @@ class BarrierAligner:
                 return self._again(message, current)
             if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
                 return self._on_cancel(message.checkpoint_id)
-        return self._hold(input_id, message, now_ns)
+        return self._buffer(input_id, message, now_ns)
 
-    def _hold(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+    def _buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """Put `message` behind what its input holds, unless that passes a limit (protocol rule 7)."""
         queue = self._takes.get(input_id)
         if queue is None:
@@ -311,12 +311,12 @@ class BarrierAligner:
                 del self._takes[input_id]
         return _BUFFERED
 
-    def _over_limit(self, current: CheckpointBarrier) -> Action:
+    def _over_limit(self, current: CheckpointBarrier) -> AlignerAction:
         """Holding one message more would pass the limit in bytes (protocol rule 7)."""
         self._abort(current.checkpoint_id, Reason.BUFFER_LIMIT)
         return _REFUSED
 
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """What a message does, other than an event, whose turn it is."""
         if type(message) is CheckpointBarrier:
             return self._on_barrier(input_id, message, now_ns)
@@ -328,7 +328,7 @@ class BarrierAligner:
             return self._on_end(input_id, now_ns)
         raise UnknownMessageError(message)
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
         if barrier is not current:
@@ -349,7 +349,7 @@ class BarrierAligner:
         blocked = self._blocked
         blocked.add(input_id)
         self.free.discard(input_id)
-        if input_id in self._ready:  # what it has still to release is behind this barrier, or overtaken by it
+        if input_id in self._ready:  # what it has still to drain is behind this barrier, or overtaken by it
             self._ready.remove(input_id)
         if len(blocked) < self._open:
             return _BLOCKED
@@ -371,7 +371,7 @@ class BarrierAligner:
         """The last barrier, or end, of the current checkpoint has come."""
         self.max_alignment_duration_ns = max(self.max_alignment_duration_ns, now_ns - self._first_ns)
 
-    def _on_end(self, input_id: int, now_ns: int) -> Action:
+    def _on_end(self, input_id: int, now_ns: int) -> AlignerAction:
         """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
         self._close(input_id)
         if self.barrier is None or len(self._blocked) < self._open:
@@ -415,7 +415,7 @@ class BarrierAligner:
     # How a checkpoint ends.
 
     def complete_alignment(self) -> None:
-        """The snapshot is taken and the barrier forwarded: let go of what is held.
+        """The snapshot is taken and the barrier forwarded: drains what is buffered.
 
         Raises
         ------
@@ -429,7 +429,7 @@ class BarrierAligner:
         self._end(barrier.checkpoint_id)
 
     def fail_alignment(self, reason: Reason = Reason.SNAPSHOT_FAILED) -> tuple[int, Reason]:
-        """The snapshot failed (protocol rule 9): let go of what is held; the caller declines and sends the cancel.
+        """The snapshot failed (protocol rule 9): drains what is buffered; the caller declines and sends the cancel.
 
         Returns
         -------
@@ -479,7 +479,7 @@ class BarrierAligner:
         self._end(checkpoint_id)
 
     def _end(self, checkpoint_id: int) -> None:
-        """Nothing is under way any more; what was held is released from here on, input by input in turn."""
+        """Nothing is under way any more; what was buffered is drained from here on, input by input in turn."""
         self.last_terminated_id = checkpoint_id
         self.barrier = None
         self.triggered = False
@@ -495,10 +495,10 @@ class BarrierAligner:
         if holding:
             self._ready.extend(sorted(holding))
 
-    # What was held.
+    # What was buffered.
 
-    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
-        """Take one held message that may go, round robin over the inputs, and step it again (protocol rule 8).
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
+        """Take one buffered message that may go, round robin over the inputs, and step it again (protocol rule 8).
 
         Returns
         -------
@@ -516,8 +516,8 @@ class BarrierAligner:
         elif type(message) is not EndOfInput:
             self.free.add(input_id)
         if type(message) is Event:
-            self.events_released += 1
-            action: Action = _DRAIN
+            self.events_drained += 1
+            action: AlignerAction = _DRAIN
         else:
             self._controls -= 1
             action = self._step(input_id, message, now_ns)
@@ -533,10 +533,10 @@ class BarrierAligner:
         runs = [(input_id, self._queues[input_id]) for input_id in self._ready]
         self._ready.clear()
         for input_id, queue in runs:
-            self.events_released += len(queue)
+            self.events_drained += len(queue)
             self._queues[input_id] = self._takes[input_id] = deque()
             self.free.add(input_id)
-        self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
+        self._bytes_left = self.config.max_buffer_memory_bytes - self._buffered_bytes()
         return runs
 
     def drained(self, now_ns: int = 0) -> list[tuple[int, Event]]:
@@ -603,7 +603,7 @@ class BarrierAligner:
         return self._size_of
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         """Whether `drain_next` has something to give."""
         return bool(self._ready)
 
@@ -618,11 +618,11 @@ class BarrierAligner:
         return self.config.num_inputs - self._open + len(self._blocked)
 
     def buffered_event_count(self) -> int:
-        """How many events are held or not released yet."""
+        """How many events are buffered or not drained yet."""
         return sum(type(message) is Event for queue in self._queues.values() for message in queue)
 
     def buffered_bytes(self) -> int:
-        """How many bytes are held or not released yet."""
+        """How many bytes are buffered or not drained yet."""
         return self.config.max_buffer_memory_bytes - self._bytes_left
 
     def is_buffer_limit_exceeded(self) -> bool:
@@ -656,12 +656,12 @@ class BarrierAligner:
 
     def metrics(self) -> BarrierAlignerMetrics:
         """The document's counters."""
-        held = self.buffered_event_count()
+        buffered = self.buffered_event_count()
         return BarrierAlignerMetrics(
             self.alignments_completed,
-            self.events_released + held,
+            self.events_drained + buffered,
             self.max_alignment_duration_ns,
-            held,
+            buffered,
             self.is_aligning(),
         )
 
@@ -682,7 +682,7 @@ class BarrierAligner:
             self._open,
             self._first_ns,
             tuple(sorted(self._triggers_ns.items())),
-            (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
+            (self.alignments_completed, self.events_drained, self.max_alignment_duration_ns),
         )
 
     def restore(self, value: Hashable) -> None:
@@ -700,7 +700,7 @@ class BarrierAligner:
             self._open,
             self._first_ns,
             triggers,
-            (self.alignments_completed, self.events_released, self.max_alignment_duration_ns),
+            (self.alignments_completed, self.events_drained, self.max_alignment_duration_ns),
         ) = value  # type: ignore[misc]
         self.aborts[:] = aborts  # type: ignore[has-type]
         self._queues = dict(enumerate(map(deque, queues)))  # type: ignore[has-type]
@@ -711,7 +711,7 @@ class BarrierAligner:
         self._takes = {i: self._queues[i] for i in takes}  # type: ignore[has-type]
         self._triggers_ns = dict(triggers)  # type: ignore[has-type]
         self._controls = sum(type(message) is not Event for queue in self._queues.values() for message in queue)
-        self._bytes_left = self.config.max_buffer_memory_bytes - self._held_bytes()
+        self._bytes_left = self.config.max_buffer_memory_bytes - self._buffered_bytes()
 
-    def _held_bytes(self) -> int:
+    def _buffered_bytes(self) -> int:
         return sum(self._size_of(message) for queue in self._queues.values() for message in queue)

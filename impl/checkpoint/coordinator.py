@@ -6,7 +6,7 @@ the checkpoint is complete once that has ended, which drops every older one, and
 are written one at a time, the oldest first. Aborting a checkpoint aborts all that is older too (rule 10), except
 what is being published: nobody can tell any more what will have become of that.
 
-When every task has finished, one checkpoint more is taken, of their final parts, so that sinks commit the last they
+When every task has finished, one checkpoint more is taken, of their final snapshots, so that sinks commit the last they
 have (FLIP-147, simplified: no barrier is needed). Flink: `CheckpointCoordinator`, for the names and the pacing.
 """
 
@@ -135,7 +135,7 @@ class CheckpointCoordinator:
     pending : dict of int to PendingCheckpoint
         By id, oldest first; what is being published is among them.
     finished_tasks : set of str
-    final_parts : dict of str to Acknowledge
+    final_snapshots : dict of str to Acknowledge
         Of those tasks that gave one.
     last_completed : int
         The newest complete id, or the restored one; 0 at first.
@@ -177,7 +177,7 @@ class CheckpointCoordinator:
         "config",
         "ended",
         "failures_in_row",
-        "final_parts",
+        "final_snapshots",
         "finished_tasks",
         "last_completed",
         "pending",
@@ -200,7 +200,7 @@ class CheckpointCoordinator:
         check_number("first_id", first_id, 1, MAX_EPOCH)
         self.pending: dict[int, PendingCheckpoint] = {}
         self.finished_tasks: set[str] = set()
-        self.final_parts: dict[str, Acknowledge] = {}
+        self.final_snapshots: dict[str, Acknowledge] = {}
         self.last_completed = 0
         self.failures_in_row = 0
         self.scheduling = True
@@ -226,12 +226,12 @@ class CheckpointCoordinator:
         return (Triggered(checkpoint_id), *injects)
 
     def _begin(self, now_ns: int) -> int:
-        """A new checkpoint; the final part of a task that has finished is its part of it."""
+        """A new checkpoint; the final snapshot of a task that has finished is its part of it."""
         checkpoint_id = self._next_id
         self._next_id += 1
         self._triggered_ns = now_ns
         open_tasks = [task for task in self.tasks if task not in self.finished_tasks]
-        parts = [replace(part, checkpoint_id=checkpoint_id) for part in self.final_parts.values()]
+        parts = [replace(part, checkpoint_id=checkpoint_id) for part in self.final_snapshots.values()]
         self.pending[checkpoint_id] = PendingCheckpoint(now_ns, open_tasks, parts)
         return checkpoint_id
 
@@ -344,8 +344,8 @@ class CheckpointCoordinator:
         task : str
         now_ns : int
         part : Acknowledge, optional
-            Its `Task.final_part`. It stands as its part of every checkpoint newer than the last that it took part in;
-            for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came
+            Its `Task.final_snapshot`. It stands as its part of every checkpoint newer than the last that it took part
+            in; for that one its acknowledgement is to come, or was lost, and its end is none: it would count what came
             behind the barrier. Without it there is no final checkpoint, and none after this can be restored.
 
         Raises
@@ -358,7 +358,7 @@ class CheckpointCoordinator:
             return (Ignored(task, 0),)
         self.finished_tasks.add(task)
         if part is not None:
-            self.final_parts[task] = part
+            self.final_snapshots[task] = part
         for checkpoint_id, pending in self.pending.items():
             if task not in pending.outstanding or (part is not None and checkpoint_id <= part.checkpoint_id):
                 continue
@@ -448,7 +448,7 @@ class CheckpointCoordinator:
         """The manifest could not be written; if that is not `definite`, it may be there all the same.
 
         `why` says what went wrong for certain, where it is not the store: the driver may not have come to the manifest,
-        since the final part of a task that had ended could not be saved before it.
+        since the final snapshot of a task that had ended could not be saved before it.
 
         The checkpoint is aborted either way. That is sound: sinks roll nothing back at that, but only at a recovery,
         which reads what is there.
@@ -486,7 +486,7 @@ class CheckpointCoordinator:
         """The final checkpoint, once nothing else is under way. It needs no barrier: every part of it is there."""
         if not self._wants_final():
             return ()
-        if len(self.final_parts) < len(self.tasks) or self._next_id > MAX_EPOCH:
+        if len(self.final_snapshots) < len(self.tasks) or self._next_id > MAX_EPOCH:
             self.ended = True
             return ()
         if self._retry_ns is not None and now_ns < self._retry_ns:
@@ -515,7 +515,7 @@ class CheckpointCoordinator:
         now_ns : int
             The interval counts from here.
         finished : mapping of str to Acknowledge
-            The tasks that were restored as finished, with their final parts.
+            The tasks that were restored as finished, with their final snapshots.
 
         Raises
         ------
@@ -530,7 +530,7 @@ class CheckpointCoordinator:
             raise UnsettledError(tuple(self.pending))
         self.suspended = False
         self.finished_tasks = set(finished)
-        self.final_parts = dict(finished)
+        self.final_snapshots = dict(finished)
         self.ended = len(finished) == len(self.tasks)  # then that was the final checkpoint
         self.last_completed = checkpoint_id
         self.failures_in_row = 0
@@ -552,7 +552,7 @@ class CheckpointCoordinator:
         return (
             pending,
             tuple(sorted(self.finished_tasks)),
-            tuple(self.final_parts.values()),
+            tuple(self.final_snapshots.values()),
             self.last_completed,
             self.failures_in_row,
             self.scheduling,
@@ -570,7 +570,7 @@ class CheckpointCoordinator:
         (
             pending,
             finished_tasks,
-            final_parts,
+            final_snapshots,
             self.last_completed,
             self.failures_in_row,
             self.scheduling,
@@ -584,4 +584,4 @@ class CheckpointCoordinator:
         ) = value  # type: ignore[misc]
         self.pending = {each[0]: PendingCheckpoint(*each[1:]) for each in pending}  # type: ignore[has-type]
         self.finished_tasks = set(finished_tasks)  # type: ignore[has-type]
-        self.final_parts = {part.task: part for part in final_parts}  # type: ignore[has-type]
+        self.final_snapshots = {part.task: part for part in final_snapshots}  # type: ignore[has-type]

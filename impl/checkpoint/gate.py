@@ -1,8 +1,8 @@
 """What a task sees of an aligner: messages in, effects out, in the order that the protocol asks for.
 
 The order at a snapshot is protocol rule 8: image of the state, barrier forwarded, part complete, and only then are
-the held messages released - by the driver, one at a time, before it offers anything new. If the image cannot be
-taken: decline, cancel in the barrier's place, release (rule 9). Unaligned, the image and the barrier come with the
+the buffered messages drained - by the driver, one at a time, before it offers anything new. If the image cannot be
+taken: decline, cancel in the barrier's place, drain (rule 9). Unaligned, the image and the barrier come with the
 first barrier or at the switch, and the part is complete when the last is in (rules 16 and 17); a driver may then offer
 barriers ahead of their place (`Gate.offer_overtaking`).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Protocol
 
-from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner, UnalignedAction
+from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner, UnalignedAction
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
@@ -61,7 +61,7 @@ class GatePort(Protocol):
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
         """A copy of the event is recorded as in flight. It takes effect now, or when its turn comes."""
 
-    def hold(self, input_id: int, message: StreamMessage) -> None:
+    def buffer(self, input_id: int, message: StreamMessage) -> None:
         """The message waits."""
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
@@ -104,7 +104,7 @@ class Gate:
         -------
         bool
             False if a limit forbids to take it: it stays in its channel. (If that made the checkpoint go unaligned,
-            or end, there may be something to release before it is offered again.)
+            or end, there may be something to drain before it is offered again.)
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Gate:
             return True
         action = self.aligner.process_message(input_id, message, now_ns)
         if action is _BUFFERED:
-            self.port.hold(input_id, message)
+            self.port.buffer(input_id, message)
             return True
         self._carry_out(input_id, message, action)
         return action is not _REFUSED and action is not _SWITCHED
@@ -160,25 +160,26 @@ class Gate:
             self.unaligned.note_output(size_bytes)
             self._tell_aborts()
 
-    def release_next(self, now_ns: int) -> bool:
-        """Let one held message take its effect; False if none may go. To be called until then before any `offer`."""
+    def drain_next(self, now_ns: int) -> bool:
+        """Let one buffered message take its effect; False if none may go. To be called until then before any
+        `offer`."""
         step = self.aligner.drain_next(now_ns)
         if step is None:
             return False
         self._carry_out(*step)
         return True
 
-    def release_all(self, now_ns: int) -> int:
-        """`release_next` until nothing may go; how many went."""
+    def drain_all(self, now_ns: int) -> int:
+        """`drain_next` until nothing may go; how many went."""
         count = 0
-        while self.release_next(now_ns):
+        while self.drain_next(now_ns):
             count += 1
         return count
 
     @property
-    def has_released(self) -> bool:
-        """Whether `release_next` has something to do."""
-        return self.aligner.has_released
+    def can_drain(self) -> bool:
+        """Whether `drain_next` has something to do."""
+        return self.aligner.can_drain
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """The coordinator aborts a checkpoint; False if that is no news here."""
@@ -219,7 +220,7 @@ class Gate:
         self._blocking, aligner = value  # type: ignore[misc]
         self.aligner.restore(aligner)  # type: ignore[has-type]
 
-    def _carry_out(self, input_id: int, message: StreamMessage, action: Action) -> None:
+    def _carry_out(self, input_id: int, message: StreamMessage, action: AlignerAction) -> None:
         """All but the frequent actions. What is aborted comes first: a newer barrier begins after the older ended."""
         port = self.port
         if self.aligner.aborts:

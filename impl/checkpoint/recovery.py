@@ -5,8 +5,8 @@ Invariant: what is restored is the cut, with what was in flight across it, and n
 Protocol rule 22. A driver whose job has failed does, in this order: suspend the coordinator, or make a new one above
 every id that was ever begun; wait until no manifest is being written (`CheckpointCoordinator.settled`); read the newest
 usable checkpoint, or restart from the initial state if there is none; `plan`; make new tasks and channels; put every
-state and every channel back (`Task.recover`, `Restore.channels`); resume the coordinator with the final parts of what
-had finished; and only then let anything run. Barriers are not restored: the cut has been made (defect U-13).
+state and every channel back (`Task.recover`, `Restore.channels`); resume the coordinator with the final snapshots of
+what had finished; and only then let anything run. Barriers are not restored: the cut has been made (defect U-13).
 
 F-DCKP-006, "Recovery Procedure for Unaligned Checkpoints". Unlike there, channels are restored for the whole job before
 a task or a source starts (U-14), and what cannot be read makes the checkpoint unusable (U-11; the store sees to it).

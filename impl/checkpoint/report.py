@@ -25,7 +25,7 @@ class Acknowledge:
     Attributes
     ----------
     checkpoint_id : int
-        0 for a final part, until it stands for one.
+        0 for a final snapshot, until it stands for one.
     digest : str
         Of the image.
     position : int or None
@@ -40,7 +40,7 @@ class Acknowledge:
     ended : tuple of int
         The inputs whose end took effect before the cut.
     finished : bool
-        Whether the task had finished: this is its final part, for every checkpoint after `checkpoint_id`.
+        Whether the task had finished: this is its final snapshot, for every checkpoint after `checkpoint_id`.
     prepared : tuple of str
         A sink's: the transactions that are prepared and not known to be committed.
     """

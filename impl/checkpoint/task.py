@@ -4,8 +4,8 @@ The outbox is first in, first out: what an operator gave for earlier messages le
 and the driver offers nothing while something is in it, which is backpressure. Barrier, watermark, cancel and end go to
 every output; events where the exchange of each out-edge says. Protocol rules 4, 5, 8 and 9.
 
-A task that has finished has a final part: it stands for its part of every later checkpoint (FLIP-147). A new task that
-is restored (rule 22) goes on behind its cut. Its watermark is where it was, and is a lower bound: its inputs begin
+A task that has finished has a final snapshot: it stands for its part of every later checkpoint (FLIP-147). A new task
+that is restored (rule 22) goes on behind its cut. Its watermark is where it was, and is a lower bound: its inputs begin
 anew, for watermarks are no state of a channel (defect U-10).
 
 Unaligned, the barrier leaves ahead of the outbox, and of what the driver lets it pass in the output channels; all of
@@ -327,7 +327,7 @@ class Task:
     def notify(self, checkpoint_id: int, now_ns: int) -> None:
         """The coordinator says that a checkpoint is complete. A sink that writes to the outside commits."""
 
-    def final_part(self) -> Acknowledge:
+    def final_snapshot(self) -> Acknowledge:
         """What stands for this task's part of every later checkpoint: its id is the last that the task knew.
 
         Of that one and those before it the task has given its part already, or given it up.
@@ -345,7 +345,7 @@ class Task:
             return self._last_part()
         except SnapshotFailedError as error:
             raise SnapshotFailedError(
-                error.came, error.reason, "ask for the final part again: the task stays"
+                error.came, error.reason, "ask for the final snapshot again: the task stays"
             ) from error
 
     def _last_part(self) -> Acknowledge:
@@ -415,7 +415,7 @@ class OperatorTask(Task):
     exchanges : iterable of OutputExchange
         One for each out-edge.
     tell : callable, optional
-        Verbs: deliver, end, hold, block, resume, snapshot, forward, complete, decline, cancel, ignore; and of
+        Verbs: deliver, end, buffer, block, resume, snapshot, forward, complete, decline, cancel, ignore; and of
         unaligned parts capture, with an input, and capture_output, with an output: id and event.
     """
 
@@ -461,9 +461,9 @@ class OperatorTask(Task):
         """`Gate.offer_overtaking`."""
         return self.gate.offer_overtaking(input_id, barrier, ahead, now_ns)
 
-    def release_next(self, now_ns: int) -> bool:
-        """`Gate.release_next`."""
-        return self.gate.release_next(now_ns)
+    def drain_next(self, now_ns: int) -> bool:
+        """`Gate.drain_next`."""
+        return self.gate.drain_next(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """`Gate.abort`."""
@@ -590,16 +590,16 @@ class OperatorTask(Task):
         """Told, and no more: the aligner has it."""
         self.tell("capture", input_id, (checkpoint_id, message))
 
-    def hold(self, input_id: int, message: StreamMessage) -> None:
+    def buffer(self, input_id: int, message: StreamMessage) -> None:
         """Told, and no more: the aligner has it."""
-        self.tell("hold", input_id, message)
+        self.tell("buffer", input_id, message)
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
         """Told, and no more."""
         self.tell("block", input_id, checkpoint_id)
 
     def resume(self, checkpoint_id: int) -> None:
-        """Told, and no more: the driver calls `release_next`."""
+        """Told, and no more: the driver calls `drain_next`."""
         self.tell("resume", -1, checkpoint_id)
 
     def ignore(self, input_id: int, message: StreamMessage) -> None:

@@ -1,6 +1,6 @@
 """The aligner that never blocks: it counts the barriers of a checkpoint, and what comes meanwhile takes effect at once.
 
-Invariant: a snapshot holds all that came before the barriers; it may hold what came after one, too.
+Invariant: a snapshot holds all that came before the barriers; it may buffer what came after one, too.
 
 Flink's ``AT_LEAST_ONCE`` mode (`CheckpointBarrierTracker`), sound by protocol rules 6 and 8 to 13. An input that has
 delivered its barrier is read on, so that no event waits for a slow input. The price is an orphan: an event behind a
@@ -12,7 +12,7 @@ Flink, which counts up to 50 checkpoints side by side, a newer barrier ends the 
 
 from __future__ import annotations
 
-from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, StreamMessage
 
 
@@ -36,16 +36,16 @@ class BarrierTracker(BarrierAligner):
 
     blocks = False
 
-    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> Action:
-        """As `BarrierAligner.process_message`; the end of an input that has delivered its barrier is held."""
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
+        """As `BarrierAligner.process_message`; the end of an input that has delivered its barrier is buffered."""
         if type(message) is not EndOfInput or input_id not in self._blocked:
             return super().process_message(input_id, message, now_ns)
-        action = self._hold(input_id, message, now_ns)
+        action = self._buffer(input_id, message, now_ns)
         if action is AlignmentAction.BUFFERED:
             self.free.discard(input_id)
         return action
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rule 6; the input stays free, so a second barrier of one checkpoint comes here, too."""
         current = self.barrier
         if current is not None and input_id in self._blocked and barrier.checkpoint_id <= current.checkpoint_id:

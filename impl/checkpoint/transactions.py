@@ -180,8 +180,8 @@ class SinkWriter:
     def prepare_last(self) -> None:
         """Nothing will be written any more: prepare what is open, if anything is.
 
-        It is covered by the checkpoints of which the sink's final part is its part: all that are newer than the last
-        it took one of. Its name counts the transactions outside, so that after a recovery it is another.
+        It is covered by the checkpoints of which the sink's final snapshot is its part: all that are newer than the
+        last it took one of. Its name counts the transactions outside, so that after a recovery it is another.
         """
         self._prepare(f"{self.sink}-final-{self.ledger.count(self.sink) + 1}", self._newest_id + 1)
 

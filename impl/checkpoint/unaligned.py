@@ -7,8 +7,8 @@ F-DCKP-006, sound by protocol rules 14 to 19. There are three situations. *Idle*
 `impl.checkpoint.alignment.BarrierAligner`, with one deadline more, at which it switches. *Recording*: the snapshot is
 taken and the barrier forwarded, but barriers are missing; each event of such an input is recorded *and* processed,
 until its barrier or its end. Unlike in the document the switch comes by time and not with the next barrier, keeps who
-has delivered, and releases what was held; recording goes on after the snapshot; and the part is complete only when the
-last barrier is in. Watermarks keep their place among the events, but are not recorded (defect U-10).
+has delivered, and drains what was buffered; recording goes on after the snapshot; and the part is complete only when
+the last barrier is in. Watermarks keep their place among the events, but are not recorded (defect U-10).
 
 What the caller owes, beside what an aligner asks: at TAKE_SNAPSHOT and SWITCHED, and when `triggered` is set after
 `on_time`, take the image, forward `barrier` ahead of everything, and call `begin_recording`; at PART_COMPLETE, or if
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from barrierlab.impl.checkpoint.alignment import (
-    Action,
+    AlignerAction,
     AlignmentAction,
     BarrierAligner,
     BarrierAlignerConfig,
@@ -198,7 +198,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     __slots__ = (
         "_asked",
-        "_holding_limit",
+        "_buffering_limit",
         "_mismatched",
         "_missing",
         "_overtaken",
@@ -236,11 +236,11 @@ class UnalignedCheckpointer(BarrierAligner):
         self._asked = False  # whether a flagged barrier of the current checkpoint came, and could not be heeded
         self._mismatched = False  # whether that is counted
         # The inputs whose barrier is missing, from the snapshot on. One of them is not free, so that no event passes
-        # unrecorded; it is in `_ready` if it has messages to release. An input in `_blocked` holds a newer barrier.
+        # unrecorded; it is in `_ready` if it has messages to drain. An input in `_blocked` holds a newer barrier.
         self._missing: set[int] = set()
         self._record: dict[int, list[Event]] = {}
         self._overtaken: tuple[int, list[Event]] | None = None
-        self._holding_limit = self._fast_limit
+        self._buffering_limit = self._fast_limit
 
     @property
     def may_overtake(self) -> bool:
@@ -249,7 +249,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     # Barriers.
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rules 6, 14, 15 and 17."""
         current = self.barrier
         if self.recording and current is not None:
@@ -275,7 +275,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def _on_late_barrier(
         self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier, now_ns: int
-    ) -> Action:
+    ) -> AlignerAction:
         """A barrier up to the current one, after the snapshot. The input is in `_missing` or has delivered."""
         if input_id not in self._missing or _flagged(barrier) != current:
             return self._again(barrier, current)
@@ -296,7 +296,7 @@ class UnalignedCheckpointer(BarrierAligner):
         """The flag is no contradiction here."""
         return super()._again(_flagged(barrier), _flagged(current))
 
-    def _on_end(self, input_id: int, now_ns: int) -> Action:
+    def _on_end(self, input_id: int, now_ns: int) -> AlignerAction:
         """Protocol rule 13. An end is a barrier for the passive check too (Flink: R8)."""
         if self.recording:
             self._close(input_id)
@@ -309,7 +309,7 @@ class UnalignedCheckpointer(BarrierAligner):
             return self._start(switched=True)
         return self._passing_the_flag_on(action)
 
-    def _passing_the_flag_on(self, action: Action) -> Action:
+    def _passing_the_flag_on(self, action: AlignerAction) -> AlignerAction:
         """Who cannot go unaligned hands the wish on to those behind it."""
         if action is _TRIGGER and self._asked and self.barrier is not None:
             self.barrier = _flagged(self.barrier)
@@ -326,10 +326,10 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def process_overtaking(
         self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int = 0
-    ) -> Action:
+    ) -> AlignerAction:
         """Take a barrier that passes what is queued ahead of it (protocol rule 16, defect P-16).
 
-        Its events are recorded at once, and so are those that this input has still to release. All of that comes
+        Its events are recorded at once, and so are those that this input has still to drain. All of that comes
         later, in order, by `process_message` and `drain_next`, and is not recorded again. `take_overtaken` gives it.
 
         Parameters
@@ -343,7 +343,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
         Returns
         -------
-        Action
+        AlignerAction
             As for a barrier that comes in its turn. REFUSED if it may not overtake - nothing may here, or this input
             has delivered an older one whose part is not complete: it stays in its place, and comes in its turn.
 
@@ -354,7 +354,7 @@ class UnalignedCheckpointer(BarrierAligner):
         """
         queue = self._takes.get(input_id)
         if queue is None:
-            return self._hold(input_id, barrier, now_ns)  # which says what is wrong
+            return self._buffer(input_id, barrier, now_ns)  # which says what is wrong
         if type(barrier) is not CheckpointBarrier:
             raise UnknownMessageError(barrier)
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
@@ -398,7 +398,7 @@ class UnalignedCheckpointer(BarrierAligner):
         To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
         the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough). Not so
-        while an older barrier of this input is still to be released: overtaking would cost that its checkpoint.
+        while an older barrier of this input is still to be drained: overtaking would cost that its checkpoint.
         """
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
         if (
@@ -410,7 +410,7 @@ class UnalignedCheckpointer(BarrierAligner):
             return False
         if current is not None and (checkpoint_id < current.checkpoint_id or self._has_delivered(input_id)):
             return False
-        if self._controls and any(type(held) is CheckpointBarrier for held in self._queues[input_id]):
+        if self._controls and any(type(buffered) is CheckpointBarrier for buffered in self._queues[input_id]):
             return False
         if barrier.is_unaligned or self.unaligned.force_unaligned:
             return True
@@ -429,7 +429,7 @@ class UnalignedCheckpointer(BarrierAligner):
     # From aligning to recording.
 
     def _start(self, switched: bool) -> UnalignedAction:
-        """The snapshot is to be taken now; until `begin_recording` all that comes is held."""
+        """The snapshot is to be taken now; until `begin_recording` all that comes is buffered."""
         assert self.barrier is not None
         self.barrier = _flagged(self.barrier)
         self.triggered = True
@@ -443,7 +443,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return _TAKE_SNAPSHOT
 
     def begin_recording(self) -> bool:
-        """The snapshot is taken and the barrier forwarded: let go of what is held, and record what is in flight.
+        """The snapshot is taken and the barrier forwarded: drains what is buffered, and record what is in flight.
 
         Returns
         -------
@@ -460,11 +460,11 @@ class UnalignedCheckpointer(BarrierAligner):
         if barrier is None or not self.is_unaligned or not self.triggered or self.recording:
             raise NotTriggeredError("begin_recording()")
         missing, self._missing = self._missing, set()
-        super()._end(self.last_terminated_id)  # releases; and nothing is done with
+        super()._end(self.last_terminated_id)  # drains; and nothing is done with
         self.barrier = barrier
         self.recording = True
         self._missing = missing
-        self._fast_limit = 0  # so that every event of an input that is not free comes by `_hold`
+        self._fast_limit = 0  # so that every event of an input that is not free comes by `_buffer`
         self._park()
         if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
             self._abort(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
@@ -472,8 +472,8 @@ class UnalignedCheckpointer(BarrierAligner):
         self.triggered = not self._missing
         return self.triggered
 
-    def _over_limit(self, current: CheckpointBarrier) -> Action:
-        """Protocol rule 7: what may be held is used up, so hold no longer. Later, it is backpressure."""
+    def _over_limit(self, current: CheckpointBarrier) -> AlignerAction:
+        """Protocol rule 7: what may be buffered is used up, so hold no longer. Later, it is backpressure."""
         if self.recording:
             return _REFUSED
         if self.may_overtake:
@@ -483,10 +483,10 @@ class UnalignedCheckpointer(BarrierAligner):
 
     # Recording.
 
-    def _hold(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
-        """Nothing waits on an input whose barrier is missing, unless there is something to release before it."""
+    def _buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+        """Nothing waits on an input whose barrier is missing, unless there is something to drain before it."""
         if not self.recording or input_id not in self._missing or self._queues[input_id]:
-            return super()._hold(input_id, message, now_ns)
+            return super()._buffer(input_id, message, now_ns)
         if type(message) is Event:
             return _RECORDED if self._recorded(input_id, message) else _PASS
         return self._step(input_id, message, now_ns)
@@ -503,7 +503,7 @@ class UnalignedCheckpointer(BarrierAligner):
         self._record[input_id].append(event)
         return True
 
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """A cancel in a newer barrier's place waits as that would."""
         if self.recording and input_id not in self._missing and self._is_newer(message):
             return self._wait(input_id, message, now_ns)
@@ -514,21 +514,21 @@ class UnalignedCheckpointer(BarrierAligner):
             return False
         return self.barrier is not None and message.checkpoint_id > self.barrier.checkpoint_id
 
-    def _wait(self, input_id: int, message: StreamMessage, now_ns: int) -> Action:
+    def _wait(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """Of a newer checkpoint, on an input that delivered: it waits, with all behind it (protocol rule 17)."""
-        action = super()._hold(input_id, message, now_ns)
+        action = super()._buffer(input_id, message, now_ns)
         if action is _BUFFERED:
             self.free.discard(input_id)
             self._blocked.add(input_id)
         return action
 
     def _park(self) -> None:
-        """Of what is to be released, the same."""
+        """Of what is to be drained, the same."""
         for input_id in [i for i in self._ready if i not in self._missing and self._is_newer(self._queues[i][0])]:
             self._ready.remove(input_id)
             self._blocked.add(input_id)
 
-    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
         """As for the aligner; what comes from an input whose barrier is missing is recorded too."""
         step = super().drain_next(now_ns)
         if step is not None and self.recording:
@@ -555,7 +555,7 @@ class UnalignedCheckpointer(BarrierAligner):
             self._record = {}
             self._overtaken = None
             self.inflight_bytes = 0
-            self._fast_limit = self._holding_limit
+            self._fast_limit = self._buffering_limit
         super()._end(checkpoint_id)
 
     def note_output(self, size_bytes: int) -> None:
@@ -676,4 +676,4 @@ class UnalignedCheckpointer(BarrierAligner):
         self._missing = set(missing)  # type: ignore[has-type]
         self._record = {input_id: list(events) for input_id, events in record}  # type: ignore[has-type]
         self._overtaken = None
-        self._fast_limit = 0 if self.recording else self._holding_limit
+        self._fast_limit = 0 if self.recording else self._buffering_limit

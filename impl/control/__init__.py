@@ -18,7 +18,7 @@ from barrierlab.impl.control.errors import (
     UnequalUpstreamsError,
 )
 from barrierlab.impl.control.head import BarrierIdAllocator, ControlSourceProcessor
-from barrierlab.impl.control.processor import ControlProcessor, MakeAligner
+from barrierlab.impl.control.processor import ControlProcessor, MakeControlAligner
 from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
@@ -47,7 +47,7 @@ __all__ = [
     "DuplicateBarrierError",
     "IdentityAligner",
     "InstantControlSignal",
-    "MakeAligner",
+    "MakeControlAligner",
     "Message",
     "NoUpstreamsError",
     "UnequalUpstreamsError",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from barrierlab.impl.control.errors import BarrierIdError
-from barrierlab.impl.control.sender import Sender, Tell, silent
+from barrierlab.impl.control.sender import Sender, TellSignal, silent
 from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
@@ -79,7 +79,7 @@ class ControlSourceProcessor(Sender):
         data_outputs: int,
         control_outputs: int,
         allocator: BarrierIdAllocator | None = None,
-        tell: Tell = silent,
+        tell: TellSignal = silent,
     ) -> None:
         super().__init__(name, data_outputs, control_outputs, tell)
         self._allocator = allocator or BarrierIdAllocator()

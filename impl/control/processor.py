@@ -17,7 +17,7 @@ from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.checks import check_number
 from barrierlab.impl.control.aligner import ControlAligner, IdentityAligner
 from barrierlab.impl.control.errors import ControlSignalError, UnequalUpstreamsError
-from barrierlab.impl.control.sender import Sender, Tell, silent
+from barrierlab.impl.control.sender import Sender, TellSignal, silent
 from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     Carrier,
@@ -27,7 +27,7 @@ from barrierlab.impl.control.signals import (
 from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMessageError
 from barrierlab.impl.messages import EndOfInput, Event
 
-MakeAligner = Callable[[int, Carrier], ControlAligner]
+MakeControlAligner = Callable[[int, Carrier], ControlAligner]
 
 
 class ControlProcessor(Sender):
@@ -91,8 +91,8 @@ class ControlProcessor(Sender):
         hold_data: bool = True,
         max_ahead: int = 1024,
         equal_upstreams: bool = False,
-        make_aligner: MakeAligner = IdentityAligner,
-        tell: Tell = silent,
+        make_aligner: MakeControlAligner = IdentityAligner,
+        tell: TellSignal = silent,
     ) -> None:
         super().__init__(name, data_outputs, control_outputs, tell)
         check_number("max_ahead", max_ahead, 1)

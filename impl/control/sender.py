@@ -9,7 +9,7 @@ from barrierlab.impl.control.errors import AfterEndError
 from barrierlab.impl.control.signals import Carrier, ControlSignal, Message
 from barrierlab.impl.messages import EndOfInput
 
-Tell = Callable[[str, Carrier | None, int, object], None]
+TellSignal = Callable[[str, Carrier | None, int, object], None]
 """Called for each effect at its moment: verb, channel (None: neither), index of the upstream (else -1), subject."""
 
 
@@ -30,7 +30,7 @@ class Sender:
 
     __slots__ = ("_outputs", "ended", "name", "outbox", "tell")
 
-    def __init__(self, name: str, data_outputs: int, control_outputs: int, tell: Tell) -> None:
+    def __init__(self, name: str, data_outputs: int, control_outputs: int, tell: TellSignal) -> None:
         self.name = name
         self.tell = tell
         self.ended = False

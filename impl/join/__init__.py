@@ -35,11 +35,11 @@ from barrierlab.impl.join.merge_map import (
 from barrierlab.impl.join.ring import Frame, Miss, Opened, SlotRing
 from barrierlab.impl.join.sequence import SequenceJoinBarrier
 from barrierlab.impl.join.stage import (
-    Attempt,
+    JoinAttempt,
     Joined,
     JoinStage,
     OnFailure,
-    Pending,
+    PendingPolicy,
     Skipped,
     SkipReason,
     StageConfig,
@@ -47,7 +47,7 @@ from barrierlab.impl.join.stage import (
 from barrierlab.impl.join.timestamp import TimestampJoinBarrier
 
 __all__ = [
-    "Attempt",
+    "JoinAttempt",
     "ClockDomain",
     "Frame",
     "InvalidMergeMap",
@@ -68,7 +68,7 @@ __all__ = [
     "Observed",
     "OnFailure",
     "Opened",
-    "Pending",
+    "PendingPolicy",
     "Read",
     "Readiness",
     "Refusal",

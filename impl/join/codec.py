@@ -75,7 +75,7 @@ class Undecodable:
     reason: str
 
 
-Row = tuple[int, ...]
+CodecRow = tuple[int, ...]
 Decoded = MergeMap | MergeMapRequest | InvalidMergeMap | Undecodable
 
 
@@ -89,8 +89,8 @@ def encode(message: MergeMap | MergeMapRequest) -> bytes:
     """
     match message:
         case SequenceMergeMapAnnounce():
-            block: Row = (message.out_stream_id, message.epoch, _or_null(message.stale_timeout_ns, NULL_U64))
-            rows: list[Row] = [
+            block: CodecRow = (message.out_stream_id, message.epoch, _or_null(message.stale_timeout_ns, NULL_U64))
+            rows: list[CodecRow] = [
                 (r.input_stream_id, r.rule_type, _or_null(r.offset, NULL_I32), _or_null(r.window_size, NULL_U32))
                 for r in message.rules
             ]
@@ -156,12 +156,12 @@ def _or_none(value: int, null: int) -> int | None:
     return None if value == null else value
 
 
-def _begin(template: int, fields: Row) -> bytes:
+def _begin(template: int, fields: CodecRow) -> bytes:
     block = BLOCKS[template]
     return HEADER.pack(block.size, template, SCHEMA_ID, VERSION) + block.pack(*fields)
 
 
-def _announce(template: int, fields: Row, rows: list[Row]) -> bytes:
+def _announce(template: int, fields: CodecRow, rows: list[CodecRow]) -> bytes:
     entry = ENTRIES[template]
     pieces = [_begin(template, fields), GROUP.pack(entry.size, len(rows))]
     pieces += [entry.pack(*row) for row in rows]
@@ -173,7 +173,7 @@ def _fits(length: int, known: int, version: int) -> bool:
     return length == known or (version > VERSION and length > known)
 
 
-def _rows(data: bytes | bytearray | memoryview, at: int, entry: Struct, version: int) -> list[Row] | Undecodable:
+def _rows(data: bytes | bytearray | memoryview, at: int, entry: Struct, version: int) -> list[CodecRow] | Undecodable:
     """The entries of the group that begins at `at`."""
     if len(data) < at + GROUP.size:
         return Undecodable(Refusal.SHORT, f"{len(data)} bytes; up to the rules there are {at + GROUP.size}")
@@ -189,7 +189,7 @@ def _rows(data: bytes | bytearray | memoryview, at: int, entry: Struct, version:
     return [entry.unpack_from(data, place) for place in range(at, end, length)] if count else []
 
 
-def _request(template: int, fields: Row) -> Decoded:
+def _request(template: int, fields: CodecRow) -> Decoded:
     kind = SequenceMergeMapRequest if template == SEQUENCE_REQUEST else TimestampMergeMapRequest
     try:
         return kind(*fields)
@@ -197,7 +197,7 @@ def _request(template: int, fields: Row) -> Decoded:
         return Undecodable(Refusal.VALUE, str(error))
 
 
-def _map(template: int, fields: Row, rows: list[Row]) -> Decoded:
+def _map(template: int, fields: CodecRow, rows: list[CodecRow]) -> Decoded:
     kind: type[MergeMap] = SequenceMergeMapAnnounce if template == SEQUENCE_ANNOUNCE else TimestampMergeMapAnnounce
     out_stream_id, epoch = fields[:2]
     try:
@@ -214,7 +214,7 @@ def _map(template: int, fields: Row, rows: list[Row]) -> Decoded:
         )
 
 
-def _sequence_map(fields: Row, rows: list[Row]) -> SequenceMergeMapAnnounce:
+def _sequence_map(fields: CodecRow, rows: list[CodecRow]) -> SequenceMergeMapAnnounce:
     out_stream_id, epoch, stale = fields
     rules = tuple(
         SequenceMergeRule(stream, MergeRuleType(kind), _or_none(offset, NULL_I32), _or_none(window, NULL_U32))
@@ -223,7 +223,7 @@ def _sequence_map(fields: Row, rows: list[Row]) -> SequenceMergeMapAnnounce:
     return SequenceMergeMapAnnounce(out_stream_id, epoch, rules, _or_none(stale, NULL_U64))
 
 
-def _timestamp_map(fields: Row, rows: list[Row]) -> TimestampMergeMapAnnounce:
+def _timestamp_map(fields: CodecRow, rows: list[CodecRow]) -> TimestampMergeMapAnnounce:
     out_stream_id, epoch, stale, domain, lateness = fields
     rules = tuple(
         TimestampMergeRule(

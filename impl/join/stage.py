@@ -5,13 +5,14 @@ The document leaves three things to the stage, and they decide what comes out. H
 * *What a failed attempt is.* Slot validation is single-attempt (section 5); an output of which a frame is gone is
   skipped, or emitted without that input: `OnFailure`. With the latest value it is neither: that tick gives nothing,
   and the next one tries again (section 9.1). (Defects J-02, J-21.)
-* *What becomes of an output time while another one waits.* `Pending` (defects J-09, J-24).
+* *What becomes of an output time while another one waits.* `PendingPolicy` (defects J-09, J-24).
 * *Where a sequence join begins and where it goes on.* At the first output that can ever be ready: one that counts from
   0 with an offset of -2 would wait for output 0 for ever; so would a queue behind an output time that is less than a
   window. After an overrun, at the first output of which no slot is overwritten for sure, and with each overrun in a
   row further above it: one by one it might never catch up (defect J-21).
 
-The driver feeds what comes, asks `poll`, reads what an `Attempt` names, each once, and hands the result to `finish`.
+The driver feeds what comes, asks `poll`, reads what an `JoinAttempt` names, each once, and hands the result to
+`finish`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class OnFailure(Enum):
     ABSENT = "absent"
 
 
-class Pending(Enum):
+class PendingPolicy(Enum):
     """What becomes of a new output time while an older one waits.
 
     QUEUE: it waits behind it. REPLACE: it takes its place, and the older one is skipped. HOLD: it is skipped itself.
@@ -58,7 +59,7 @@ class StageConfig:
     ----------
     on_failure : OnFailure
         Not asked with the latest value, of which the document says what a failure is.
-    pending : Pending or None
+    pending : PendingPolicy or None
         None is QUEUE, and REPLACE with the latest value, where a tick that is not ready is retried by the next one
         (section 9.1). Not asked with sequences, which follow one another.
     most_pending : int
@@ -73,7 +74,7 @@ class StageConfig:
     """
 
     on_failure: OnFailure = OnFailure.SKIP
-    pending: Pending | None = None
+    pending: PendingPolicy | None = None
     most_pending: int = 1024
     slots: tuple[tuple[int, int], ...] = ()
 
@@ -82,7 +83,7 @@ class StageConfig:
             check_number(name, value, 1)
 
 
-class Attempt(NamedTuple):
+class JoinAttempt(NamedTuple):
     """Read each of `reads` once, and tell `finish`; the inputs `absent` are stale."""
 
     out: int
@@ -133,7 +134,7 @@ class JoinStage:
 
     Attributes
     ----------
-    attempt : Attempt or None
+    attempt : JoinAttempt or None
         What is being read.
 
     Examples
@@ -170,7 +171,7 @@ class JoinStage:
     def __init__(self, barrier: JoinBarrier, config: StageConfig | None = None) -> None:
         self.barrier = barrier
         self.config = config or StageConfig()
-        self.attempt: Attempt | None = None
+        self.attempt: JoinAttempt | None = None
         self._map: MergeMap | None = None  # under which the attempt began
         self._slots = dict(self.config.slots)
         self._wanted: deque[int] = deque()
@@ -178,7 +179,7 @@ class JoinStage:
         self._margin = 0  # how far above the oldest slots to go on; doubled by each overrun in a row
         self._epoch: int | None = None  # in which `_next` counts
         self._counted: MergeMap | None = None  # the map whose first output `_next` has passed
-        by_default = Pending.REPLACE if isinstance(barrier, LatestValueJoinBarrier) else Pending.QUEUE
+        by_default = PendingPolicy.REPLACE if isinstance(barrier, LatestValueJoinBarrier) else PendingPolicy.QUEUE
         self._pending = self.config.pending or by_default
         self._observe = self._observer()
 
@@ -199,10 +200,10 @@ class JoinStage:
     def offer(self, out: int) -> tuple[Skipped, ...]:
         """An output time or tick is wanted; what that skips. Sequence joins are not offered anything: they count."""
         wanted, pending = self._wanted, self._pending
-        if wanted and pending is Pending.HOLD:
+        if wanted and pending is PendingPolicy.HOLD:
             return (Skipped(out, out, SkipReason.HELD),)
         gone: list[Skipped] = []
-        if pending is Pending.REPLACE:
+        if pending is PendingPolicy.REPLACE:
             gone = [Skipped(old, old, SkipReason.REPLACED) for old in wanted]
             wanted.clear()
         elif len(wanted) >= self.config.most_pending:
@@ -228,7 +229,7 @@ class JoinStage:
             self._next = barrier.last_out + 1
         return self._next
 
-    def poll(self, now_ns: int) -> Attempt | Skipped | Readiness | None:
+    def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
         """What is next: an attempt to carry out, an output passed over, why to wait, or None if nothing is wanted."""
         if self.attempt is not None:
             return self.attempt
@@ -245,7 +246,7 @@ class JoinStage:
         if self._wanted:
             self._wanted.popleft()
         self._map = self.barrier.active
-        self.attempt = Attempt(out, self.barrier.reads(out, now_ns), self.barrier.absent(out, now_ns))
+        self.attempt = JoinAttempt(out, self.barrier.reads(out, now_ns), self.barrier.absent(out, now_ns))
         return self.attempt
 
     def finish(self, found: Sequence[Frame | Miss], now_ns: int) -> Joined | Skipped:

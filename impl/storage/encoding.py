@@ -72,7 +72,7 @@ def decode(data: bytes, name: str = "value") -> object:
     DamagedError
         If `data` is no encoding of a value, or more than one.
     """
-    reader = _Reader(data, name)
+    reader = _ByteReader(data, name)
     value = reader.value(0)
     if reader.at != len(data):
         raise reader.damaged(f"{len(data) - reader.at} bytes more", "nothing behind the value")
@@ -153,7 +153,7 @@ def _bytes_for(value: int) -> int:
     return (value if value >= 0 else ~value).bit_length() // 8 + 1
 
 
-class _Reader:
+class _ByteReader:
     """Takes values off the front of untrusted bytes; never makes more of them than there are."""
 
     __slots__ = ("at", "data", "name")

@@ -14,19 +14,19 @@ from barrierlab.impl.messages import CancelBarrier, EndOfInput
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES, SIZE, Capabilities
 from barrierlab.model.checkpoint.check import Scope, WorldScope
 from barrierlab.model.checkpoint.gate_runs import RunScope
-from barrierlab.model.checkpoint.gate_scopes import Scope as GateScope
+from barrierlab.model.checkpoint.gate_scopes import GateScope
 from barrierlab.model.checkpoint.protocols import protocol_of
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.scripted import setup_of_story
-from barrierlab.model.checkpoint.scripted_scopes import StoryScope
-from barrierlab.model.checkpoint.tables.stimuli import Abort, Clock, Triggered
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.scripted import bounds_of_case
+from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope
+from barrierlab.model.checkpoint.tables.stimuli import Abort, ClockReading, TriggerNoted
 
 JUDGES = ("dataflows", "table")
 """The first is the default for external aligners."""
 
 BEYOND_DATAFLOWS = {
     "6": "copies of a barrier that contradict each other",
-    "8": "the turns in which held messages go",
+    "8": "the turns in which buffered messages go",
     "9": "a snapshot that fails",
     "11": "the moment of a deadline",
     "12": "an input that there is not",
@@ -82,7 +82,7 @@ def divided(
             continue
         lacking = [name for name in needs(scope) if not getattr(capabilities, name)]
         lacking += [name for name in shows(scope) if getattr(capabilities, name)]
-        if not reducible and not (isinstance(scope, WorldScope) and is_small(scope.setup)):
+        if not reducible and not (isinstance(scope, WorldScope) and is_small(scope.bounds)):
             lacking.append(SIZE)
         if lacking:
             others.append(NotAsked(scope.name, scope.protocol, lacking[-1]))
@@ -91,20 +91,20 @@ def divided(
     return asked, others
 
 
-def is_small(setup: Setup) -> bool:
+def is_small(bounds: Bounds) -> bool:
     """Return whether all orders of all moves can be explored: at most some 650,000 states, in seconds."""
-    tasks, is_one = len(setup.graph().tasks), setup.events <= 1 and setup.checkpoints <= 1
+    tasks, is_one = len(bounds.graph().tasks), bounds.events <= 1 and bounds.checkpoints <= 1
     if tasks == 3:
-        return is_one or (setup.mode == "aligned" and len(setup.graph().sources) == 1)
-    return tasks < 3 or (tasks == 4 and is_one and setup.mode == "aligned" and not setup.watermarks)
+        return is_one or (bounds.mode == "aligned" and len(bounds.graph().sources) == 1)
+    return tasks < 3 or (tasks == 4 and is_one and bounds.mode == "aligned" and not bounds.watermarks)
 
 
 def needs(scope: Scope) -> list[str]:
     """The capabilities that a scope needs, in the order of `RULES`."""
     if isinstance(scope, WorldScope):
-        found = _needs_of_setup(scope.setup)
-    elif isinstance(scope, StoryScope):
-        found = _needs_of_setup(setup_of_story(scope.text)) | {
+        found = _needs_of_bounds(scope.bounds)
+    elif isinstance(scope, ScriptedScope):
+        found = _needs_of_bounds(bounds_of_case(scope.text)) | {
             name for name, words in _WORDS.items() if any(word in scope.text for word in words)
         }
     elif isinstance(scope, GateScope):
@@ -119,8 +119,9 @@ def needs(scope: Scope) -> list[str]:
 def shows(scope: Scope) -> list[str]:
     """The permitted differences that a scope does not permit. (A table is compared up to where one begins.)"""
     found = {
-        "leaves_in_channel": isinstance(scope, RunScope) or (isinstance(scope, StoryScope) and " hold " in scope.text),
-        "keeps_blocked_after_switch": isinstance(scope, RunScope | StoryScope)
+        "leaves_in_channel": isinstance(scope, RunScope)
+        or (isinstance(scope, ScriptedScope) and " buffer " in scope.text),
+        "keeps_blocked_after_switch": isinstance(scope, RunScope | ScriptedScope)
         and protocol_of(scope.protocol).settings.is_late,
     }
     return [name for name in DIFFERENCES if found[name]]
@@ -129,19 +130,19 @@ def shows(scope: Scope) -> list[str]:
 _WORDS = {"aborts": ("> abort ", " cancel "), "ends": (" end\n",), "timeout": ("> expire ",)}
 
 
-def _needs_of_setup(setup: Setup) -> set[str]:
-    topology = setup.graph()
+def _needs_of_bounds(bounds: Bounds) -> set[str]:
+    topology = bounds.graph()
     found = {
         "several_inputs": any(len(topology.inputs(name)) > 1 for name in topology.tasks),
-        "aborts": bool(setup.cancels or setup.expiries or setup.gives_up),
-        "ends": setup.closes,
-        "timeout": bool(setup.expiries),
-        "recovery": setup.crashes > 0,
+        "aborts": bool(bounds.cancels or bounds.expiries or bounds.aborts_one),
+        "ends": bounds.closes,
+        "timeout": bool(bounds.expiries),
+        "recovery": bounds.crashes > 0,
         "limits": any(
-            getattr(setup, field.name) != field.default for field in fields(Setup) if field.name.startswith("max_")
+            getattr(bounds, field.name) != field.default for field in fields(Bounds) if field.name.startswith("max_")
         ),
     }
-    return {name for name, is_needed in found.items() if is_needed} | set(setup.protocol.properties)
+    return {name for name, is_needed in found.items() if is_needed} | set(bounds.protocol.properties)
 
 
 def _needs_of_gate(scope: GateScope) -> set[str]:
@@ -151,7 +152,7 @@ def _needs_of_gate(scope: GateScope) -> set[str]:
         "several_inputs": scope.rules.num_inputs > 1,
         "aborts": Abort in kinds or CancelBarrier in messages,
         "ends": EndOfInput in messages,
-        "timeout": bool(kinds & {Clock, Triggered}),
+        "timeout": bool(kinds & {ClockReading, TriggerNoted}),
         "limits": True,
     }
     return {name for name, is_needed in found.items() if is_needed} | set(protocol_of(scope.protocol).properties)

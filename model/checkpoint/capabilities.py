@@ -30,21 +30,21 @@ class Capabilities:
     timeout : bool
         Deadlines (rules 11 and 15); without it, `note_trigger`, `next_deadline_ns` and `on_time` may be missing.
     limits : bool
-        The limits on what is held and recorded (rules 7 and 18); without it, `note_output` may be missing.
+        The limits on what is buffered and recorded (rules 7 and 18); without it, `note_output` may be missing.
     unaligned : bool
         Barriers overtake (rules 14 to 18). A class that lacks a method for that does not, whatever it declares.
     recovery : bool
         The job fails, and is restored from a checkpoint (rule 22).
     leaves_in_channel : bool
-        Permitted difference: what is behind a barrier stays in its channel and is not held, so that nothing is ever
-        released; `has_released` and `release_next` may be missing (Flink since FLINK-16404, Hazelcast Jet).
+        Permitted difference: what is behind a barrier stays in its channel and is not buffered, so that nothing is ever
+        drained; `can_drain` and `drain_next` may be missing (Flink since FLINK-16404, Hazelcast Jet).
     keeps_blocked_after_switch : bool
         Permitted difference: an input that has delivered stays blocked after a switch to unaligned until all barriers
         are in (Flink since FLINK-22638).
     reads_on : bool
-        The reading loop may take new messages before it releases what may go: the world then tries both (rule 8).
-        Without it, the world always releases first, and the verdict is about such a loop alone, which it says. It
-        makes no difference to a class that has no `release_next`, or that reads the channels itself.
+        The reading loop may take new messages before it drains what may go: the world then tries both (rule 8).
+        Without it, the world always drains first, and the verdict is about such a loop alone, which it says. It
+        makes no difference to a class that has no `drain_next`, or that reads the channels itself.
     """
 
     several_inputs: bool = True
@@ -62,12 +62,12 @@ class Capabilities:
 ALL = Capabilities()
 """The whole protocol, without a difference: what a class declares that declares nothing."""
 
-RELEASES_FIRST = Capabilities(reads_on=False)
-"""Those of a gate of `impl`, whose driver releases what may go before it offers anything
+DRAINS_FIRST = Capabilities(reads_on=False)
+"""Those of a gate of `impl`, whose driver drains what may go before it offers anything
 (`barrierlab.impl.checkpoint.gate`)."""
 
 READS_ON = (
-    "a message is taken while another may be released; if your reading loop never does that, declare "
+    "a message is taken while another may be drained; if your reading loop never does that, declare "
     "Capabilities(reads_on=False), and the verdict is about such a loop alone"
 )
 """The hint beside a counterexample that rests on the reading loop."""

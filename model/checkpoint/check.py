@@ -4,7 +4,7 @@ A scope that is broken is explored once more without reduction, so that the run 
 
 LIVE is asked where a run ends, and where it goes round for ever: there, too, no checkpoint may be open, nothing may be
 left in a channel, and the job must come to its end when the sources do. The premise is that runs are fair: a move that
-is possible again and again is made at some time (strong fairness), be it a delivery, a release or a report. A fault
+is possible again and again is made at some time (strong fairness), be it a delivery, a drain or a report. A fault
 need never happen; a state in which only faults can follow is not asked in a scope with faults, but in the one without.
 """
 
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol, TypeVar
 
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned, plans
 from barrierlab.model.checkpoint.premises import asked_for, premises_of, struck
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.explore.checker import (
     BROKEN,
     HOLDS,
@@ -27,9 +27,9 @@ from barrierlab.model.explore.checker import (
     Always,
     Broken,
     Counts,
-    Limits,
+    Exploration,
+    ExplorationLimits,
     Quiescent,
-    Result,
     UndecidedError,
     explore,
     traps,
@@ -39,11 +39,11 @@ from barrierlab.model.spec.invariants import PREMISES
 MOST_STATES = 3_000_000
 """What an exploration keeps at most, about a gigabyte; over it, it is undecided."""
 
-Progress = Callable[[Counts], None]
+ReportProgress = Callable[[Counts], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class ScopeViolation:
     """A property that does not hold in a scope.
 
     Attributes
@@ -56,7 +56,7 @@ class Violation:
     trace : str
         The run as text, where there is one.
     reads_on : bool
-        Whether in that run a task takes a message while it has something to release.
+        Whether in that run a task takes a message while it has something to drain.
     """
 
     invariant: str
@@ -81,7 +81,7 @@ class Outcome:
     states, transitions : int
     seconds : float
         Of wall time.
-    violations : tuple of Violation
+    violations : tuple of ScopeViolation
     premises : dict of str to int
         By invariant, how many different things there were to judge (`model.checkpoint.premises`); empty if not counted.
     asked_for : tuple of str
@@ -99,7 +99,7 @@ class Outcome:
     states: int
     transitions: int
     seconds: float
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[ScopeViolation, ...] = ()
     premises: Mapping[str, int] = field(default_factory=dict)
     asked_for: tuple[str, ...] = ()
     struck: Mapping[str, int] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Scope(Protocol):
     @property
     def protocol(self) -> str: ...
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore it, for so long at most."""
 
 
@@ -134,7 +134,9 @@ S = TypeVar("S", bound=Hashable)
 M = TypeVar("M")
 
 
-def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "", invariant: str = REFINES) -> Outcome:
+def outcome_of(
+    name: str, protocol: str, result: Exploration[S, M], hint: str = "", invariant: str = REFINES
+) -> Outcome:
     """What it came to when a machine was explored beside its table, or another model.
 
     `invariant` is the name of what is broken; empty if each reason begins with one.
@@ -144,7 +146,7 @@ def outcome_of(name: str, protocol: str, result: Result[S, M], hint: str = "", i
         named = f"{invariant}: {broken.reason}" if invariant else broken.reason
         what, _, reason = named.partition(": ")
         trace = "".join(f"{line}\n" for line in (f"# {name}.", *map(str, broken.moves), f"! {named}"))
-        violations.append(Violation(what, name, len(broken.moves), reason, trace))
+        violations.append(ScopeViolation(what, name, len(broken.moves), reason, trace))
     return Outcome(
         *(name, protocol, result.verdict, result.why + hint),
         *(counts.states, counts.transitions, counts.seconds),
@@ -168,35 +170,35 @@ class WorldScope:
     ----------
     name : str
         Dataflow, extent, fault.
-    setup : Setup
+    bounds : Bounds
     """
 
     name: str
-    setup: Setup
+    bounds: Bounds
 
     @property
     def protocol(self) -> str:
         """The mode of its barriers."""
-        return self.setup.mode
+        return self.bounds.mode
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
         begun = monotonic()
-        if not parts.reducible or not can_be_planned(self.setup, parts):
-            return self._whole(parts, seconds, begun)
+        if not components.reducible or not can_be_planned(self.bounds, components):
+            return self._whole(components, seconds, begun)
         states = transitions = 0
         first: World | None = None
-        for planned in plans(self.setup):
-            world = first.planned(planned) if first is not None else World(planned, parts)
-            first = world  # the plans of a setup share their tables
-            ample = Ample(world, self.setup)
+        for planned in plans(self.bounds):
+            world = first.planned(planned) if first is not None else World(planned, components)
+            first = world  # the plans of bounds share their tables
+            ample = Ample(world, self.bounds)
             result = _explored(world, _left(seconds, begun), ample)
             states += result.counts.states
             transitions += result.counts.transitions
             if result.verdict == BROKEN:
-                return self._whole(parts, seconds, begun, (world, result))
+                return self._whole(components, seconds, begun, (world, result))
             if result.verdict == HOLDS and ample.reduction_unsound:
-                return self._whole(parts, seconds, begun)
+                return self._whole(components, seconds, begun)
             if result.verdict == UNDECIDED:
                 return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
         why = "every reachable state was seen"
@@ -204,13 +206,13 @@ class WorldScope:
 
     def _whole(
         self,
-        parts: Parts,
+        components: Components,
         seconds: float | None,
         begun: float,
-        broken: tuple[World, Result[State, Move]] | None = None,
+        broken: tuple[World, Exploration[WorldState, Move]] | None = None,
     ) -> Outcome:
         """Explore it without reduction, unless there is no time for that and it is known to be broken."""
-        world = World(self.setup, parts)
+        world = World(self.bounds, components)
         result = _explored(world, _left(seconds, begun), None)
         if result.verdict == HOLDS and not all(table.is_acyclic() for table in world.tables):
             result = _gone_round(world, result, seconds, begun)
@@ -241,16 +243,16 @@ class WorldScope:
         states: int,
         transitions: int,
         begun: float,
-        violations: tuple[Violation, ...] = (),
+        violations: tuple[ScopeViolation, ...] = (),
         seconds: float | None = None,
     ) -> Outcome:
-        if verdict == HOLDS and world.parts != SOUND:
+        if verdict == HOLDS and world.components != SOUND:
             verdict, why = self._made_again(world, why, seconds, begun)
             if verdict == BROKEN:
-                violations = (Violation(NOT_REPEATABLE, self.name, 0, why),)
+                violations = (ScopeViolation(NOT_REPEATABLE, self.name, 0, why),)
         return Outcome(
             *(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations),
-            *(premises_of(world), asked_for(self.setup), struck(self.setup, world)),
+            *(premises_of(world), asked_for(self.bounds), struck(self.bounds, world)),
         )
 
 
@@ -290,38 +292,40 @@ def reach_of(outcomes: Sequence[Outcome]) -> Reach:
     return Reach(vacuous, tuple(name for name in vacuous if name in asked), idle)
 
 
-def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> Violation:
+def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> ScopeViolation:
     """What a run of a world breaks, with its trace."""
     invariant, _, why = reason.partition(": ")
     title = f"{invariant} is broken: {scope}."
-    trace = world.trace(moves, asked == AT_REST, title)
-    return Violation(invariant, scope, len(moves), why, trace, world.reads_on_in(moves))
+    trace = world.trace(moves, asked == QUIESCENT, title)
+    return ScopeViolation(invariant, scope, len(moves), why, trace, world.reads_on_in(moves))
 
 
-ALWAYS, AT_REST = "always", "at rest"
+ALWAYS, QUIESCENT = "always", "at rest"
 
 
-def properties(world: World) -> list[Always[State] | Quiescent[State]]:
+def properties(world: World) -> list[Always[WorldState] | Quiescent[WorldState]]:
     """What `model.explore.checker.explore` is to ask of a world."""
-    return [Always(ALWAYS, world.broken), Quiescent(AT_REST, world.unsettled)]
+    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.unsettled)]
 
 
-def _explored(world: World, seconds: float | None, ample: Ample | None) -> Result[State, Move]:
+def _explored(world: World, seconds: float | None, ample: Ample | None) -> Exploration[WorldState, Move]:
     return explore(
         world,
         properties(world),
-        limits=Limits(states=MOST_STATES, seconds=seconds),
+        limits=ExplorationLimits(states=MOST_STATES, seconds=seconds),
         ample=None if ample is None else ample.moves,
         acyclic=True,
     )
 
 
-def _gone_round(world: World, result: Result[State, Move], seconds: float | None, begun: float) -> Result[State, Move]:
+def _gone_round(
+    world: World, result: Exploration[WorldState, Move], seconds: float | None, begun: float
+) -> Exploration[WorldState, Move]:
     """What is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
-    wrong: dict[State, str] = {}
+    wrong: dict[WorldState, str] = {}
     known: tuple[Move, ...] = ()
     try:
-        limits = Limits(seconds=_left(seconds, begun))
+        limits = ExplorationLimits(seconds=_left(seconds, begun))
         for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, limits):
             if len(states) == 1 and not world.moves(states[0]):
                 continue  # at rest
@@ -336,12 +340,12 @@ def _gone_round(world: World, result: Result[State, Move], seconds: float | None
             return replace(result, verdict=UNDECIDED, why=str(error))
     if not wrong:
         return result
-    limits = Limits(states=MOST_STATES, seconds=_left(seconds, begun))
-    shortest = explore(world, [Always(AT_REST, wrong.get)], limits=limits)
+    limits = ExplorationLimits(states=MOST_STATES, seconds=_left(seconds, begun))
+    shortest = explore(world, [Always(QUIESCENT, wrong.get)], limits=limits)
     if shortest.verdict == BROKEN:
         return shortest
     reason = next(iter(wrong.values()))
-    return replace(result, verdict=BROKEN, why=f"{AT_REST}: {reason}", violations=(Broken(AT_REST, reason, known),))
+    return replace(result, verdict=BROKEN, why=f"{QUIESCENT}: {reason}", violations=(Broken(QUIESCENT, reason, known),))
 
 
 def _left(seconds: float | None, begun: float) -> float | None:

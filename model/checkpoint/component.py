@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from barrierlab.impl.messages import Event
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
-from barrierlab.model.checkpoint.components import COUNTERS, Parts
-from barrierlab.model.explore.checker import Always, Limits, explore
+from barrierlab.model.checkpoint.components import COUNTERS, Components
+from barrierlab.model.explore.checker import Always, ExplorationLimits, explore
 from barrierlab.model.explore.intern import ATOMS, exact
 
 MODEL = "MODEL"
@@ -32,7 +32,7 @@ _MOST_COMPARED = 3
 """So many steps that lead to one state are compared field for field: that takes longer than the step."""
 
 
-class Stimulus(NamedTuple):
+class CallStimulus(NamedTuple):
     """What happens to a machine: the name of a method of both sides, and its arguments."""
 
     verb: str
@@ -42,9 +42,9 @@ class Stimulus(NamedTuple):
         return " ".join(map(str, (self.verb, *self.arguments)))
 
 
-def stimulus(verb: str, *arguments: object) -> Stimulus:
+def stimulus(verb: str, *arguments: object) -> CallStimulus:
     """A stimulus: ``stimulus("acknowledge", "a", 1)``."""
-    return Stimulus(verb, arguments)
+    return CallStimulus(verb, arguments)
 
 
 class Side(Protocol):
@@ -60,7 +60,7 @@ class Side(Protocol):
 class Reference(Side, Protocol):
     """The model; it also says what a driver may do next, which bounds the scope."""
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """What may happen now, always in the same order."""
 
 
@@ -77,14 +77,14 @@ class Under(Side, Protocol):
     def machines(self) -> Sequence[object]: ...
 
 
-class Difference(NamedTuple):
+class ComponentDifference(NamedTuple):
     """Where the two part."""
 
     reason: str
 
 
-Pair = tuple[Hashable, Hashable]
-State = Pair | Difference
+ComponentPair = tuple[Hashable, Hashable]
+ComponentState = ComponentPair | ComponentDifference
 
 
 class Component:
@@ -102,20 +102,20 @@ class Component:
         self._start = self.machine.capture(), self.model.capture()
         self._compared: dict[Hashable, int] = {}  # how often a state was compared field for field
 
-    def start(self) -> State:
+    def start(self) -> ComponentState:
         """Nothing has happened."""
         return self._start
 
-    def moves(self, state: State) -> Sequence[Stimulus]:
+    def moves(self, state: ComponentState) -> Sequence[CallStimulus]:
         """What may happen."""
-        if isinstance(state, Difference):
+        if isinstance(state, ComponentDifference):
             return ()
         self.model.restore(state[1])
         return self.model.stimuli()
 
-    def after(self, state: State, move: Stimulus) -> State:
+    def after(self, state: ComponentState, move: CallStimulus) -> ComponentState:
         """What both come to, if they answer the same."""
-        assert not isinstance(state, Difference)
+        assert not isinstance(state, ComponentDifference)
         self.model.restore(state[1])
         expected = getattr(self.model, move.verb)(*move.arguments)
         try:
@@ -126,9 +126,11 @@ class Component:
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             found, drifted = (f"raised {type(error).__name__}: {error}",), ""
         if found != expected:
-            return Difference(f"{move}: the model answers '{_listed(expected)}', the machine '{_listed(found)}'")
+            return ComponentDifference(
+                f"{move}: the model answers '{_listed(expected)}', the machine '{_listed(found)}'"
+            )
         if drifted:
-            return Difference(f"{move}: {drifted}")
+            return ComponentDifference(f"{move}: {drifted}")
         return captured, self.model.capture()
 
     def _drift(self, captured: Hashable) -> str:
@@ -145,10 +147,10 @@ def drift(live: Sequence[object], restored: Sequence[object]) -> str:
     for one, other in zip(live, restored, strict=True):
         here, there = _held(one), _held(other)
         for name in here | there:
-            ran_on, put_back = here.get(name), there.get(name)
-            if ran_on is not put_back and _value(ran_on) != _value(put_back):
+            ran_on, restored_in_flight = here.get(name), there.get(name)
+            if ran_on is not restored_in_flight and _value(ran_on) != _value(restored_in_flight):
                 what = f"{type(one).__name__}.{name} is {_value(ran_on)!r} in a machine that ran on"
-                return f"{what}, {_value(put_back)!r} in one restored to the same"
+                return f"{what}, {_value(restored_in_flight)!r} in one restored to the same"
     return ""
 
 
@@ -164,28 +166,28 @@ def _held(machine: object) -> dict[str, object]:
     if names is None:
         slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
         names = _slots[kind] = tuple(name for name in dict.fromkeys(slots) if name not in COUNTERS)
-    held = {name: getattr(machine, name, _UNSET) for name in names}
-    held |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
-    return {name: each for name, each in held.items() if each is not _UNSET and not callable(each)}
+    buffered = {name: getattr(machine, name, _UNSET) for name in names}
+    buffered |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
+    return {name: each for name, each in buffered.items() if each is not _UNSET and not callable(each)}
 
 
 _UNSET = object()
 _slots: dict[type, tuple[str, ...]] = {}
 
 
-def _value(held: Any) -> object:
+def _value(buffered: Any) -> object:
     """What a field holds: lists in their order, sets and dicts without one; of another machine what it captures."""
-    kind = type(held)
+    kind = type(buffered)
     if kind in ATOMS:
-        return held
+        return buffered
     reads = _readers.get(kind)
     if reads is None:
         reads = _readers[kind] = _reader(kind)
-    return reads(held)
+    return reads(buffered)
 
 
-def _values(held: Iterable[Any]) -> tuple[object, ...]:
-    return tuple([each if type(each) in ATOMS else _value(each) for each in held])
+def _values(buffered: Iterable[Any]) -> tuple[object, ...]:
+    return tuple([each if type(each) in ATOMS else _value(each) for each in buffered])
 
 
 _readers: dict[type, Callable[[Any], object]] = {}
@@ -196,20 +198,20 @@ def _reader(kind: type) -> Callable[[Any], object]:
     if issubclass(kind, list | tuple | deque):
         return _values
     if issubclass(kind, dict):
-        return lambda held: frozenset(map(_values, held.items()))
+        return lambda buffered: frozenset(map(_values, buffered.items()))
     if issubclass(kind, set | frozenset):
-        return lambda held: frozenset(map(_value, held))
+        return lambda buffered: frozenset(map(_value, buffered))
     if kind is Event or issubclass(kind, Enum):
         return exact
     if is_dataclass(kind):
         names = [field.name for field in fields(kind)]
-        return lambda held: (kind, *[_value(getattr(held, name)) for name in names])
+        return lambda buffered: (kind, *[_value(getattr(buffered, name)) for name in names])
     for gives in ("capture", "checkpoint"):  # a machine, an operator
         if hasattr(kind, gives):
-            return lambda held, gives=gives: _value(getattr(held, gives)())  # type: ignore[misc]
+            return lambda buffered, gives=gives: _value(getattr(buffered, gives)())  # type: ignore[misc]
     if hasattr(kind, "__slots__") and kind.__module__.startswith("barrierlab.impl."):
-        return lambda held: tuple(fields_of(held).items())
-    return lambda held: held
+        return lambda buffered: tuple(fields_of(buffered).items())
+    return lambda buffered: buffered
 
 
 def _listed(lines: Sequence[str]) -> str:
@@ -232,15 +234,17 @@ class ComponentScope:
 
     name: str
     states: int
-    make: Callable[[Parts], Under]
+    make: Callable[[Components], Under]
     model: Callable[[], Reference]
     protocol: str = "component"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore both, side by side."""
-        component = Component(lambda: self.make(parts), self.model())
-        limits = Limits(states=_MOST_TIMES * self.states, seconds=seconds)
+        component = Component(lambda: self.make(components), self.model())
+        limits = ExplorationLimits(states=_MOST_TIMES * self.states, seconds=seconds)
         return outcome_of(self.name, self.protocol, explore(component, [AGREE], limits=limits), invariant=MODEL)
 
 
-AGREE: Always[State] = Always("the model", lambda state: state.reason if isinstance(state, Difference) else None)
+AGREE: Always[ComponentState] = Always(
+    "the model", lambda state: state.reason if isinstance(state, ComponentDifference) else None
+)

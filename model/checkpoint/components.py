@@ -21,7 +21,7 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, Unal
 from barrierlab.impl.messages import StreamMessage
 from barrierlab.impl.messages import size_of as default_size_of
 from barrierlab.impl.storage.snapshot import Checkpoint
-from barrierlab.model.checkpoint.capabilities import RELEASES_FIRST, Capabilities
+from barrierlab.model.checkpoint.capabilities import DRAINS_FIRST, Capabilities
 
 MakeCoordinator = Callable[[CoordinatorConfig, Iterable[str], Iterable[str], int], CheckpointCoordinator]
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
@@ -44,7 +44,7 @@ def sound_aligner(
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """What may be another's than the classes of `impl`.
 
     Attributes
@@ -80,7 +80,7 @@ class Parts:
     aligner: MakeAligner = sound_aligner
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
-    capabilities: Capabilities = RELEASES_FIRST
+    capabilities: Capabilities = DRAINS_FIRST
     reducible: bool = True
 
     def make_source(
@@ -137,11 +137,11 @@ class Parts:
         return task
 
 
-SOUND = Parts()
+SOUND = Components()
 
 
-def with_aligner(kind: type[BarrierAligner]) -> Parts:
-    """The sound parts, with the aligner of another class; a subclass of `UnalignedCheckpointer` goes unaligned."""
+def with_aligner(kind: type[BarrierAligner]) -> Components:
+    """The sound components, with the aligner of another class; a subclass of `UnalignedCheckpointer` goes unaligned."""
 
     def make(
         config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
@@ -150,16 +150,18 @@ def with_aligner(kind: type[BarrierAligner]) -> Parts:
             return kind(config, unaligned, is_sink=is_sink)
         return kind(config)
 
-    return Parts(aligner=make)
+    return Components(aligner=make)
 
 
-def with_gate(kind: type[Gate]) -> Parts:
-    """The sound parts, with the gate of another class around the sound aligner."""
-    return Parts(gate=lambda port, config, unaligned, is_sink: kind(sound_aligner(config, unaligned, is_sink), port))
+def with_gate(kind: type[Gate]) -> Components:
+    """The sound components, with the gate of another class around the sound aligner."""
+    return Components(
+        gate=lambda port, config, unaligned, is_sink: kind(sound_aligner(config, unaligned, is_sink), port)
+    )
 
 
 COUNTERS = (
-    *("alignments_completed", "events_released", "max_alignment_duration_ns", "unaligned_count"),
+    *("alignments_completed", "events_drained", "max_alignment_duration_ns", "unaligned_count"),
     *("threshold_switches", "total_inflight_bytes", "flag_mismatches", "barriers_injected"),
 )
 """What the machines of `impl` only count."""

@@ -1,6 +1,7 @@
 """The coordinator alone: ids, manifests that fail or stay in doubt, late and lost reports, pacing, failures in a row.
 
-`Rules` is written from protocol rules 2, 3, 10, 13 and 20, from FLIP-147 for the end of a job, and from Flink's
+`CoordinatorReference` is written from protocol rules 2, 3, 10, 13 and 20, from FLIP-147 for the end of a job, and from
+Flink's
 `CheckpointCoordinator` for the pacing. Of a checkpoint it knows when it began, what came of which task, and whether its
 manifest is being written; what follows from a stimulus is found by looking at everything again.
 """
@@ -14,8 +15,8 @@ from typing import Any
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
-    Action,
     Completed,
+    CoordinatorAction,
     FailJob,
     Ignored,
     Inject,
@@ -28,8 +29,8 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, Coordi
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.errors import NotPublishingError, UnknownTaskError, UnsettledError
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.components import Components
 
 FINAL_RETRY_NS = 1_000_000_000
 """Until the final checkpoint is tried again where there is no interval: as the documentation of the machine has it."""
@@ -44,7 +45,7 @@ _PLAIN = (
 
 
 @dataclass(frozen=True)
-class Job:
+class CoordinatorJob:
     """A job, its settings, and how far a scope goes.
 
     Attributes
@@ -56,7 +57,7 @@ class Job:
     times_ns : tuple of int
         The instants, in order; the clock begins at the first.
     verbs : frozenset of str
-        Which stimuli there are, of `Rules`.
+        Which stimuli there are, of `CoordinatorReference`.
     reasons : tuple of str
         Why tasks decline, or the driver aborts.
     """
@@ -70,10 +71,10 @@ class Job:
     reasons: tuple[str, ...] = ("declined",)
 
 
-class Rules:
+class CoordinatorReference:
     """The coordinator as the rules have it: every verb answers with what it says, and with where it stands then."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: CoordinatorJob) -> None:
         self.job = job
         self.now = 0  # the place in `times_ns`
         self.next_id, self.completed = 1, 0
@@ -82,7 +83,7 @@ class Rules:
         self.parts: dict[int, dict[str, str]] = {}
         self.writing = 0
         self.finished_tasks: tuple[str, ...] = ()
-        self.final_parts: dict[str, str] = {}
+        self.final_snapshots: dict[str, str] = {}
         self.running, self.over, self.scheduled = True, False, True
         self.failures = 0
         self.last_trigger: int | None = None
@@ -97,12 +98,12 @@ class Rules:
         """All of it, as a value."""
         parts = tuple((n, tuple(sorted(its.items()))) for n, its in self.parts.items())
         under_way = tuple(self.began.items()), tuple(self.missing.items()), parts
-        return (*under_way, tuple(sorted(self.final_parts.items())), *(getattr(self, name) for name in _PLAIN))
+        return (*under_way, tuple(sorted(self.final_snapshots.items())), *(getattr(self, name) for name in _PLAIN))
 
     def restore(self, value: Any) -> None:
         """Be as the model was that gave `value`."""
-        began, missing, parts, final_parts, *plain = value
-        self.began, self.missing, self.final_parts = dict(began), dict(missing), dict(final_parts)
+        began, missing, parts, final_snapshots, *plain = value
+        self.began, self.missing, self.final_snapshots = dict(began), dict(missing), dict(final_snapshots)
         self.parts = {n: dict(its) for n, its in parts}
         for name, each in zip(_PLAIN, plain, strict=True):
             setattr(self, name, each)
@@ -121,11 +122,11 @@ class Rules:
 
     # What may happen.
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """Anything that a driver may do, and a task or a store; also what comes late, twice, or of nobody."""
         return [each for each in self._stimuli() if each.verb in self.job.verbs]
 
-    def _stimuli(self) -> Iterator[Stimulus]:
+    def _stimuli(self) -> Iterator[CallStimulus]:
         may_begin = self.next_id <= self.job.ids
         ids = range(1, self.next_id + may_begin)
         if may_begin:
@@ -190,7 +191,7 @@ class Rules:
         self.lines.append(f"triggered {n}")
         self.began[n] = self.last_trigger = self.now_ns
         self.missing[n] = tuple(task for task in self.job.tasks if task not in self.finished_tasks)
-        self.parts[n] = {task: f"{task}'s {kind} in {n}" for task, kind in self.final_parts.items()}
+        self.parts[n] = {task: f"{task}'s {kind} in {n}" for task, kind in self.final_snapshots.items()}
         return n
 
     # Reports: what is about nothing under way, or came before, is ignored.
@@ -218,7 +219,7 @@ class Rules:
         return self._answer()
 
     def finished(self, task: str, last: int) -> tuple[str, ...]:
-        """A task has ended: its final part stands for every part of it behind `last` (rule 13, FLIP-147)."""
+        """A task has ended: its final snapshot stands for every part of it behind `last` (rule 13, FLIP-147)."""
         return self._finished(task, last, f"end behind {last}")
 
     def ended(self, task: str) -> tuple[str, ...]:
@@ -231,7 +232,7 @@ class Rules:
             return self._answer()
         self.finished_tasks = tuple(each for each in self.job.tasks if each in (*self.finished_tasks, task))
         if kind:
-            self.final_parts[task] = kind
+            self.final_snapshots[task] = kind
         for n in self.began:
             if n > last and task in self.missing[n]:
                 self._has(n, task)
@@ -308,10 +309,10 @@ class Rules:
         return self._answer()
 
     def _look(self) -> None:
-        """What is whole is written; behind the end of the job comes one checkpoint more, of final parts alone."""
+        """What is whole is written; behind the end of the job comes one checkpoint more, of final snapshots alone."""
         self._write()
         if self._wants_final():
-            if len(self.final_parts) < len(self.job.tasks):
+            if len(self.final_snapshots) < len(self.job.tasks):
                 self.over = True
             elif self.retry is None or self.now_ns >= self.retry:
                 self._begin()
@@ -341,7 +342,7 @@ class Rules:
             return ("UnsettledError",)
         self.running, self.failures, self.completed = True, 0, n
         self.finished_tasks, self.over = finished, len(finished) == len(self.job.tasks)
-        self.final_parts = dict.fromkeys(finished, f"end behind {n}")
+        self.final_snapshots = dict.fromkeys(finished, f"end behind {n}")
         self.last_trigger = self.last_completion = self.retry = None
         self.last_resume = self.now_ns
         return self._answer()
@@ -400,12 +401,12 @@ def _joined(parts: dict[str, str]) -> str:
     return ", ".join(parts[task] for task in sorted(parts))
 
 
-class Machine:
-    """A `CheckpointCoordinator` with the verbs of `Rules`."""
+class CoordinatorMachine:
+    """A `CheckpointCoordinator` with the verbs of `CoordinatorReference`."""
 
-    def __init__(self, job: Job, parts: Parts) -> None:
+    def __init__(self, job: CoordinatorJob, components: Components) -> None:
         self.job, self.now = job, 0
-        self.coordinator: CheckpointCoordinator = parts.coordinator(job.config, job.tasks, job.sources, 1)
+        self.coordinator: CheckpointCoordinator = components.coordinator(job.config, job.tasks, job.sources, 1)
 
     @property
     def machines(self) -> Sequence[object]:
@@ -414,7 +415,7 @@ class Machine:
 
     def capture(self) -> Hashable:
         """The time, and what it gives of itself; two parts that came in another order are the same."""
-        self.coordinator.final_parts = dict(sorted(self.coordinator.final_parts.items()))
+        self.coordinator.final_snapshots = dict(sorted(self.coordinator.final_snapshots.items()))
         for pending in self.coordinator.pending.values():
             pending.parts = dict(sorted(pending.parts.items()))
         return self.now, self.coordinator.capture()
@@ -424,7 +425,7 @@ class Machine:
         self.now, captured = value
         self.coordinator.restore(captured)
 
-    def _told(self, does: Callable[[], Sequence[Action] | None]) -> tuple[str, ...]:
+    def _told(self, does: Callable[[], Sequence[CoordinatorAction] | None]) -> tuple[str, ...]:
         try:
             actions = does() or ()
         except (NotPublishingError, UnknownTaskError, UnsettledError) as error:
@@ -451,7 +452,7 @@ class Machine:
 
     def nobody(self) -> tuple[str, ...]:
         its, at_ns, report = self.coordinator, self.now_ns, Acknowledge("nobody", 1)
-        calls: tuple[Callable[[], Sequence[Action] | None], ...] = (
+        calls: tuple[Callable[[], Sequence[CoordinatorAction] | None], ...] = (
             lambda: its.acknowledge(report, at_ns),
             lambda: its.decline(Decline("nobody", 1, Reason.DECLINED), at_ns),
             lambda: its.finished("nobody", at_ns),
@@ -502,8 +503,8 @@ def _final(task: str, last: int) -> Acknowledge:
     return Acknowledge(task, last, f"end behind {last}", finished=True)
 
 
-def line(action: Action) -> str:
-    """An action as `Rules` tells it."""
+def line(action: CoordinatorAction) -> str:
+    """An action as `CoordinatorReference` tells it."""
     match action:
         case Triggered(n):
             return f"triggered {n}"
@@ -550,10 +551,15 @@ def _scope(
 ) -> ComponentScope:
     settings = CoordinatorConfig(**{"interval_ns": None, **config})
     alphabet = frozenset(verbs.split())
-    job = Job(
+    job = CoordinatorJob(
         settings, tuple(tasks.split()), tuple(sources.split()), ids, alphabet, tuple(times_ns), tuple(reasons.split())
     )
-    return ComponentScope(f"coordinator: {name}", states, lambda parts: Machine(job, parts), lambda: Rules(job))
+    return ComponentScope(
+        f"coordinator: {name}",
+        states,
+        lambda components: CoordinatorMachine(job, components),
+        lambda: CoordinatorReference(job),
+    )
 
 
 SCOPES = (
@@ -575,7 +581,7 @@ SCOPES = (
         unaligned=True,
     ),
     _scope(
-        "tasks that end without a final part",
+        "tasks that end without a final snapshot",
         191,
         "trigger acknowledge finished ended published",
         *("a b", "a"),

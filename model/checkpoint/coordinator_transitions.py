@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
-    Action,
     Completed,
+    CoordinatorAction,
     Inject,
     Notify,
     Publish,
@@ -24,14 +24,14 @@ from barrierlab.impl.checkpoint.actions import (
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.monitor import Broken, raised
-from barrierlab.model.checkpoint.task_transitions import NOW_NS, Finished, Note, Order
+from barrierlab.model.checkpoint.monitor import Breach, raised
+from barrierlab.model.checkpoint.task_transitions import NOW_NS, CoordinatorOrder, Finished, Note
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec.history import COORDINATOR
 
 
-class CoordinatorGhost(NamedTuple):
+class CoordinatorMonitor(NamedTuple):
     """What judging needs to know of the coordinator.
 
     Attributes
@@ -62,7 +62,7 @@ class Decision(NamedTuple):
     Attributes
     ----------
     cell : int
-    orders : tuple of (str, Order)
+    orders : tuple of (str, CoordinatorOrder)
         What is on its way to which task.
     ends : tuple of (int, bool)
         Checkpoints that have ended, and whether they are complete.
@@ -77,10 +77,10 @@ class Decision(NamedTuple):
     """
 
     cell: int
-    orders: tuple[tuple[str, Order], ...]
+    orders: tuple[tuple[str, CoordinatorOrder], ...]
     ends: tuple[tuple[int, bool], ...]
     acknowledged: frozenset[str]
-    broken: tuple[Broken, ...]
+    broken: tuple[Breach, ...]
     notes: tuple[Note, ...]
     aborts: bool
     parts: tuple[Acknowledge, ...]
@@ -102,7 +102,7 @@ class CoordinatorTransitions:
     ----------
     outstanding : list of dict of int to frozenset of str
         Of the checkpoints that have not ended, the tasks whose part is missing, by cell.
-    monitors : list of CoordinatorGhost
+    monitors : list of CoordinatorMonitor
         By cell.
     publishing : list of int
         The checkpoint whose manifest is being written, by cell; 0 is none.
@@ -112,18 +112,18 @@ class CoordinatorTransitions:
     def __init__(self, make: Callable[[int], CheckpointCoordinator], limit: int, stores: bool) -> None:
         self._make, self._stores = make, stores
         self.coordinator = make(1)
-        self._cells: Interner[tuple[Hashable, CoordinatorGhost]] = Interner()
+        self._cells: Interner[tuple[Hashable, CoordinatorMonitor]] = Interner()
         self.outstanding: list[dict[int, frozenset[str]]] = []
-        self.monitors: list[CoordinatorGhost] = []
+        self.monitors: list[CoordinatorMonitor] = []
         self.publishing: list[int] = []
         self._decide: Memo[Decision | None] = Memo(self._decided)
-        self.start = self._captured(CoordinatorGhost(limit=limit))
+        self.start = self._captured(CoordinatorMonitor(limit=limit))
 
     def trigger(self, cell: int) -> Decision | None:
         """It begins a checkpoint; None if it refuses."""
         return self._decide[cell, "trigger"]
 
-    def give_up(self, cell: int, checkpoint_id: int) -> Decision | None:
+    def abort_checkpoint(self, cell: int, checkpoint_id: int) -> Decision | None:
         """It aborts a checkpoint, in its own time."""
         return self._decide[cell, checkpoint_id]
 
@@ -172,7 +172,7 @@ class CoordinatorTransitions:
     def _decided(self, cell: int, what: Any) -> Decision | None:
         """Return the decision on `what`: a word, a checkpoint to abort, a report, or a task with its last report."""
         coordinator, publishing = self.coordinator, self.publishing[cell]
-        does: Callable[[], tuple[Action, ...]]
+        does: Callable[[], tuple[CoordinatorAction, ...]]
         note: Note | None = None
         if what == "trigger":
             does = partial(coordinator.trigger, NOW_NS)
@@ -199,9 +199,9 @@ class CoordinatorTransitions:
         refused = len(actions) == 1 and type(actions[0]) is Refused
         return None if refused else self._carried_out(monitor, what, note, actions)
 
-    def _published(self, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def _published(self, actions: tuple[CoordinatorAction, ...]) -> tuple[CoordinatorAction, ...]:
         """Where nothing is ever restored, a manifest is written at once."""
-        carried_out: list[Action] = []
+        carried_out: list[CoordinatorAction] = []
         for action in actions:
             if type(action) is Publish:
                 carried_out += self._published(self.coordinator.published(action.checkpoint_id, NOW_NS))
@@ -210,11 +210,11 @@ class CoordinatorTransitions:
         return tuple(carried_out)
 
     def _carried_out(
-        self, monitor: CoordinatorGhost, what: object, note: Note | None, actions: tuple[Action, ...]
+        self, monitor: CoordinatorMonitor, what: object, note: Note | None, actions: tuple[CoordinatorAction, ...]
     ) -> Decision:
-        broken: list[Broken] = []
+        broken: list[Breach] = []
         notes: list[Note] = [] if note is None else [note]
-        orders: list[tuple[str, Order]] = []
+        orders: list[tuple[str, CoordinatorOrder]] = []
         ends: list[tuple[int, bool]] = []
         if type(what) is Acknowledge:
             monitor = monitor._replace(acknowledged=monitor.acknowledged | {(what.checkpoint_id, what.task)})
@@ -258,11 +258,11 @@ class CoordinatorTransitions:
             parts,
         )
 
-    def _captured(self, monitor: CoordinatorGhost) -> int:
+    def _captured(self, monitor: CoordinatorMonitor) -> int:
         """In which order parts came does not matter, nor how many checkpoints have failed."""
         coordinator = self.coordinator
         coordinator.failures_in_row = 0
-        coordinator.final_parts = dict(sorted(coordinator.final_parts.items()))
+        coordinator.final_snapshots = dict(sorted(coordinator.final_snapshots.items()))
         for pending in coordinator.pending.values():
             pending.parts = dict(sorted(pending.parts.items()))
         number = self._cells.number((coordinator.capture(), monitor))
@@ -283,14 +283,14 @@ def _words(decision: Decision | None) -> Iterator[str]:
         yield f"state {decision.cell}"
 
 
-def _without(monitor: CoordinatorGhost, checkpoint_id: int) -> CoordinatorGhost:
+def _without(monitor: CoordinatorMonitor, checkpoint_id: int) -> CoordinatorMonitor:
     return monitor._replace(
         ended=monitor.ended | {checkpoint_id},
         acknowledged=frozenset(each for each in monitor.acknowledged if each[0] != checkpoint_id),
     )
 
 
-def _ended(monitor: CoordinatorGhost, checkpoint_id: int, verb: str) -> list[Broken]:
+def _ended(monitor: CoordinatorMonitor, checkpoint_id: int, verb: str) -> list[Breach]:
     broken = []
     if checkpoint_id in monitor.ended:
         broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))

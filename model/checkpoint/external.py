@@ -32,19 +32,19 @@ from barrierlab.impl.checkpoint.unaligned import (
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
-from barrierlab.model.checkpoint.components import MakeGate, Parts, with_aligner
+from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
 from barrierlab.model.checkpoint.hosting import ExternalError, brief, difference, said
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
-from barrierlab.model.checkpoint.refinement import Machine, Move, listed
+from barrierlab.model.checkpoint.refinement import GateMachine, GateMove, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     Overtaking,
-    Release,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
 
 PROTOCOLS = EXACT
@@ -100,7 +100,7 @@ class Aligner(Driven, Protocol):
     a barrier or cancel marker adds nothing     ``ignore(input, message)`` (rules 6 and 10)
     a barrier counts                            ``block(input, id)``: what follows on this input waits (rule 7)
     the last open input has delivered           ``snapshot(barrier)``, ``forward(barrier)``, ``complete(barrier)``,
-                                                ``resume(id)``; only then may held messages go (rule 8)
+                                                ``resume(id)``; only then may buffered messages go (rule 8)
     ``snapshot`` raises `SnapshotFailedError`   ``decline(id, error.reason)``, ``cancel(id)``, ``resume(id)`` (rule 9)
     a checkpoint is aborted here               ``decline(id, reason)``, ``cancel(id)``, ``resume(id)``: SUBSUMED by
                                                 the barrier of a newer one, BARRIER_MISMATCH with ``ignore`` of the
@@ -120,19 +120,19 @@ class Aligner(Driven, Protocol):
         -------
         bool
             False if a limit forbids to take it (rule 7): it stays in its channel. One message more than an input may
-            hold does that and no more; bytes over the limit also cost the checkpoint under way, unless there is
-            something to release. (One that goes unaligned does that instead.)
+            buffer does that and no more; bytes over the limit also cost the checkpoint under way, unless there is
+            something to drain. (One that goes unaligned does that instead.)
         """
 
     @property
-    def has_released(self) -> bool:
-        """Whether `release_next` has something to do. An attribute will do."""
+    def can_drain(self) -> bool:
+        """Whether `drain_next` has something to do. An attribute will do."""
 
-    def release_next(self, now_ns: int) -> object:
-        """Let one held message that may go take its effect: the inputs take turns, the lowest first (rule 8).
+    def drain_next(self, now_ns: int) -> object:
+        """Let one buffered message that may go take its effect: the inputs take turns, the lowest first (rule 8).
 
         It takes the effect that it would have if it came now; a barrier makes its input wait again, with all that is
-        behind it. Called when there is nothing to release, it does nothing. What it answers is not looked at.
+        behind it. Called when there is nothing to drain, it does nothing. What it answers is not looked at.
         """
 
     def can_take(self, input_id: int) -> bool:
@@ -267,7 +267,7 @@ def capabilities_of(kind: type) -> Capabilities:
             f"{kind.__name__}.capabilities is {brief(declared)}; allowed: a "
             "barrierlab.model.checkpoint.capabilities.Capabilities"
         )
-    if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver releases first
+    if issubclass(kind, BarrierAligner):  # in a gate of `impl`, whose driver drains first
         able, reads_on = issubclass(kind, UnalignedCheckpointer), False
     else:
         able, reads_on = not _missing(kind, True, declared), declared.reads_on
@@ -279,14 +279,14 @@ def goes_unaligned(kind: type) -> bool:
     return capabilities_of(kind).unaligned
 
 
-def releases_first(kind: type) -> bool:
-    """Return whether what is checked is a loop that releases before it reads on, because the class declares that."""
+def drains_first(kind: type) -> bool:
+    """Return whether what is checked is a loop that drains before it reads on, because the class declares that."""
     its_own = not issubclass(kind, BarrierAligner) and not pulls(kind)
-    return its_own and _has(kind, "release_next") and not capabilities_of(kind).reads_on
+    return its_own and _has(kind, "drain_next") and not capabilities_of(kind).reads_on
 
 
-def parts_of(kind: type, protocol: str) -> Parts:
-    """The sound parts, with `kind` at the inputs of every task.
+def parts_of(kind: type, protocol: str) -> Components:
+    """The sound components, with `kind` at the inputs of every task.
 
     Raises
     ------
@@ -299,7 +299,7 @@ def parts_of(kind: type, protocol: str) -> Parts:
     if goes_ahead and issubclass(kind, BarrierAligner) and not goes_unaligned(kind):
         raise ExternalError(f"{kind.__name__} goes not unaligned; allowed: a subclass of UnalignedCheckpointer")
     if issubclass(kind, BarrierAligner):
-        parts = with_aligner(kind)
+        components = with_aligner(kind)
     else:
         missing = _missing(kind, goes_ahead, capabilities)
         if missing:
@@ -309,16 +309,16 @@ def parts_of(kind: type, protocol: str) -> Parts:
             raise ExternalError(
                 f"{kind.__name__} has no method {missing[0]!r}; {protocol} checkpoints need {needed}{or_declare}"
             )
-        parts = Parts(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ForeignGate, kind)))
-    parts = replace(parts, capabilities=capabilities)
-    _examine(kind, parts, protocol)
-    return parts
+        components = Components(gate=cast(MakeGate, partial(PullGate if pulls(kind) else ExternalGate, kind)))
+    components = replace(components, capabilities=capabilities)
+    _examine(kind, components, protocol)
+    return components
 
 
 _OPTIONAL = {
     "aborts=False": ("abort",),
     "timeout=False": ("note_trigger", "next_deadline_ns", "on_time", "was_threshold_triggered"),
-    "leaves_in_channel=True": ("has_released", "release_next"),
+    "leaves_in_channel=True": ("can_drain", "drain_next"),
     "limits=False": ("note_output",),
 }
 """The methods and attributes that a class may lack, by what it declares."""
@@ -359,7 +359,7 @@ def _has(kind: type, name: str) -> bool:
     return callable(found) and found not in said
 
 
-class ForeignGate:
+class ExternalGate:
     """Another's aligner, seen as a gate: what it answers is looked at, and what a task asks beside is kept here.
 
     Whatever it captures is restored into a second one at once: one that cannot do that is found where it happens, and
@@ -403,7 +403,7 @@ class ForeignGate:
                 raise ExternalError(f"{self._name} has no attribute {name!r}; allowed: a bool, attribute or property")
 
     @property
-    def aligner(self) -> ForeignGate:
+    def aligner(self) -> ExternalGate:
         """What is asked of an aligner is asked here."""
         return self
 
@@ -420,18 +420,18 @@ class ForeignGate:
         return cast(bool, self._looked_at("offer", self.inner.offer(input_id, message, now_ns), bool))
 
     @property
-    def has_released(self) -> bool:
-        """`Aligner.has_released`."""
-        if "has_released" in self._lacks:
+    def can_drain(self) -> bool:
+        """`Aligner.can_drain`."""
+        if "can_drain" in self._lacks:
             return False
-        return cast(bool, self._looked_at("has_released", self.inner.has_released, bool))
+        return cast(bool, self._looked_at("can_drain", self.inner.can_drain, bool))
 
-    def release_next(self, now_ns: int) -> bool:
-        """`Aligner.release_next`, and whether there was something to release."""
-        released = self.has_released
-        if "release_next" not in self._lacks:
-            self.inner.release_next(now_ns)
-        return released
+    def drain_next(self, now_ns: int) -> bool:
+        """`Aligner.drain_next`, and whether there was something to drain."""
+        drained = self.can_drain
+        if "drain_next" not in self._lacks:
+            self.inner.drain_next(now_ns)
+        return drained
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
         """`Aligner.abort`, and whether it was news."""
@@ -539,7 +539,7 @@ class ForeignGate:
         self.port, self.last_terminated_id = port, last_terminated_id
 
 
-class PullGate(ForeignGate):
+class PullGate(ExternalGate):
     """Another's aligner that reads the channels itself, seen as a gate.
 
     Where a driver offers messages to gates one by one, it is asked as if nothing else were readable.
@@ -592,16 +592,16 @@ class PullGate(ForeignGate):
         return True
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         """Whether its loop does anything when nothing is readable."""
         return self._would(())[1]
 
-    def release_next(self, now_ns: int) -> bool:
+    def drain_next(self, now_ns: int) -> bool:
         """One round of its loop when nothing is readable."""
-        released = self.has_released
-        if released:
+        drained = self.can_drain
+        if drained:
             self.poll((), now_ns)
-        return released
+        return drained
 
     def can_take(self, input_id: int) -> bool:
         """Whether it would read this input, if nothing else is readable."""
@@ -613,7 +613,7 @@ class _Listening:
 
     __slots__ = ("_gate", "was_told")
 
-    def __init__(self, gate: ForeignGate) -> None:
+    def __init__(self, gate: ExternalGate) -> None:
         self._gate, self.was_told = gate, False
 
     def __getattr__(self, name: str) -> Any:
@@ -675,14 +675,14 @@ def _maker(
 # A first look, before anything is explored.
 
 
-def _examine(kind: type, parts: Parts, protocol: str) -> None:
+def _examine(kind: type, components: Components, protocol: str) -> None:
     """What it answers to a few messages, whether it raises, and whether it restores what it captured."""
     rules = next(scope.rules for scope in SCOPES if scope.protocol == protocol)
-    if not parts.capabilities.several_inputs:
+    if not components.capabilities.several_inputs:
         rules = replace(rules, num_inputs=1)
 
-    def make() -> Machine:
-        return Machine(rules, partial(gate_of, parts))
+    def make() -> GateMachine:
+        return GateMachine(rules, partial(gate_of, components))
 
     try:
         machine = make()
@@ -695,11 +695,11 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
         ) from error
     done: list[str] = []
     script = (*_SCRIPT, *_UNALIGNED_SCRIPT) if protocol_of(protocol).goes_unaligned else _SCRIPT
-    for stimulus in _within(script, parts.capabilities):
+    for stimulus in _within(script, components.capabilities):
         done.append(str(stimulus))
         try:
             if _may_happen(machine, stimulus):
-                machine.made(Move(stimulus))
+                machine.made(GateMove(stimulus))
             _questions(machine)
             machine.gate.capture()
         except ExternalError:
@@ -710,7 +710,7 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
                 "allowed: no exception for what a peer may send"
             ) from error
     stimuli = [each for scope in SCOPES if scope.protocol == protocol for each in scope.stimuli]
-    forgotten = _forgotten(make, list(_within(stimuli, parts.capabilities)), protocol)
+    forgotten = _forgotten(make, list(_within(stimuli, components.capabilities)), protocol)
     if forgotten is not None:
         raise ExternalError(f"{kind.__name__} does not restore what it captured: {forgotten}")
 
@@ -718,7 +718,7 @@ def _examine(kind: type, parts: Parts, protocol: str) -> None:
 _B1, _B2 = CheckpointBarrier(1, 1), CheckpointBarrier(2, 2)
 _SCRIPT: tuple[Stimulus, ...] = (
     *(Arrival(0, Event("a", 1)), Arrival(0, _B1), Arrival(0, Event("a", 2)), Arrival(1, Event("b", 1))),
-    *(Arrival(1, _B1), Release(), Triggered(2, 0), Arrival(1, _B2), Clock(1), Abort(2), Arrival(0, _END)),
+    *(Arrival(1, _B1), DrainOne(), TriggerNoted(2, 0), Arrival(1, _B2), ClockReading(1), Abort(2), Arrival(0, _END)),
 )
 """Two inputs, a checkpoint that completes, one that is aborted, an end."""
 _UNALIGNED_SCRIPT: tuple[Stimulus, ...] = (Overtaking(1, CheckpointBarrier(3, 3, 1), (Event("b", 2),)),)
@@ -733,28 +733,28 @@ def _within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator
             getattr(each, "input_id", 0) >= inputs
             or (not capabilities.aborts and (isinstance(each, Abort) or type(message) is CancelBarrier))
             or (not capabilities.ends and type(message) is EndOfInput)
-            or (not capabilities.timeout and isinstance(each, Clock | Triggered))
+            or (not capabilities.timeout and isinstance(each, ClockReading | TriggerNoted))
         )
         if not beyond:
             yield each
 
 
-def _may_happen(machine: Machine, stimulus: Stimulus) -> bool:
+def _may_happen(machine: GateMachine, stimulus: Stimulus) -> bool:
     """Whether a driver would do that: it offers nothing on an input that may not be read."""
     return not isinstance(stimulus, Arrival) or machine.gate.can_take(stimulus.input_id)
 
 
-def _questions(machine: Machine) -> tuple[object, ...]:
+def _questions(machine: GateMachine) -> tuple[object, ...]:
     """All that a driver may ask at any time."""
     gate = machine.gate
     takes = tuple(gate.can_take(input_id) for input_id in range(gate.aligner.config.num_inputs))
-    return gate.has_released, gate.next_deadline_ns(), takes
+    return gate.can_drain, gate.next_deadline_ns(), takes
 
 
 _WALKS, _MOST_MOVES = 60, 9
 
 
-def _forgotten(make: Callable[[], Machine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
+def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
     """How one that is restored goes on otherwise than the one that was captured; None if it does not.
 
     A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
@@ -764,7 +764,7 @@ def _forgotten(make: Callable[[], Machine], stimuli: Sequence[Stimulus], protoco
     chance = random.Random(protocol)
     other = make()
     for length in (each for each in range(2, _MOST_MOVES + 1) for _ in range(_WALKS)):
-        there, closed, gone = make(), set[int](), list[Move]()
+        there, closed, gone = make(), set[int](), list[GateMove]()
         try:
             for at in range(length):
                 if at == length // 2:
@@ -788,20 +788,20 @@ def _forgotten(make: Callable[[], Machine], stimuli: Sequence[Stimulus], protoco
     return None
 
 
-def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[int], at: Machine) -> Move:
+def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[int], at: GateMachine) -> GateMove:
     while True:
         stimulus = chance.choice(stimuli)
         is_closed = isinstance(stimulus, Arrival | Overtaking) and stimulus.input_id in closed
         if not is_closed and _may_happen(at, stimulus):
-            return Move(stimulus, chance.choice((TAKEN, TAKEN, FAILED)))
+            return GateMove(stimulus, chance.choice((TAKEN, TAKEN, FAILED)))
 
 
-def _made(machine: Machine, move: Move, closed: set[int]) -> str:
+def _made(machine: GateMachine, move: GateMove, closed: set[int]) -> str:
     """What it does and answers, in a line; an input whose end it has taken is closed."""
     effects = machine.made(move)
     stimulus = move.stimulus
     refused = bool(effects) and effects[0].verb == "refuse"
     if isinstance(stimulus, Arrival) and type(stimulus.message) is EndOfInput and not refused:
         closed.add(stimulus.input_id)
-    released, deadline_ns, takes = _questions(machine)
-    return f"{listed(effects)}, {released=}, {deadline_ns=}, {takes=}"
+    drained, deadline_ns, takes = _questions(machine)
+    return f"{listed(effects)}, {drained=}, {deadline_ns=}, {takes=}"

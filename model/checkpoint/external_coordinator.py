@@ -15,9 +15,9 @@ from typing import Any, get_args
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
-    Action,
     Actions,
     Completed,
+    CoordinatorAction,
     FailJob,
     Ignored,
     Inject,
@@ -45,7 +45,7 @@ _ARGUMENTS = {
     "resume": 3,
 }
 _OPTIONAL = {"aborts": ("abort",), "ends": ("finished",), "recovery": ("suspend", "resume")}
-_ACTIONS: tuple[type, ...] = get_args(Action)
+_ACTIONS: tuple[type, ...] = get_args(CoordinatorAction)
 
 
 def examine(kind: type, capabilities: Capabilities) -> None:
@@ -83,7 +83,7 @@ class ExternalCoordinator:
     ----------
     pending : dict of int to PendingCheckpoint
         What is under way, as its actions have it, oldest first.
-    final_parts : dict
+    final_snapshots : dict
         Stays empty.
     failures_in_row : int
         Stays 0.
@@ -95,7 +95,7 @@ class ExternalCoordinator:
         self._kind, self._config, self._tasks, self._sources = kind, config, tuple(tasks), tuple(sources)
         self._first_id, self._made = first_id, dict[int, Hosted]()
         self.pending: dict[int, PendingCheckpoint] = {}
-        self.final_parts: dict[str, Acknowledge] = {}
+        self.final_snapshots: dict[str, Acknowledge] = {}
         self.failures_in_row = 0
         self._finished: frozenset[str] = frozenset()
         self._hosted()
@@ -183,7 +183,7 @@ class ExternalCoordinator:
                 )
         return actions
 
-    def _take_note(self, action: Action) -> None:
+    def _take_note(self, action: CoordinatorAction) -> None:
         if type(action) is Triggered:
             open_tasks = [task for task in self._tasks if task not in self._finished]
             self.pending[action.checkpoint_id] = PendingCheckpoint(0, open_tasks)

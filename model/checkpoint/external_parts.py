@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.model.checkpoint import external_coordinator
-from barrierlab.model.checkpoint.capabilities import ALL, DIFFERENCES, RELEASES_FIRST, Capabilities
+from barrierlab.model.checkpoint.capabilities import ALL, DIFFERENCES, DRAINS_FIRST, Capabilities
 from barrierlab.model.checkpoint.check import Scope
-from barrierlab.model.checkpoint.components import SOUND, MakeCoordinator, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components, MakeCoordinator
 from barrierlab.model.checkpoint.external import capabilities_of, parts_of
 from barrierlab.model.checkpoint.hosting import ExternalError, brief, role_of
 
@@ -81,10 +81,10 @@ class External:
             for field in fields(Capabilities)
         }
         if self.aligner is None:
-            values["reads_on"] = RELEASES_FIRST.reads_on
+            values["reads_on"] = DRAINS_FIRST.reads_on
         return Capabilities(**values)
 
-    def parts(self, protocol: str) -> Parts:
+    def parts(self, protocol: str) -> Components:
         """Return the sound parts, with these in their places.
 
         Raises

@@ -26,37 +26,37 @@ from barrierlab.impl.messages import (
     size_of,
 )
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.gate_scopes import A_SINK, FALLING_BACK, UNALIGNED_ONLY, gate_of, rules
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.refinement import (
-    Answer,
-    Machine,
-    Move,
+    GateMachine,
+    GateMove,
+    SnapshotAnswer,
     captured,
     explained,
     fields_that_differ,
     finished,
     listed,
 )
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     OutputPassed,
     Overtaking,
-    Release,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
 from barrierlab.model.explore.shorten import shortened
 
-Start = tuple[int, tuple[int, ...]]
+RecoveredStart = tuple[int, tuple[int, ...]]
 """The last id that is done with, and the inputs that have ended, where a recovered gate goes on."""
-NEW: Start = (0, ())
+NEW: RecoveredStart = (0, ())
 MOVES = 60
 """In a run: some five checkpoints, and long enough to fill every limit and to empty it again."""
 
@@ -68,7 +68,7 @@ class RunScope:
     Attributes
     ----------
     of, protocol : str
-    rules : Rules
+    rules : GateRules
     runs : int
         How many: 3,600 moves, in a third of a second, in which nine of ten mistakes show that were planted in an
         aligner (`make mutants`).
@@ -78,7 +78,7 @@ class RunScope:
 
     of: str
     protocol: str
-    rules: Rules
+    rules: GateRules
     runs: int = 60
     enabled: bool = True
 
@@ -87,42 +87,42 @@ class RunScope:
         """The name that a report gives it."""
         return f"{self.protocol} runs: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and table part."""
-        if parts != SOUND and self.rules.size_of is not size_of:  # another's aligner is told no sizes
-            return replace(self, rules=replace(self.rules, size_of=size_of)).check(parts, seconds)
+        if components != SOUND and self.rules.size_of is not size_of:  # another's aligner is told no sizes
+            return replace(self, rules=replace(self.rules, size_of=size_of)).check(components, seconds)
         begun, made = monotonic(), 0
-        shortest: tuple[Start, list[Move | Drain]] | None = None
+        shortest: tuple[RecoveredStart, list[GateMove | Drain]] | None = None
         for number in range(self.runs):
             if seconds is not None and monotonic() - begun > seconds:
                 why = f"{number} of {self.runs} runs were made in {seconds:.0f} s"
                 return Outcome(self.name, self.protocol, UNDECIDED, why, made, made, monotonic() - begun)
             start, moves = self._drawn(random.Random(f"{self.name} {number}"))
             made += len(moves)
-            parted = self._parts_at(parts, start, moves)
+            parted = self._parts_at(components, start, moves)
             if parted is not None and (shortest is None or parted[0] + 1 < len(shortest[1])):
                 shortest = start, moves[: parted[0] + 1]
         if shortest is None:
             why = f"machine and table agree in {self.runs} runs"
             return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
-        violation = self._violation(parts, *shortest)
+        violation = self._violation(components, *shortest)
         told = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
         return Outcome(self.name, self.protocol, *told)
 
-    def gate(self, start: Start) -> Gate:
+    def gate(self, start: RecoveredStart) -> GateState:
         """The table's gate, as it begins."""
         last_terminated_id, ended = start
         return replace(
-            Gate.new(protocol_of(self.protocol).table, self.rules),
+            GateState.new(protocol_of(self.protocol).table, self.rules),
             last_terminated_id=last_terminated_id,
             ended=frozenset(ended),
         )
 
-    def _drawn(self, chance: random.Random) -> tuple[Start, list[Move | Drain]]:
+    def _drawn(self, chance: random.Random) -> tuple[RecoveredStart, list[GateMove | Drain]]:
         """A run that the table can make."""
         start = chance.choice((NEW, NEW, (3, ()), (2, (chance.randrange(self.rules.num_inputs),))))
         gate = self.gate(start)
-        moves, now_ns = list[Move | Drain](), 0
+        moves, now_ns = list[GateMove | Drain](), 0
         for number in range(MOVES):
             now_ns = _later(chance, gate, now_ns)
             if gate.line and not gate.recording and chance.random() < 0.15:
@@ -130,29 +130,33 @@ class RunScope:
                 moves.append(drain)
                 gate, _ = drain.step(gate)
                 continue
-            move = Move(_any_happening(chance, gate, now_ns, number), _any_answer(chance))
+            move = GateMove(_any_stimulus(chance, gate, now_ns, number), _any_answer(chance))
             moves.append(move)
             gate, _ = finished(gate.step(move.stimulus), move.answer)
         return start, moves
 
-    def _parts_at(self, parts: Parts, start: Start, moves: Sequence[Move | Drain]) -> tuple[int, str] | None:
+    def _parts_at(
+        self, components: Components, start: RecoveredStart, moves: Sequence[GateMove | Drain]
+    ) -> tuple[int, str] | None:
         """The number of the move at which machine and table part, and how; None if they do not."""
-        live = _Live(self, parts, start)
+        live = _Live(self, components, start)
         for at, move in enumerate(moves):
             difference = live.difference(move)
             if difference is not None:
                 return at, difference
         return None
 
-    def _violation(self, parts: Parts, start: Start, moves: list[Move | Drain]) -> Violation:
+    def _violation(
+        self, components: Components, start: RecoveredStart, moves: list[GateMove | Drain]
+    ) -> ScopeViolation:
         """The run without all that it needs not: no move of it can be left out, and no answer."""
-        moves, reason = shortened(moves, partial(self._parts_at, parts, start), _without_answer)
+        moves, reason = shortened(moves, partial(self._parts_at, components, start), _without_answer)
         recovered = [f"recover {start[0]}, ended {list(start[1])}"] if start != NEW else []
         lines = (f"# {self.name}.", *recovered, *map(str, moves), f"! {REFINES}: {reason}")
-        return Violation(REFINES, self.name, len(moves), reason, "".join(f"{line}\n" for line in lines))
+        return ScopeViolation(REFINES, self.name, len(moves), reason, "".join(f"{line}\n" for line in lines))
 
 
-def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
+def _later(chance: random.Random, gate: GateState, now_ns: int) -> int:
     """A time from now on: often the very moment at which the gate's clock will do something."""
     rules = gate.rules
     limit_ns = rules.alignment_timeout_threshold_ns if rules.may_overtake else rules.alignment_timeout_ns
@@ -164,8 +168,8 @@ def _later(chance: random.Random, gate: Gate, now_ns: int) -> int:
     return now_ns + chance.choice((0, 0, 0, 1, 1, 2))
 
 
-def _without_answer(move: Move | Drain) -> Sequence[Move | Drain]:
-    return (Move(move.stimulus),) if isinstance(move, Move) and move.answer != Answer() else ()
+def _without_answer(move: GateMove | Drain) -> Sequence[GateMove | Drain]:
+    return (GateMove(move.stimulus),) if isinstance(move, GateMove) and move.answer != SnapshotAnswer() else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +181,18 @@ class Drain:
     def __str__(self) -> str:
         return "drain_runs()" if self.as_runs else "drained()"
 
-    def step(self, gate: Gate) -> tuple[Gate, list[tuple[int, Event]]]:
+    def step(self, gate: GateState) -> tuple[GateState, list[tuple[int, Event]]]:
         """The gate afterwards, and what goes, with its input."""
         gone: list[tuple[int, Event]] = []
         if self.as_runs:
-            if gate.recording or any(type(message) is not Event for messages in gate.held for message in messages):
+            if gate.recording or any(type(message) is not Event for messages in gate.buffered for message in messages):
                 return gate, gone
-            gone = [(i, message) for i in gate.line for message in gate.held[i] if type(message) is Event]
-            held = tuple(() if i in gate.line else messages for i, messages in enumerate(gate.held))
-            return replace(gate, held=held, line=()), gone
-        while gate.line and type(event := gate.held[gate.line[0]][0]) is Event:
+            gone = [(i, message) for i in gate.line for message in gate.buffered[i] if type(message) is Event]
+            buffered = tuple(() if i in gate.line else messages for i, messages in enumerate(gate.buffered))
+            return replace(gate, buffered=buffered, line=()), gone
+        while gate.line and type(event := gate.buffered[gate.line[0]][0]) is Event:
             gone.append((gate.line[0], event))
-            gate, _ = gate.step(Release())
+            gate, _ = gate.step(DrainOne())
         return gate, gone
 
     def made(self, machine: Implementation) -> list[tuple[int, Event]]:
@@ -198,7 +202,7 @@ class Drain:
         return [(i, event) for i, queue in machine.aligner.drain_runs() for event in queue if type(event) is Event]
 
 
-def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) -> Stimulus:
+def _any_stimulus(chance: random.Random, gate: GateState, now_ns: int, number: int) -> Stimulus:
     """Something that may happen now, and more often something that leads on."""
     open_inputs = [each for each in range(gate.rules.num_inputs) if gate.is_open(each)]
     newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_terminated_id + 1
@@ -206,11 +210,11 @@ def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) 
     barrier = CheckpointBarrier(near, chance.choice((1,) * 15 + (2,)), chance.choice((0, 0, 0, 1)))
     what = chance.randrange(100)
     if what < 20 and gate.line:
-        return Release(now_ns)
+        return DrainOne(now_ns)
     if what < 24:
-        return Triggered(near, max(0, now_ns - chance.choice((0, 0, 1))))
+        return TriggerNoted(near, max(0, now_ns - chance.choice((0, 0, 1))))
     if what < 29 or not open_inputs:
-        rest: tuple[Stimulus, ...] = (Release(now_ns), Clock(now_ns), Abort(near), OutputPassed(1))
+        rest: tuple[Stimulus, ...] = (DrainOne(now_ns), ClockReading(now_ns), Abort(near), OutputPassed(1))
         return chance.choice(rest)
     input_id = chance.choice(open_inputs)
     event = Event("abc"[input_id], number + 1, size_bytes=chance.choice((1, 1, 2)))
@@ -225,25 +229,27 @@ def _any_happening(chance: random.Random, gate: Gate, now_ns: int, number: int) 
     return Arrival(input_id, chance.choice(others), now_ns)
 
 
-def _any_answer(chance: random.Random) -> Answer:
+def _any_answer(chance: random.Random) -> SnapshotAnswer:
     failure = Reason.SNAPSHOT_FAILED if chance.random() < 0.1 else None
-    return Answer(failure, chance.choice((0, 0, 0, 1, 2)))
+    return SnapshotAnswer(failure, chance.choice((0, 0, 0, 1, 2)))
 
 
 class _Live:
     """A table's gate, and a machine beside it that goes its own way."""
 
-    def __init__(self, scope: RunScope, parts: Parts, start: Start) -> None:
+    def __init__(self, scope: RunScope, components: Components, start: RecoveredStart) -> None:
         self.gate = scope.gate(start)
-        self.is_ours = parts == SOUND
+        self.is_ours = components == SOUND
         make = protocol_of(scope.protocol).make_machine
-        self._machine = partial(Machine, scope.rules, partial(gate_of, parts, enabled=scope.enabled, make=make))
+        self._machine = partial(
+            GateMachine, scope.rules, partial(gate_of, components, enabled=scope.enabled, make=make)
+        )
         self.machine = self._machine()
         self.counted = _Counts(scope.enabled)
         if start != NEW:
             self.machine.gate.aligner.recover(*start)
 
-    def difference(self, move: Move | Drain) -> str | None:
+    def difference(self, move: GateMove | Drain) -> str | None:
         """How the machine makes the next move otherwise than the table; None if it does not."""
         if isinstance(move, Drain):
             return self._drained(move) if self.is_ours and not self.gate.recording else None
@@ -277,10 +283,10 @@ class _Live:
         for gate in (step_by_step, at_once):
             gate.restore(state)
         count = 0
-        while step_by_step.release_next(0):
+        while step_by_step.drain_next(0):
             count += 1
-        if (found := at_once.release_all(0)) != count or at_once.capture() != step_by_step.capture():
-            return f"release_all: {count} go one by one, and {found} at once, or another state is left"
+        if (found := at_once.drain_all(0)) != count or at_once.capture() != step_by_step.capture():
+            return f"drain_all: {count} go one by one, and {found} at once, or another state is left"
         self.gate, expected = drain.step(self.gate)
         gone = drain.made(self.machine.gate)
         if gone != expected:
@@ -297,7 +303,7 @@ def _time_of(stimulus: Stimulus) -> int:
     return getattr(stimulus, "at_ns", 0)
 
 
-def _asked(gate: Gate, stimulus: Stimulus) -> Iterator[tuple[int, CheckpointBarrier, int]]:
+def _asked(gate: GateState, stimulus: Stimulus) -> Iterator[tuple[int, CheckpointBarrier, int]]:
     """Barriers that might want to overtake now: of this checkpoint and of the next one, flagged and not."""
     newest = gate.pending.checkpoint_id if gate.pending is not None else gate.last_terminated_id + 1
     for input_id in range(gate.rules.num_inputs):
@@ -312,12 +318,14 @@ class _Counts:
         self.completed = self.buffered = self.unaligned = self.switched = self.in_flight_bytes = self.longest_ns = 0
         self.enabled, self.in_vain = enabled, set[int]()
 
-    def count(self, before: Gate, first: Gate, move: Move, effects: Sequence[tuple[str, int, object]]) -> None:
+    def count(
+        self, before: GateState, first: GateState, move: GateMove, effects: Sequence[tuple[str, int, object]]
+    ) -> None:
         """Count a move: the gate before it, and when it has asked for an image, if it has."""
         size_of = before.rules.size_of
         completed = sum(verb == "complete" for verb, _, _ in effects)
         self.completed += completed
-        self.buffered += sum(verb == "hold" and type(subject) is Event for verb, _, subject in effects)
+        self.buffered += sum(verb == "buffer" and type(subject) is Event for verb, _, subject in effects)
         if not self.enabled and asks(before, move.stimulus):
             self.in_vain |= {subject for verb, _, subject in effects if verb == "block" and isinstance(subject, int)}
         if first.taking:
@@ -342,28 +350,28 @@ class _Counts:
         return self.unaligned, self.switched, self.in_flight_bytes, len(self.in_vain)
 
 
-def asks(gate: Gate, stimulus: Stimulus) -> bool:
-    """Whether it is a barrier that asks for an unaligned part, or releases one."""
+def asks(gate: GateState, stimulus: Stimulus) -> bool:
+    """Whether it is a barrier that asks for an unaligned part, or drains one."""
     message = getattr(stimulus, "message", None)
-    if isinstance(stimulus, Release) and gate.line:
-        message = gate.held[gate.line[0]][0]
+    if isinstance(stimulus, DrainOne) and gate.line:
+        message = gate.buffered[gate.line[0]][0]
     return type(message) is CheckpointBarrier and message.is_unaligned
 
 
-def _miscounted(counted: _Counts, gate: Gate, machine: Implementation, now_ns: int) -> str | None:
+def _miscounted(counted: _Counts, gate: GateState, machine: Implementation, now_ns: int) -> str | None:
     """What the machine answers otherwise that only `impl` is asked."""
     aligner, limits, metrics = machine.aligner, gate.rules, machine.aligner.metrics()
-    events = sum(type(message) is Event for messages in gate.held for message in messages)
+    events = sum(type(message) is Event for messages in gate.buffered for message in messages)
     expires_ns, triggered_ns = gate.expires_ns(), gate.triggered_ns()
     is_late = expires_ns is not None and triggered_ns is not None and now_ns >= expires_ns
-    full = max(map(len, gate.held)) >= limits.max_buffer_per_input
+    full = max(map(len, gate.buffered)) >= limits.max_buffer_per_input
     asked: list[tuple[str, object, object]] = [
         ("alignments_completed", counted.completed, metrics.alignments_completed),
         ("total_events_buffered", counted.buffered, metrics.total_events_buffered),
         ("current_buffered", events, metrics.current_buffered),
         ("max_alignment_duration_ns", counted.longest_ns, metrics.max_alignment_duration_ns),
         ("is_aligning", gate.pending is not None, metrics.is_aligning),
-        ("buffered_bytes()", gate.held_bytes(), aligner.buffered_bytes()),
+        ("buffered_bytes()", gate.buffered_bytes(), aligner.buffered_bytes()),
         (
             "aligned_input_count()",
             0 if gate.pending is None else limits.num_inputs - len(gate.missing()),
@@ -371,7 +379,7 @@ def _miscounted(counted: _Counts, gate: Gate, machine: Implementation, now_ns: i
         ),
         (
             "is_buffer_limit_exceeded()",
-            full or gate.held_bytes() >= limits.max_buffer_memory_bytes,
+            full or gate.buffered_bytes() >= limits.max_buffer_memory_bytes,
             aligner.is_buffer_limit_exceeded(),
         ),
         (
@@ -407,22 +415,24 @@ def twice(message: StreamMessage) -> int:
     return 2 * size_of(message)
 
 
-LITTLE = {"held": 3, "held_bytes": 40, "timeout": 9}
+LITTLE = {"buffered": 3, "buffered_bytes": 40, "timeout": 9}
 """Room for a barrier and some events; a timeout that some checkpoints reach."""
 SOON = {"alignment_timeout_threshold_ns": 2, "max_inflight_buffer_bytes": 5}
 """A threshold that comes before that, and one event more than a barrier passes here."""
 
 SCOPES = (
-    RunScope("two inputs", "aligned", rules(2, **LITTLE | {"held_bytes": 28})),
+    RunScope("two inputs", "aligned", rules(2, **LITTLE | {"buffered_bytes": 28})),
     RunScope("three inputs", "aligned", rules(3, **LITTLE)),
     RunScope("two inputs", "unaligned", rules(2, **LITTLE, **(UNALIGNED_ONLY | SOON))),
     RunScope("three inputs", "unaligned", rules(3, **LITTLE, **(UNALIGNED_ONLY | SOON))),
-    RunScope("two inputs", "fallback", rules(2, **LITTLE, **(FALLING_BACK | SOON))),
-    RunScope("three inputs", "fallback", rules(3, **LITTLE, **(FALLING_BACK | SOON))),
-    RunScope("a sink", "fallback", rules(2, **LITTLE, **(A_SINK | SOON))),
-    RunScope("not enabled", "fallback", rules(2, **LITTLE, **(A_SINK | SOON)), enabled=False),
+    RunScope("two inputs", "aligned_with_timeout", rules(2, **LITTLE, **(FALLING_BACK | SOON))),
+    RunScope("three inputs", "aligned_with_timeout", rules(3, **LITTLE, **(FALLING_BACK | SOON))),
+    RunScope("a sink", "aligned_with_timeout", rules(2, **LITTLE, **(A_SINK | SOON))),
+    RunScope("not enabled", "aligned_with_timeout", rules(2, **LITTLE, **(A_SINK | SOON)), enabled=False),
     RunScope("sizes of the caller's own", "aligned", replace(rules(2, **LITTLE), size_of=twice)),
     RunScope(
-        "sizes of the caller's own", "fallback", replace(rules(2, **LITTLE, **(FALLING_BACK | SOON)), size_of=twice)
+        "sizes of the caller's own",
+        "aligned_with_timeout",
+        replace(rules(2, **LITTLE, **(FALLING_BACK | SOON)), size_of=twice),
     ),
 )

@@ -12,28 +12,35 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
-from barrierlab.model.checkpoint.components import SOUND, MakeMachine, Parts, sound_aligner
+from barrierlab.model.checkpoint.components import SOUND, Components, MakeMachine, sound_aligner
 from barrierlab.model.checkpoint.protocols import protocol_of
-from barrierlab.model.checkpoint.refinement import Answer, Following, Port, Refinement, Steps, gate_of_impl
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.refinement import (
+    Following,
+    GateSteps,
+    RecordingPort,
+    Refinement,
+    SnapshotAnswer,
+    gate_of_impl,
+)
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     OutputPassed,
     Overtaking,
-    Release,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
-from barrierlab.model.explore.checker import Limits, explore
+from barrierlab.model.explore.checker import ExplorationLimits, explore
 from barrierlab.model.explore.table import Table
 
 EVENT, SECOND = Event("", 1), Event("", 2)  # stand for events of the input's own
 WATERMARK = Watermark(1)
 END = EndOfInput()
-TAKEN, FAILED = Answer(), Answer(Reason.SNAPSHOT_FAILED)
-PASSES_ONE, PASSES_MANY = Answer(passed_bytes=1), Answer(passed_bytes=9)
+TAKEN, FAILED = SnapshotAnswer(), SnapshotAnswer(Reason.SNAPSHOT_FAILED)
+PASSES_ONE, PASSES_MANY = SnapshotAnswer(passed_bytes=1), SnapshotAnswer(passed_bytes=9)
 ROOMY = 1_000
 
 
@@ -48,15 +55,15 @@ C1, C2, C3 = CancelBarrier(1), CancelBarrier(2), CancelBarrier(3)
 
 
 @dataclass(frozen=True)
-class Scope:
+class GateScope:
     """A gate, what can happen at it, and how many states that makes: their number moves when meaning does."""
 
     of: str
     protocol: str
     states: int
-    rules: Rules
+    rules: GateRules
     stimuli: tuple[Stimulus, ...]
-    answers: tuple[Answer, ...] = (TAKEN,)
+    answers: tuple[SnapshotAnswer, ...] = (TAKEN,)
     slow: bool = False
 
     @property
@@ -67,20 +74,20 @@ class Scope:
     def __str__(self) -> str:
         return f"{self.protocol}: {self.of}"
 
-    def refinement(self, table: Table[Gate, Stimulus]) -> Refinement:
+    def refinement(self, table: Table[GateState, Stimulus]) -> Refinement:
         """Such a gate under `table`, and a machine that keeps step."""
-        start, steps = Gate.new(table, self.rules), Steps(self.stimuli, self.answers)
+        start, steps = GateState.new(table, self.rules), GateSteps(self.stimuli, self.answers)
         return Refinement(start, steps, protocol_of(self.protocol).make_gate)
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Whether the machine does what the table says: of `impl` state for state, of another effect for effect."""
-        limits = Limits(states=_MOST_TIMES * self.states, seconds=seconds)
+        limits = ExplorationLimits(states=_MOST_TIMES * self.states, seconds=seconds)
         table = protocol_of(self.protocol).table
-        if parts == SOUND:
+        if components == SOUND:
             refinement = self.refinement(table)
             return outcome_of(self.name, self.protocol, explore(refinement, refinement.properties, limits=limits))
-        start, steps = Gate.new(table, self.rules), Steps(self.stimuli, self.answers)
-        following = Following(start, steps, partial(gate_of, parts), parts.capabilities)
+        start, steps = GateState.new(table, self.rules), GateSteps(self.stimuli, self.answers)
+        following = Following(start, steps, partial(gate_of, components), components.capabilities)
         result = explore(following, following.properties, limits=limits)
         hint = ": leave out of capture what only counts" if result.counts.states == limits.states else ""
         return outcome_of(self.name, self.protocol, result, hint)
@@ -91,10 +98,14 @@ _MOST_TIMES = 20
 
 
 def gate_of(
-    parts: Parts, rules: Rules, port: Port, enabled: bool = True, make: MakeMachine = sound_aligner
+    components: Components,
+    rules: GateRules,
+    port: RecordingPort,
+    enabled: bool = True,
+    make: MakeMachine = sound_aligner,
 ) -> Implementation:
     """Another's gate with these rules; not `enabled`, it may not overtake either, and is no sink."""
-    if parts == SOUND and enabled:
+    if components == SOUND and enabled:
         return gate_of_impl(rules, port, make)  # which alone is told how to measure
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
@@ -105,9 +116,9 @@ def gate_of(
             enabled, rules.alignment_timeout_threshold_ns, rules.max_inflight_buffer_bytes, rules.force_unaligned
         )
     is_sink = enabled and not rules.flag_matters and not rules.may_overtake
-    if parts.gate is not None:
-        return parts.gate(port, config, unaligned, is_sink)
-    return Implementation(parts.aligner(config, unaligned, is_sink), port)
+    if components.gate is not None:
+        return components.gate(port, config, unaligned, is_sink)
+    return Implementation(components.aligner(config, unaligned, is_sink), port)
 
 
 def own(input_id: int, message: StreamMessage) -> StreamMessage:
@@ -130,9 +141,11 @@ def overtakings(inputs: int, *barriers: CheckpointBarrier, past: Sequence[Stream
     ]
 
 
-def rules(inputs: int = 2, held: int = 1, held_bytes: int = ROOMY, timeout: int = 3, **unaligned: int) -> Rules:
+def rules(
+    inputs: int = 2, buffered: int = 1, buffered_bytes: int = ROOMY, timeout: int = 3, **unaligned: int
+) -> GateRules:
     """Short timeouts, and room for little."""
-    return Rules(inputs, held, held_bytes, timeout, **unaligned)  # type: ignore[arg-type]
+    return GateRules(inputs, buffered, buffered_bytes, timeout, **unaligned)  # type: ignore[arg-type]
 
 
 UNALIGNED_ONLY = {
@@ -146,16 +159,16 @@ FALLING_BACK = UNALIGNED_ONLY | {"force_unaligned": False}
 A_SINK = FALLING_BACK | {"may_overtake": False}
 
 SCOPES = (
-    Scope(
+    GateScope(
         "every message, cancelled and aborted",
         "aligned",
         7_022,
-        rules(held=2),
-        (*arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2), Release(), Abort(1), Abort(2)),
+        rules(buffered=2),
+        (*arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2), DrainOne(), Abort(1), Abort(2)),
         (TAKEN, FAILED),
         slow=True,
     ),
-    Scope(
+    GateScope(
         "contradictions, deadlines, and what is no concern of it",
         "aligned",
         536,
@@ -164,44 +177,49 @@ SCOPES = (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B1_FLAGGED, B2),
             *arrivals(2, EVENT, B1, at=(2,)),
             *overtakings(2, B1, B1_CONTRADICTS, past=()),
-            *(Release(), Abort(1), Abort(2), OutputPassed(1)),
-            *(Triggered(1, 0), Triggered(2, 0), Triggered(2, 1), Clock(1), Clock(2)),
+            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1)),
+            *(TriggerNoted(1, 0), TriggerNoted(2, 0), TriggerNoted(2, 1), ClockReading(1), ClockReading(2)),
         ),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "three inputs",
         "aligned",
         1_180,
         rules(3),
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, C2), Release(), Abort(1)),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, C2), DrainOne(), Abort(1)),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "as many bytes as one event",
         "aligned",
         50,
-        rules(held=3, held_bytes=1),
-        (*arrivals(2, EVENT, END, B1, B2), Release()),
+        rules(buffered=3, buffered_bytes=1),
+        (*arrivals(2, EVENT, END, B1, B2), DrainOne()),
     ),
-    Scope(
-        "one input", "aligned", 6, rules(1, held=2), (*arrivals(1, EVENT, END, B1, B2, C2), Release()), (TAKEN, FAILED)
+    GateScope(
+        "one input",
+        "aligned",
+        6,
+        rules(1, buffered=2),
+        (*arrivals(1, EVENT, END, B1, B2, C2), DrainOne()),
+        (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "ids that leave some out",
         "aligned",
         52,
         rules(),
-        (*arrivals(2, B1, B2, B3), Release(), Abort(2)),
+        (*arrivals(2, B1, B2, B3), DrainOne(), Abort(2)),
     ),
-    Scope(
-        "two held at each input, released in turn",
+    GateScope(
+        "two buffered at each input, drained in turn",
         "aligned",
         40,
-        rules(held=2),
-        (*arrivals(2, EVENT, SECOND, B1), Release()),
+        rules(buffered=2),
+        (*arrivals(2, EVENT, SECOND, B1), DrainOne()),
     ),
-    Scope(
+    GateScope(
         "every message, cancelled and aborted",
         "tracked",
         38,
@@ -209,13 +227,13 @@ SCOPES = (
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2),
             *overtakings(2, B1, past=()),
-            Release(),
+            DrainOne(),
             Abort(1),
             Abort(2),
         ),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "contradictions and deadlines",
         "tracked",
         122,
@@ -223,26 +241,34 @@ SCOPES = (
         (
             *arrivals(2, EVENT, END, B1, B1_CONTRADICTS, B2),
             *arrivals(2, EVENT, B1, at=(2,)),
-            *(Release(), Abort(1), OutputPassed(1), Triggered(1, 0), Triggered(2, 1), Clock(1), Clock(2)),
+            *(
+                DrainOne(),
+                Abort(1),
+                OutputPassed(1),
+                TriggerNoted(1, 0),
+                TriggerNoted(2, 1),
+                ClockReading(1),
+                ClockReading(2),
+            ),
         ),
     ),
-    Scope(
+    GateScope(
         "three inputs",
         "tracked",
         434,
         rules(3, blocks=False),
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, B3, C2), Release(), Abort(1)),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, B3, C2), DrainOne(), Abort(1)),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "no room for an end",
         "tracked",
         144,
-        rules(3, held_bytes=1, blocks=False),
-        (*arrivals(3, EVENT, END, B1, B2), Release(), Abort(1)),
+        rules(3, buffered_bytes=1, blocks=False),
+        (*arrivals(3, EVENT, END, B1, B2), DrainOne(), Abort(1)),
     ),
-    Scope("one input", "tracked", 6, rules(1, blocks=False), (*arrivals(1, EVENT, END, B1, B2, C2), Abort(1))),
-    Scope(
+    GateScope("one input", "tracked", 6, rules(1, blocks=False), (*arrivals(1, EVENT, END, B1, B2, C2), Abort(1))),
+    GateScope(
         "every message, and barriers that overtake",
         "unaligned",
         544,
@@ -251,172 +277,179 @@ SCOPES = (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
             *arrivals(2, EVENT, at=(2,)),
             *overtakings(2, B1, B1_CONTRADICTS, B2, past=(EVENT, WATERMARK, EVENT)),
-            *(Release(), Abort(1), Abort(2), OutputPassed(1)),
-            *(Triggered(1, 0), Triggered(1, 1), Clock(1), Clock(2)),
+            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1)),
+            *(TriggerNoted(1, 0), TriggerNoted(1, 1), ClockReading(1), ClockReading(2)),
         ),
         (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
     ),
-    Scope(
+    GateScope(
         "three inputs",
         "unaligned",
         334,
         rules(3, **UNALIGNED_ONLY),
-        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, C1), *overtakings(3, B1), Release(), Clock(3)),
+        (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, C1), *overtakings(3, B1), DrainOne(), ClockReading(3)),
     ),
-    Scope(
+    GateScope(
         "what is newer waits",
         "unaligned",
         610,
-        rules(held=2, **UNALIGNED_ONLY),
-        (*arrivals(2, B1, B2, C3), *overtakings(2, B1, B2, past=()), Release(), Abort(1)),
+        rules(buffered=2, **UNALIGNED_ONLY),
+        (*arrivals(2, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
     ),
-    Scope(
+    GateScope(
         "what is newer waits, with events behind it",
         "unaligned",
         1_614,
-        rules(held=2, **UNALIGNED_ONLY),
-        (*arrivals(2, EVENT, B1, B2, C3), *overtakings(2, B1, B2, past=()), Release(), Abort(1)),
+        rules(buffered=2, **UNALIGNED_ONLY),
+        (*arrivals(2, EVENT, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
         slow=True,
     ),
-    Scope(
+    GateScope(
         "what is newer waits, at three inputs",
         "unaligned",
         296,
         rules(3, **UNALIGNED_ONLY),
-        (*arrivals(3, B1, B2, C3), *overtakings(3, B2, past=()), Release()),
+        (*arrivals(3, B1, B2, C3), *overtakings(3, B2, past=()), DrainOne()),
         slow=True,
     ),
-    Scope(
-        "no room to hold more",
+    GateScope(
+        "no room to buffer more",
         "unaligned",
         62,
-        rules(held=2, held_bytes=24, **UNALIGNED_ONLY),
-        (*arrivals(2, EVENT, END, B1, B2), Release(), Abort(1)),
+        rules(buffered=2, buffered_bytes=24, **UNALIGNED_ONLY),
+        (*arrivals(2, EVENT, END, B1, B2), DrainOne(), Abort(1)),
     ),
-    Scope(
+    GateScope(
         "ids that leave some out",
         "unaligned",
         90,
         rules(**UNALIGNED_ONLY),
-        (*arrivals(2, EVENT, B1, B3), *overtakings(2, B1, B2, B3, past=()), Release(), Abort(2)),
+        (*arrivals(2, EVENT, B1, B3), *overtakings(2, B1, B2, B3, past=()), DrainOne(), Abort(2)),
     ),
-    Scope("one input", "unaligned", 6, rules(1, **UNALIGNED_ONLY), (*arrivals(1, EVENT, END, B1, B2), Release())),
-    Scope(
+    GateScope("one input", "unaligned", 6, rules(1, **UNALIGNED_ONLY), (*arrivals(1, EVENT, END, B1, B2), DrainOne())),
+    GateScope(
         "flagged or not, overtaking or not",
-        "fallback",
+        "aligned_with_timeout",
         717,
         rules(**FALLING_BACK),
         (
             *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, C2),
             *overtakings(2, B1, B2, past=(EVENT, EVENT, EVENT)),
-            *(Release(), Abort(1), Abort(2), OutputPassed(1), Clock(1), Clock(3)),
+            *(DrainOne(), Abort(1), Abort(2), OutputPassed(1), ClockReading(1), ClockReading(3)),
         ),
         (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
     ),
-    Scope(
+    GateScope(
         "at any time",
-        "fallback",
+        "aligned_with_timeout",
         1_252,
         rules(**FALLING_BACK),
         (
             *arrivals(2, B1, B2, at=(0, 2)),
             *arrivals(2, EVENT, END, B1_FLAGGED, B1_CONTRADICTS, C2, at=(3,)),
-            *(Release(), Abort(1), Triggered(1, 0), Triggered(2, 0), Clock(1), Clock(3)),
+            *(DrainOne(), Abort(1), TriggerNoted(1, 0), TriggerNoted(2, 0), ClockReading(1), ClockReading(3)),
         ),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "at the threshold, and at the deadline",
-        "fallback",
+        "aligned_with_timeout",
         162,
         rules(**FALLING_BACK),
-        (*arrivals(2, B1, END, at=(0, 1, 2)), *arrivals(2, B2, at=(1,)), Triggered(1, 0), Clock(1), Clock(2), Clock(3)),
+        (
+            *arrivals(2, B1, END, at=(0, 1, 2)),
+            *arrivals(2, B2, at=(1,)),
+            TriggerNoted(1, 0),
+            ClockReading(1),
+            ClockReading(2),
+            ClockReading(3),
+        ),
     ),
-    Scope(
-        "two held at each input, released in turn",
-        "fallback",
+    GateScope(
+        "two buffered at each input, drained in turn",
+        "aligned_with_timeout",
         222,
-        rules(held=2, **FALLING_BACK),
-        (*arrivals(2, EVENT, SECOND, B1), Release(), Clock(1)),
+        rules(buffered=2, **FALLING_BACK),
+        (*arrivals(2, EVENT, SECOND, B1), DrainOne(), ClockReading(1)),
     ),
-    Scope(
+    GateScope(
         "a sink",
-        "fallback",
+        "aligned_with_timeout",
         244,
         rules(**A_SINK),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2),
             *arrivals(2, B2, END, at=(2,)),
             *overtakings(2, B1),
-            *(Release(), Abort(1), Triggered(1, 0), Clock(1), Clock(3)),
+            *(DrainOne(), Abort(1), TriggerNoted(1, 0), ClockReading(1), ClockReading(3)),
         ),
         (TAKEN, FAILED),
     ),
-    Scope(
+    GateScope(
         "as many bytes as one event",
-        "fallback",
+        "aligned_with_timeout",
         190,
-        rules(held=3, held_bytes=1, **FALLING_BACK),
-        (*arrivals(2, EVENT, END, B1, B2, C2), *overtakings(2, B1, B2), Release(), Abort(1)),
+        rules(buffered=3, buffered_bytes=1, **FALLING_BACK),
+        (*arrivals(2, EVENT, END, B1, B2, C2), *overtakings(2, B1, B2), DrainOne(), Abort(1)),
         (TAKEN, FAILED, PASSES_MANY),
     ),
-    Scope(
+    GateScope(
         "as many bytes as one event, a sink",
-        "fallback",
+        "aligned_with_timeout",
         21,
-        rules(held=3, held_bytes=1, **A_SINK),
-        (*arrivals(2, EVENT, B1, B2), Release(), Abort(1)),
+        rules(buffered=3, buffered_bytes=1, **A_SINK),
+        (*arrivals(2, EVENT, B1, B2), DrainOne(), Abort(1)),
     ),
-    Scope(
-        "three inputs, late, held and newer",
-        "fallback",
+    GateScope(
+        "three inputs, late, buffered and newer",
+        "aligned_with_timeout",
         1_538,
         rules(3, **FALLING_BACK),
         (
             *arrivals(3, B1, B2, C3),
             *arrivals(3, B2, B2_FLAGGED, at=(2,)),
             *overtakings(3, B2, past=()),
-            *(Release(), Abort(1), Clock(1)),
+            *(DrainOne(), Abort(1), ClockReading(1)),
         ),
         slow=True,
     ),
-    Scope(
+    GateScope(
         "a sink with three inputs",
-        "fallback",
+        "aligned_with_timeout",
         14,
         rules(3, **A_SINK),
-        (*arrivals(3, B1, B1_FLAGGED), Release()),
+        (*arrivals(3, B1, B1_FLAGGED), DrainOne()),
     ),
-    Scope(
+    GateScope(
         "three inputs, late",
-        "fallback",
+        "aligned_with_timeout",
         1_201,
         rules(3, **FALLING_BACK),
         (
             *arrivals(3, B1),
             *arrivals(3, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, at=(2,)),
             *overtakings(3, B1),
-            *(Release(), Abort(1), Clock(1)),
+            *(DrainOne(), Abort(1), ClockReading(1)),
         ),
     ),
-    Scope(
+    GateScope(
         "three inputs",
-        "fallback",
+        "aligned_with_timeout",
         4_736,
         rules(3, **FALLING_BACK),
-        (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), Release(), Abort(1), Clock(1)),
+        (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), DrainOne(), Abort(1), ClockReading(1)),
         (TAKEN, FAILED, PASSES_MANY),
         slow=True,
     ),
-    Scope(
-        "two messages held",
-        "fallback",
+    GateScope(
+        "two messages buffered",
+        "aligned_with_timeout",
         1_700,
-        rules(held=2, **FALLING_BACK),
+        rules(buffered=2, **FALLING_BACK),
         (
             *arrivals(2, B1, B2, B2_FLAGGED, C3),
             *overtakings(2, B2, past=()),
-            *(Release(), Clock(1)),
+            *(DrainOne(), ClockReading(1)),
         ),
         slow=True,
     ),

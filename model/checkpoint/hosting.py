@@ -66,31 +66,31 @@ class _Reader:
         self._kept = {id(each): at for at, each in enumerate(kept)}
         self._seen: dict[int, int] = {}
 
-    def read(self, held: Any) -> Hashable:
+    def read(self, buffered: Any) -> Hashable:
         """Return the value. What was read before is named by its place, so that a cycle ends."""
-        kind = type(held)
+        kind = type(buffered)
         if kind in _ATOMS:
-            return held  # type: ignore[no-any-return]
+            return buffered  # type: ignore[no-any-return]
         if kind in (bool, float):
-            return kind, repr(held)  # 1, 1.0 and True are equal
-        if id(held) in self._kept:
-            return "kept", self._kept[id(held)]
-        if isinstance(held, type | Enum | FunctionType | BuiltinFunctionType):
-            return held
+            return kind, repr(buffered)  # 1, 1.0 and True are equal
+        if id(buffered) in self._kept:
+            return "kept", self._kept[id(buffered)]
+        if isinstance(buffered, type | Enum | FunctionType | BuiltinFunctionType):
+            return buffered
         if kind is tuple:
-            return tuple, *map(self.read, held)
-        if id(held) in self._seen:
-            return "seen", self._seen[id(held)]
-        self._seen[id(held)] = len(self._seen)
+            return tuple, *map(self.read, buffered)
+        if id(buffered) in self._seen:
+            return "seen", self._seen[id(buffered)]
+        self._seen[id(buffered)] = len(self._seen)
         if kind is list:
-            return list, *map(self.read, held)
+            return list, *map(self.read, buffered)
         if kind is dict:
-            return dict, *((self.read(key), self.read(value)) for key, value in held.items())
+            return dict, *((self.read(key), self.read(value)) for key, value in buffered.items())
         if kind is set or kind is frozenset:
-            return kind, frozenset(map(self.read, held))
+            return kind, frozenset(map(self.read, buffered))
         if kind is MethodType:
-            return MethodType, held.__func__, self.read(held.__self__)
-        reduced: Any = held.__reduce_ex__(4)
+            return MethodType, buffered.__func__, self.read(buffered.__self__)
+        reduced: Any = buffered.__reduce_ex__(4)
         if isinstance(reduced, str):
             return kind, reduced
         makes, arguments, *rest = reduced

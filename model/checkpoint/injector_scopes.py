@@ -1,7 +1,7 @@
 """An injector alone: commands in and out of range, repeated, replaced and late; and the clock of a periodic one.
 
-`Rules` is written from protocol rules 2 to 4 and F-DCKP-001: it keeps the newest command ever accepted, and the one
-that nobody has claimed.
+`InjectorReference` is written from protocol rules 2 to 4 and F-DCKP-001: it keeps the newest command ever accepted, and
+the one that nobody has claimed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
 from barrierlab.impl.errors import CheckpointIdError, EpochError, RegressingIdError
-from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.components import Components
 
 Command = tuple[int, int, bool]
 """Id, epoch, and whether it is flagged."""
@@ -27,7 +27,7 @@ COMMANDS: tuple[Command, ...] = (
 INTERVAL_NS = 2
 
 
-class Rules:
+class InjectorReference:
     """The injector as the rules have it."""
 
     def __init__(self, last_ns: int) -> None:
@@ -44,11 +44,11 @@ class Rules:
         """Be as the model was that gave `value`."""
         self.now_ns, self.since_ns, self.emitted, self.newest, self.waiting = value
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """What a coordinator, a source and a clock may do."""
         return list(self._stimuli())
 
-    def _stimuli(self) -> Iterator[Stimulus]:
+    def _stimuli(self) -> Iterator[CallStimulus]:
         yield from (stimulus("inject", *command) for command in COMMANDS)
         yield from (stimulus("poll"), stimulus("ask"))
         if self.now_ns < self.last_ns:
@@ -98,13 +98,13 @@ class Rules:
         return self._answer(str(self.now_ns))
 
 
-class Machine:
-    """A `CheckpointBarrierInjector` with the verbs of `Rules`."""
+class InjectorMachine:
+    """A `CheckpointBarrierInjector` with the verbs of `InjectorReference`."""
 
-    def __init__(self, last_ns: int, parts: Parts) -> None:
+    def __init__(self, last_ns: int, components: Components) -> None:
         self.now_ns = 0
         config = BarrierInjectorConfig(INTERVAL_NS if last_ns else None, "a")
-        self.injector: CheckpointBarrierInjector = parts.injector(config)
+        self.injector: CheckpointBarrierInjector = components.injector(config)
 
     @property
     def machines(self) -> Sequence[object]:
@@ -149,7 +149,12 @@ class Machine:
 
 
 def _scope(name: str, states: int, last_ns: int) -> ComponentScope:
-    return ComponentScope(f"injector: {name}", states, lambda parts: Machine(last_ns, parts), lambda: Rules(last_ns))
+    return ComponentScope(
+        f"injector: {name}",
+        states,
+        lambda components: InjectorMachine(last_ns, components),
+        lambda: InjectorReference(last_ns),
+    )
 
 
 SCOPES = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from barrierlab.impl.checkpoint.actions import Action
+from barrierlab.impl.checkpoint.actions import CoordinatorAction
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
 
@@ -51,37 +51,38 @@ class Coordinator(Capturable, Protocol):
 
     role: ClassVar[str] = "coordinator"
 
-    def trigger(self, now_ns: int) -> Iterable[Action]:
+    def trigger(self, now_ns: int) -> Iterable[CoordinatorAction]:
         """Begin a checkpoint, if it may be: one that is asked for by a user, or by the interval."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         """Take the report of a task that its part is durable. It may be late, or about nothing under way."""
 
-    def decline(self, report: Decline, now_ns: int) -> Iterable[Action]:
+    def decline(self, report: Decline, now_ns: int) -> Iterable[CoordinatorAction]:
         """Take the report of a task that it aborts its part."""
 
-    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[Action]:
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[CoordinatorAction]:
         """Abort a checkpoint that is under way: its time is up, or a user cancels it."""
 
-    def finished(self, task: str, now_ns: int, part: Acknowledge | None) -> Iterable[Action]:
-        """Take the report that a task has ended, with its final part: that of every later checkpoint (rule 13).
+    def finished(self, task: str, now_ns: int, part: Acknowledge | None) -> Iterable[CoordinatorAction]:
+        """Take the report that a task has ended, with its final snapshot: that of every later checkpoint (rule 13).
 
         `part` is None where nothing is ever restored. Its `checkpoint_id` is the last checkpoint that the task took
         part in; for that one the acknowledgement is to come. When every task has ended and nothing is under way, one
-        checkpoint more is taken, of final parts alone, so that sinks commit the last they have (FLIP-147).
+        checkpoint more is taken, of final snapshots alone, so that sinks commit the last they have (FLIP-147).
         """
 
-    def published(self, checkpoint_id: int, now_ns: int) -> Iterable[Action]:
+    def published(self, checkpoint_id: int, now_ns: int) -> Iterable[CoordinatorAction]:
         """Take the report that the manifest is durable."""
 
-    def suspend(self, now_ns: int, reason: Reason) -> Iterable[Action]:
+    def suspend(self, now_ns: int, reason: Reason) -> Iterable[CoordinatorAction]:
         """The job has failed: nothing is triggered until `resume`.
 
         What is pending is aborted, but for a checkpoint whose manifest is being written: `published` may still come.
         """
 
     def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> object:
-        """The job was restored from that checkpoint, 0 being the beginning; some tasks as finished, with final parts.
+        """The job was restored from that checkpoint, 0 being the beginning; some tasks as finished, with final
+        snapshots.
 
         The answer is not looked at. A coordinator that was lost itself is made anew, and is told this first.
         """

@@ -33,14 +33,14 @@ from barrierlab.model.explore.intern import exact
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.topology import Topology
 
-Broken = tuple[str, str]
+Breach = tuple[str, str]
 """An invariant, and why it does not hold."""
 
 TASK = "TASK"
 """The name of what no journal tells: a task sends or reports something else than its operator and its cut ask for."""
 
 
-def raised(name: str, error: Exception) -> Broken:
+def raised(name: str, error: Exception) -> Breach:
     """What is broken when a machine raises that was told nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
     return "RAISED", f"{name}: {type(error).__name__}: {text}"
@@ -49,7 +49,7 @@ def raised(name: str, error: Exception) -> Broken:
 _ENDED = -1
 
 
-class Part(NamedTuple):
+class CompletedCut(NamedTuple):
     """What a task has to say about a checkpoint that completes.
 
     Attributes
@@ -114,7 +114,7 @@ class Past(NamedTuple):
     rows: frozenset[Event]
 
 
-class Cut(NamedTuple):
+class TaskCut(NamedTuple):
     """A task's snapshot for a checkpoint that is not settled.
 
     Attributes
@@ -223,7 +223,7 @@ class TaskMonitor:
         self.name, self.inputs, self.outputs = name, inputs, outputs
         self._fold, self._groups, self._limits = fold, groups, limits
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
-        self.broken: list[Broken] = []
+        self.broken: list[Breach] = []
         # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
         # the last watermark; whether its end has not come; how many events took effect.
         self.waiting: tuple[tuple[StreamMessage, ...], ...] = ((),) * len(inputs)
@@ -248,7 +248,7 @@ class TaskMonitor:
         self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
         self.settled: frozenset[int] = frozenset()
         self.done = 0  # the last complete checkpoint
-        self.cuts: tuple[tuple[int, Cut], ...] = ()
+        self.cuts: tuple[tuple[int, TaskCut], ...] = ()
         self.state: object = fold.checkpoint() if fold is not None else None
         # What is to be sent and is not, in order, by out-edge, with the outputs that still wait for it: it is in the
         # outbox, or kept back by the task. And whether the outputs know the watermark; not so after a recovery.
@@ -301,7 +301,7 @@ class TaskMonitor:
         """A message leaves the channel of input `index`; a barrier may leave `ahead` of what stays there."""
         self._taken, self._ahead = (index, message), ahead
 
-    def put_back(self) -> None:
+    def restored_in_flight(self) -> None:
         """It has not left after all."""
         self._taken = None
 
@@ -417,7 +417,7 @@ class TaskMonitor:
             return cut.past
         return self._past_now(self._cut_now(task))
 
-    def _past_now(self, cut: Cut) -> Past:
+    def _past_now(self, cut: TaskCut) -> Past:
         return Past(
             self.state,
             cut.sent,
@@ -504,13 +504,13 @@ class TaskMonitor:
 
     # What is asked when a checkpoint completes.
 
-    def part(self, checkpoint_id: int, task: Task) -> Part:
+    def part(self, checkpoint_id: int, task: Task) -> CompletedCut:
         """What this task has to say about a checkpoint."""
         cut = self._cut(checkpoint_id)
         owes = cut is None and (checkpoint_id in self.begun or not self.finished)
         if cut is None:
             cut = self._cut_now(task)  # of a finished task, everything is before the cut
-        return Part(
+        return CompletedCut(
             owes,
             self.finished,
             cut.sent,
@@ -529,18 +529,18 @@ class TaskMonitor:
         is_cut = checkpoint_id in self.settled or self._cut(checkpoint_id) is not None
         return is_cut and has_come and checkpoint_id not in self.blocked
 
-    def _cut(self, checkpoint_id: int) -> Cut | None:
+    def _cut(self, checkpoint_id: int) -> TaskCut | None:
         return next((cut for number, cut in self.cuts if number == checkpoint_id), None)
 
-    def _cut_now(self, task: Task) -> Cut:
+    def _cut_now(self, task: Task) -> TaskCut:
         """Before the cut is what was given off and what took effect so far; what is in the outbox was given off."""
         sent = list(self.sent)
         for output, message in task.outbox:
             if type(message) is Event:
                 sent[output] += 1
-        return Cut(tuple(sent), self.applied, (0,) * len(self.inputs), (0,) * len(sent))
+        return TaskCut(tuple(sent), self.applied, (0,) * len(self.inputs), (0,) * len(sent))
 
-    def _amend(self, checkpoint_id: int, cut: Cut) -> None:
+    def _amend(self, checkpoint_id: int, cut: TaskCut) -> None:
         self.cuts = tuple((number, cut if number == checkpoint_id else each) for number, each in self.cuts)
 
     # How each effect is judged.
@@ -620,17 +620,21 @@ class TaskMonitor:
         """The first of what was to be sent and is not."""
         return next((due.message for owed in self.owed for due in owed), None)
 
-    def _hold(self, index: int, message: StreamMessage, task: Task) -> None:
+    def _buffer(self, index: int, message: StreamMessage, task: Task) -> None:
         waiting = (*self.waiting[index], message)
         self.waiting = _put(self.waiting, index, waiting)
         if self._taken == (index, message):
             self._taken = None
         most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
         if most is not None and len(waiting) > most:
-            self._breaks("BOUND", f"{len(waiting)} messages of {self.inputs[index]} were held; at most {most} may be")
-        held = sum(size_of(each) for queue in self.waiting for each in queue)
-        if most_bytes is not None and held > most_bytes:
-            self._breaks("BOUND", f"{held} bytes were held at {self.name} at a time; at most {most_bytes} may be")
+            self._breaks(
+                "BOUND", f"{len(waiting)} messages of {self.inputs[index]} were buffered; at most {most} may be"
+            )
+        buffered = sum(size_of(each) for queue in self.waiting for each in queue)
+        if most_bytes is not None and buffered > most_bytes:
+            self._breaks(
+                "BOUND", f"{buffered} bytes were buffered at {self.name} at a time; at most {most_bytes} may be"
+            )
 
     def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
         if self._taken is not None and self._taken == (index, message):
@@ -728,7 +732,7 @@ class TaskMonitor:
             self._passed_out[output] = [each for each in there if type(each) is Event], []
         self._passed_out[output][1].append(event)
 
-    def _records(self, checkpoint_id: int, event: Event, cut: Cut) -> None:
+    def _records(self, checkpoint_id: int, event: Event, cut: TaskCut) -> None:
         """`event` is in flight for a checkpoint whose `cut` has counted it."""
         cut = cut._replace(recorded_bytes=cut.recorded_bytes + event.size_bytes)
         self._amend(checkpoint_id, cut)
@@ -852,7 +856,7 @@ class TaskMonitor:
 _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
     "deliver": TaskMonitor._event,
     "end": TaskMonitor._end,
-    "hold": TaskMonitor._hold,
+    "buffer": TaskMonitor._buffer,
     "ignore": TaskMonitor._ignore,
     "block": TaskMonitor._block,
     "resume": TaskMonitor._resume,
@@ -883,7 +887,7 @@ def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
     return (*values[:index], value, *values[index + 1 :])
 
 
-def differs(part: Acknowledge, past: Past) -> Iterator[Broken]:
+def differs(part: Acknowledge, past: Past) -> Iterator[Breach]:
     """What a part, as it is stored, says otherwise than its task was at the cut."""
     position = None if past.applied else past.made + 1
     for what, said, was in (
@@ -912,17 +916,17 @@ def _named(record: Iterable[tuple[Event, ...]]) -> Iterator[tuple[int, str]]:
 
 def completes(
     checkpoint_id: int,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, CompletedCut],
     acknowledged: Collection[str],
     topology: Topology,
     limits: Limits | None = None,
-) -> Iterator[Broken]:
+) -> Iterator[Breach]:
     """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
     Parameters
     ----------
     checkpoint_id : int
-    parts : mapping of str to Part
+    parts : mapping of str to CompletedCut
         Of every task.
     acknowledged : collection of str
         The tasks whose acknowledgement the coordinator has.

@@ -25,7 +25,7 @@ from barrierlab.impl.messages import Event, Watermark
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.topology import Topology, suggestion
 
-Key = int | str
+GroupKey = int | str
 W = TypeVar("W")
 Nothing: tuple[Event, ...] = ()
 
@@ -131,7 +131,7 @@ class KeyedAggregate:
     def __init__(self, name: str = "aggregate", size_bytes: int | None = None) -> None:
         self.name = name
         self.size_bytes = _at_least("size_bytes", size_bytes, 0) if size_bytes is not None else None
-        self.totals: dict[Key, tuple[int, int | float]] = {}
+        self.totals: dict[GroupKey, tuple[int, int | float]] = {}
         self.made = 0
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
@@ -170,11 +170,11 @@ class _Windowed(Generic[W]):
         self.name = name
         self.window_ms = _at_least("window_ms", window_ms, 1)
         self.size_bytes = _at_least("size_bytes", size_bytes, 0) if size_bytes is not None else None
-        self.windows: dict[int, dict[Key, W]] = {}  # by start
+        self.windows: dict[int, dict[GroupKey, W]] = {}  # by start
         self.watermark_ms: int | None = None
         self.made = self.late = 0
 
-    def _window(self, time_ms: int) -> dict[Key, W] | None:
+    def _window(self, time_ms: int) -> dict[GroupKey, W] | None:
         """The window of an event with this timestamp; None if it is complete, and the event late."""
         start = time_ms - time_ms % self.window_ms
         if self.watermark_ms is not None and start + self.window_ms - 1 <= self.watermark_ms:
@@ -405,7 +405,7 @@ def _number(value: object) -> int | float:
     return value if isinstance(value, int | float) else 0
 
 
-def _by_key(item: tuple[Key, object]) -> tuple[bool, Key]:
+def _by_key(item: tuple[GroupKey, object]) -> tuple[bool, GroupKey]:
     """Orders keys of both kinds: numbers, then texts."""
     return isinstance(item[0], str), item[0]
 

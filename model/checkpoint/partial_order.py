@@ -18,15 +18,16 @@ In this order:
   will never have one again; nothing that the coordinator could tell it is still open; and there is always room for
   what it sends.
 
-Equal sources are no symmetry to reduce by: a join releases what it held in the order of its inputs, so that exchanging
-two of three leads elsewhere. Two of two may be exchanged, as one at most has something held when both barriers are in;
-but a state is numbers that stand for values with names in them, and to find its mirror costs as much as to explore it.
+Equal sources are no symmetry to reduce by: a join drains what it buffered in the order of its inputs, so that
+exchanging two of three leads elsewhere. Two of two may be exchanged, as one at most has something buffered when both
+barriers are in; but a state is numbers that stand for values with names in them, and to find its mirror costs as much
+as to explore it.
 
 When a checkpoint is aborted from outside, it may be aborted as early as that makes no other difference: the orders
 then wait, and a task obeys when it will. So the time is no choice of the exploration but of `plans`.
 
 Each shortcut rests on a property of what is explored. None is taken from the code of `impl`: another's aligner, or a
-bent one, may lack it. So it is looked at in what was explored, and a scope in which it fails is explored whole
+mutant, may lack it. So it is looked at in what was explored, and a scope in which it fails is explored whole
 (`Ample.reduction_unsound`), or the shortcut is taken for the machines of `impl` alone. Looking afterwards is enough: up
 to the first step that lacks the property the reduction is right, so it comes to a run with that step in it.
 
@@ -69,48 +70,48 @@ from dataclasses import replace
 import networkx as nx
 
 from barrierlab.impl.checkpoint.report import Acknowledge
-from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.components import SOUND, Components
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.task_transitions import Finished
-from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.checkpoint.world import Move, World, WorldState
 
 
-def plans(setup: Setup) -> Iterator[Setup]:
-    """The setups that together come to the same as one in which something may be aborted at any time.
+def plans(bounds: Bounds) -> Iterator[Bounds]:
+    """The bounds that together come to the same as one in which something may be aborted at any time.
 
     A checkpoint may be aborted as soon as it is triggered, and with it all that are older; or, if an older one is to
     complete first, as soon as that has. A task's deadline that passes aborts its checkpoint everywhere, which no task
     can tell from being aborted from outside; so that is planned, and which task's deadline passes.
 
     Nothing is planned where the job may fail: what is aborted early is not what a failure finds, and behind a restore
-    there are more checkpoints than `Setup.checkpoints`.
+    there are more checkpoints than `Bounds.checkpoints`.
     """
-    if setup.crashes or (not setup.cancels and not setup.expiries):
-        yield setup
+    if bounds.crashes or (not bounds.cancels and not bounds.expiries):
+        yield bounds
         return
-    topology = setup.graph()
+    topology = bounds.graph()
     aligning = [name for name in topology.tasks if len(topology.inputs(name)) > 1]
-    yield replace(setup, cancels=0, expiries=0)
-    for checkpoint_id in range(1, setup.checkpoints + 1):
+    yield replace(bounds, cancels=0, expiries=0)
+    for checkpoint_id in range(1, bounds.checkpoints + 1):
         for behind in range(checkpoint_id):
-            planned = replace(setup, cancels=0, expiries=0, gives_up=(checkpoint_id, behind))
-            if setup.cancels:
+            planned = replace(bounds, cancels=0, expiries=0, aborts_one=(checkpoint_id, behind))
+            if bounds.cancels:
                 yield planned
-            if setup.expiries:
+            if bounds.expiries:
                 for name in aligning:
                     yield replace(planned, expiries=1, may_expire=(name,))
 
 
-def can_be_planned(setup: Setup, parts: Parts) -> bool:
+def can_be_planned(bounds: Bounds, components: Components) -> bool:
     """Whether `plans` are enough for such machines.
 
     Where a deadline may pass at one task while an older checkpoint is still to complete at another behind it, the plans
     leave out that the older one completes after the cancel marker has come there. That makes no difference to the
     machines of `impl` (protocol rule 10), and is not known of others.
     """
-    if not setup.expiries or setup.checkpoints < 2 or parts == SOUND:
+    if not bounds.expiries or bounds.checkpoints < 2 or components == SOUND:
         return True
-    topology = setup.graph()
+    topology = bounds.graph()
     aligning = {topology.operator_of(name) for name in topology.tasks if len(topology.inputs(name)) > 1}
     return not any(aligning & nx.descendants(topology.graph(), name) for name in aligning)
 
@@ -122,7 +123,7 @@ class Ample:
     ----------
     world : World
         One of the planned ones.
-    whole : Setup, optional
+    whole : Bounds, optional
         That of which it is a plan; by default it is none.
 
     Attributes
@@ -133,24 +134,26 @@ class Ample:
         it says nothing then.
     """
 
-    def __init__(self, world: World, whole: Setup | None = None) -> None:
+    def __init__(self, world: World, whole: Bounds | None = None) -> None:
         self.world = world
-        self._may_expire = bool((whole or world.setup).expiries)
+        self._may_expire = bool((whole or world.bounds).expiries)
         self._ahead: dict[tuple[int, int], set[int]] = {}  # by task and order, in which cells that was made early
-        setup, topology, is_other = world.setup, world.topology, world.parts != SOUND
-        self._roomy = _most_messages(setup, world) <= setup.capacity and not setup.sender_records
+        bounds, topology, is_other = world.bounds, world.topology, world.components != SOUND
+        self._roomy = _most_messages(bounds, world) <= bounds.capacity and not bounds.sender_records
         self._senders = [
             [topology.tasks.index(topology.ends(channel)[0]) for channel in topology.inputs(name)]
             for name in topology.tasks
         ]
         self._goes_ahead = [
-            setup.protocol.goes_unaligned and bool(topology.inputs(name)) and (bool(topology.outputs(name)) or is_other)
+            bounds.protocol.goes_unaligned
+            and bool(topology.inputs(name))
+            and (bool(topology.outputs(name)) or is_other)
             for name in topology.tasks
         ]
         self._shows_at_once = [
-            setup.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
+            bounds.guarantee == "idempotent" and not topology.outputs(name) for name in topology.tasks
         ]
-        self._is_open_ended = bool(setup.cancels or (setup.expiries and setup.gives_up is None))
+        self._is_open_ended = bool(bounds.cancels or (bounds.expiries and bounds.aborts_one is None))
 
     @property
     def reduction_unsound(self) -> bool:
@@ -165,11 +168,11 @@ class Ample:
                 return True
         return not all(world.changes_nothing_later(*where, cells) for where, cells in self._ahead.items())
 
-    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+    def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         """Those of `moves` that are enough; all of them if it is not known which."""
         by_task: dict[int, list[Move]] = {}
         for move in moves:
-            if move.kind == "trigger" and not self.world.setup.closes and not self.world.may_fail(state):
+            if move.kind == "trigger" and not self.world.bounds.closes and not self.world.may_fail(state):
                 return (move,)
             if move.kind == "report" and self._may_be_heard(state, move):
                 return (move,)
@@ -189,7 +192,7 @@ class Ample:
                 best = its
         return best
 
-    def _may_be_heard(self, state: State, move: Move) -> bool:
+    def _may_be_heard(self, state: WorldState, move: Move) -> bool:
         """Whether a report can be heard first: it decides nothing, or nothing else could make a difference to it."""
         report, world = self.world.reported(move), self.world
         if type(report) is Acknowledge:
@@ -200,7 +203,7 @@ class Ample:
             return False
         return not (world.may_fail(state) and world.decides(state, move))
 
-    def _may_be_obeyed(self, state: State, move: Move) -> bool:
+    def _may_be_obeyed(self, state: WorldState, move: Move) -> bool:
         """Whether an order makes no difference to the task, but to what is outside."""
         if self.world.is_notice(move):
             return not self.world.may_fail(state)
@@ -210,7 +213,7 @@ class Ample:
         self._ahead.setdefault((at, number), set()).add(state[at])
         return True
 
-    def _is_settled(self, state: State, at: int, its: Sequence[Move]) -> bool:
+    def _is_settled(self, state: WorldState, at: int, its: Sequence[Move]) -> bool:
         """Whether no other task, nor the coordinator, can change what the task may do next."""
         world = self.world
         orders = [move for move in its if move.kind == "order"]  # none, if what comes next is a notice
@@ -226,17 +229,17 @@ class Ample:
             waits = world.has_messages(state, at, index)
             if self._goes_ahead[at] and index not in overtaken and not self._is_over(state, sender):
                 return False
-            is_read = index in info.takes and (world.reads_on or not info.has_released)
+            is_read = index in info.takes and (world.reads_on or not info.can_drain)
             if is_read and not waits and not self._is_over(state, sender):
                 return False
         return True
 
-    def _may_be_told(self, state: State, at: int) -> bool:
+    def _may_be_told(self, state: WorldState, at: int) -> bool:
         """Whether the coordinator may come to tell the task something before that moves."""
         world = self.world
         if not self._senders[at] and world.can_trigger(state):
             return True
-        plan = world.setup.gives_up
+        plan = world.bounds.aborts_one
         if plan is None:
             return False
         _, behind = plan
@@ -247,17 +250,17 @@ class Ample:
             return False
         return world.topology.tasks[at] not in outstanding or world.has_reports(state, at)
 
-    def _is_over(self, state: State, at: int) -> bool:
+    def _is_over(self, state: WorldState, at: int) -> bool:
         """Whether nothing more will come of a task."""
         world = self.world
         info = world.info(state, at)
         if info.finished and not info.outbox:
             return True
-        if world.has_orders(state, at) or self._may_be_told(state, at) or info.outbox or info.has_released:
+        if world.has_orders(state, at) or self._may_be_told(state, at) or info.outbox or info.can_drain:
             return False
         if not self._senders[at]:
-            return info.script is None and not world.setup.closes
-        if info.expires and (info.expires == "switch" or world.setup.expiries):
+            return info.script is None and not world.bounds.closes
+        if info.expires and (info.expires == "switch" or world.bounds.expiries):
             return False
         return all(
             not world.has_messages(state, at, index) and self._is_over(state, sender)
@@ -265,12 +268,12 @@ class Ample:
         )
 
 
-def _most_messages(setup: Setup, world: World) -> int:
+def _most_messages(bounds: Bounds, world: World) -> int:
     """The most messages that a channel ever carries."""
     topology = world.topology
-    own = setup.events + setup.watermarks
+    own = bounds.events + bounds.watermarks
     passed: dict[str, int] = {}
     for name in nx.topological_sort(topology.graph()):
         inputs = topology.inputs(name)
         passed[name] = sum(passed[topology.ends(channel)[0]] for channel in inputs) if inputs else own
-    return max(passed.values()) + 2 * setup.checkpoints + 1
+    return max(passed.values()) + 2 * bounds.checkpoints + 1

@@ -3,7 +3,7 @@
 The counts are of distinct steps. A step is worked out once (`model.checkpoint.task_transitions`), however many runs it
 is part of; so a count says that there was something to judge, and of how many kinds, and not how often it came about.
 What each counts is said in `model.spec.invariants.PREMISES`: of a run it is how often, of an exploration how many
-different ones. What an aligner leaves in its channel is not held (`SITUATIONS`), though it waits behind a barrier.
+different ones. What an aligner leaves in its channel is not buffered (`SITUATIONS`), though it waits behind a barrier.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barrierlab.impl.messages import Event, Watermark
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.spec.invariants import PREMISES, SITUATIONS
 
-FAULTS: dict[str, Callable[[Setup], bool]] = {
-    "abort": lambda setup: setup.cancels > 0,
-    "timeout": lambda setup: setup.expiries > 0,
-    "closed input": lambda setup: setup.closes,
-    "crash": lambda setup: setup.crashes > 0,
+FAULTS: dict[str, Callable[[Bounds], bool]] = {
+    "abort": lambda bounds: bounds.cancels > 0,
+    "timeout": lambda bounds: bounds.expiries > 0,
+    "closed input": lambda bounds: bounds.closes,
+    "crash": lambda bounds: bounds.crashes > 0,
 }
-"""By name, as a scope has it, whether a setup has that fault."""
+"""By name, as a scope has it, whether bounds has that fault."""
 
 
 def premises_of(world: World) -> dict[str, int]:
@@ -45,8 +45,8 @@ def premises_of(world: World) -> dict[str, int]:
                 counts["WM"] += verb == "deliver" and type(subject) is Watermark
                 counts["ID"] += verb == "block"
                 counts["FWD"] += verb == "send" and is_data and behind_a_barrier
-                counts["BOUND"] += verb in ("hold", "capture")
-                counts["held"] += verb == "hold"
+                counts["BOUND"] += verb in ("buffer", "capture")
+                counts["buffered"] += verb == "buffer"
                 counts["in flight"] += verb == "capture"
                 counts["LIVE"] += verb == "end" and not table.monitor.outputs
                 if verb == "send":
@@ -57,29 +57,29 @@ def premises_of(world: World) -> dict[str, int]:
     return counts
 
 
-def asked_for(setup: Setup) -> tuple[str, ...]:
-    """Return the invariants that a setup sets something for, in the order of `PREMISES`."""
-    topology = setup.graph()
-    asked = {"FIFO", "NOLOSS"} if setup.events else set()
-    if setup.checkpoints:
+def asked_for(bounds: Bounds) -> tuple[str, ...]:
+    """Return the invariants that bounds sets something for, in the order of `PREMISES`."""
+    topology = bounds.graph()
+    asked = {"FIFO", "NOLOSS"} if bounds.events else set()
+    if bounds.checkpoints:
         asked |= {"ID", "LIVE", "ONCE"}
-        if setup.events:
+        if bounds.events:
             asked.add("CUT")
-        if setup.events and any(topology.inputs(name) and topology.outputs(name) for name in topology.tasks):
+        if bounds.events and any(topology.inputs(name) and topology.outputs(name) for name in topology.tasks):
             asked.add("FWD")
-    if setup.watermarks:
+    if bounds.watermarks:
         asked.add("WM")
-    if setup.crashes:
+    if bounds.crashes:
         asked.add("REC")
     return tuple(name for name in PREMISES if name in asked)
 
 
-def struck(setup: Setup, world: World) -> dict[str, int]:
-    """Count, by fault that a setup has, the different places at which it could strike in what was explored."""
+def struck(bounds: Bounds, world: World) -> dict[str, int]:
+    """Count, by fault that bounds has, the different places at which it could strike in what was explored."""
     places = {
         "abort": sum(bool(asked and decision.ends) for asked, decision in world.coordinator.decisions()),
         "timeout": sum(table.deadlines() for table in world.tables),
         "closed input": sum(table.ends_early() for table in world.tables),
         "crash": world.restores,
     }
-    return {name: places[name] for name, has in FAULTS.items() if has(setup)}
+    return {name: places[name] for name, has in FAULTS.items() if has(bounds)}

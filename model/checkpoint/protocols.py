@@ -14,11 +14,11 @@ from barrierlab.impl.checkpoint.gate import Gate as Implementation
 from barrierlab.impl.checkpoint.tracked import BarrierTracker
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.messages import StreamMessage, size_of
-from barrierlab.model.checkpoint.components import MakeMachine, Parts, sound_aligner
-from barrierlab.model.checkpoint.refinement import Port, gate_of_impl
+from barrierlab.model.checkpoint.components import Components, MakeMachine, sound_aligner
+from barrierlab.model.checkpoint.refinement import RecordingPort, gate_of_impl
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-from barrierlab.model.checkpoint.tables.fallback import FALLBACK
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.aligned_with_timeout import ALIGNED_WITH_TIMEOUT
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import Stimulus
 from barrierlab.model.checkpoint.tables.tracked import TRACKED
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
@@ -74,7 +74,7 @@ class Protocol:
     """
 
     name: str
-    table: Table[Gate, Stimulus]
+    table: Table[GateState, Stimulus]
     settings: Settings = Settings()
     make_machine: MakeMachine = sound_aligner
     consistency: str = EXACTLY_ONCE
@@ -106,16 +106,16 @@ class Protocol:
             return None
         return UnalignedCheckpointConfig(True, threshold_ns, max_inflight_buffer_bytes)
 
-    def make_gate(self, rules: Rules, port: Port) -> Implementation:
+    def make_gate(self, rules: GateRules, port: RecordingPort) -> Implementation:
         """Return the gate of `impl` with these rules."""
         return gate_of_impl(rules, port, self.make_machine)
 
-    def machines(self, parts: Parts) -> Parts:
-        """Return `parts` with the machine of this protocol at the inputs of tasks, unless they bring one."""
-        if self.make_machine is sound_aligner or parts.gate is not None or parts.aligner is not sound_aligner:
-            return parts
+    def machines(self, components: Components) -> Components:
+        """Return `components` with the machine of this protocol at the inputs of tasks, unless they bring one."""
+        if self.make_machine is sound_aligner or components.gate is not None or components.aligner is not sound_aligner:
+            return components
         make = self.make_machine
-        return replace(parts, aligner=lambda config, ahead, is_sink: make(config, ahead, is_sink, size_of))
+        return replace(components, aligner=lambda config, ahead, is_sink: make(config, ahead, is_sink, size_of))
 
 
 def _tracker(
@@ -134,7 +134,7 @@ PROTOCOLS: dict[str, Protocol] = {
     for each in (
         Protocol("aligned", ALIGNED),
         Protocol("unaligned", UNALIGNED, _FLAGGED, properties=("unaligned",)),
-        Protocol("fallback", FALLBACK, _IN_TIME, properties=("timeout", "unaligned")),
+        Protocol("aligned_with_timeout", ALIGNED_WITH_TIMEOUT, _IN_TIME, properties=("timeout", "unaligned")),
         Protocol("tracked", TRACKED, Settings(blocks=False), _tracker, AT_LEAST_ONCE),
     )
 }

@@ -1,7 +1,7 @@
 """What is stored of parts, and what a job begins with that goes on from them: every small checkpoint of a join.
 
-`Rules` is written from protocol rule 22: in a channel comes what its receiver had recorded, then what its sender had,
-then the end, if the sender had finished and that had not taken effect at the receiver.
+`RecoveryReference` is written from protocol rule 22: in a channel comes what its receiver had recorded, then what its
+sender had, then the end, if the sender had finished and that had not taken effect at the receiver.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from barrierlab.impl.errors import DamagedError, LimitError, RestoreError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage
 from barrierlab.impl.storage.encoding import encode
 from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, TaskSnapshot
-from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.components import Components
 
 TASKS = {"a": ("source-a", 0), "b": ("source-b", 0), "j": ("join", 1), "s": ("sink", 0)}
 INPUTS: Mapping[str, Sequence[str]] = {"a": (), "b": (), "j": ("a->j", "b->j"), "s": ("j->s",)}
@@ -127,7 +127,7 @@ _ODD_WIRINGS: dict[str, tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence
 }
 
 
-class Rules:
+class RecoveryReference:
     """What comes back, as the rules have it. It has one state: nothing is kept from one recovery to the next."""
 
     def capture(self) -> Hashable:
@@ -137,7 +137,7 @@ class Rules:
     def restore(self, value: Any) -> None:
         """Nothing."""
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """Every checkpoint, every one that is none, and the beginning."""
         return [
             *(stimulus("recover", n) for n in range(len(CHECKPOINTS))),
@@ -187,13 +187,13 @@ class Rules:
         return "checkpoint 0", *lines, *(f"{channel}: []" for task in TASKS for channel in INPUTS[task])
 
 
-class Machine:
-    """`snapshot_of` and `plan`, with the verbs of `Rules`."""
+class RecoveryMachine:
+    """`snapshot_of` and `plan`, with the verbs of `RecoveryReference`."""
 
     machines: Sequence[object] = ()
 
-    def __init__(self, parts: Parts) -> None:
-        self.plan = parts.plan
+    def __init__(self, components: Components) -> None:
+        self.plan = components.plan
 
     def capture(self) -> Hashable:
         """Nothing."""
@@ -240,4 +240,4 @@ def _lines(restored: Restore) -> tuple[str, ...]:
     return f"checkpoint {restored.checkpoint_id}", *tasks, *channels
 
 
-SCOPES = (ComponentScope("recovery: every small checkpoint of a join", 1, Machine, Rules),)
+SCOPES = (ComponentScope("recovery: every small checkpoint of a join", 1, RecoveryMachine, RecoveryReference),)

@@ -19,22 +19,22 @@ from barrierlab.impl.messages import UNALIGNED_FLAG, CheckpointBarrier, EndOfInp
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import MakeMachine, reset_counters, sound_aligner
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     Effect,
     Failed,
     Forwarded,
     OutputPassed,
     Overtaking,
-    Part,
-    Release,
+    SnapshotComplete,
     Stimulus,
     Taken,
-    Triggered,
+    TriggerNoted,
 )
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.explore.table import Traced, phrase
@@ -43,7 +43,7 @@ Effects = tuple[Effect, ...]
 END = EndOfInput()
 
 
-class Answer(NamedTuple):
+class SnapshotAnswer(NamedTuple):
     """What comes of it, if an image is asked for.
 
     Attributes
@@ -58,11 +58,11 @@ class Answer(NamedTuple):
     passed_bytes: int = 0
 
 
-class Move(NamedTuple):
+class GateMove(NamedTuple):
     """What happens at a gate, with the answer to what it may ask."""
 
     stimulus: Stimulus
-    answer: Answer = Answer()
+    answer: SnapshotAnswer = SnapshotAnswer()
 
     def __str__(self) -> str:
         """As a line."""
@@ -71,12 +71,12 @@ class Move(NamedTuple):
         return f"{text}, passing {passed_bytes} bytes on the way out" if passed_bytes else text
 
 
-def run(gate: Gate, move: Move) -> tuple[Gate, Effects]:
+def run(gate: GateState, move: GateMove) -> tuple[GateState, Effects]:
     """The gate after a whole move: the stimulus, and the answers to what it asked."""
     return finished(gate.step(move.stimulus), move.answer)
 
 
-def finished(step: tuple[Gate, Effects], answer: Answer) -> tuple[Gate, Effects]:
+def finished(step: tuple[GateState, Effects], answer: SnapshotAnswer) -> tuple[GateState, Effects]:
     """A step, and the answers to what it asked."""
     gate, effects = step
     if gate.taking:
@@ -91,12 +91,12 @@ def finished(step: tuple[Gate, Effects], answer: Answer) -> tuple[Gate, Effects]
     return gate, effects
 
 
-class Port:
+class RecordingPort:
     """Writes down what a machine asks for, and gives the answers of a move."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
-        self.answer = Answer()
+        self.answer = SnapshotAnswer()
         self.gate: Implementation | None = None
 
     def _note(self, verb: str, input_id: int, subject: object) -> None:
@@ -125,11 +125,11 @@ class Port:
         machine = self.gate.unaligned
         record: list[tuple[Event, ...]] = [()] * self.gate.aligner.config.num_inputs
         if machine is None:
-            self._note("complete", NO_INPUT, Part(barrier, False, False, tuple(record)))
+            self._note("complete", NO_INPUT, SnapshotComplete(barrier, False, False, tuple(record)))
             return
         for data in machine.inflight_data():
             record[data.input_id] = data.events
-        part = Part(barrier, machine.is_unaligned, machine.was_threshold_triggered, tuple(record))
+        part = SnapshotComplete(barrier, machine.is_unaligned, machine.was_threshold_triggered, tuple(record))
         self._note("complete", NO_INPUT, part)
 
     def decline(self, checkpoint_id: int, reason: Reason) -> None:
@@ -141,8 +141,8 @@ class Port:
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
         self._note("record", input_id, (checkpoint_id, message))
 
-    def hold(self, input_id: int, message: StreamMessage) -> None:
-        self._note("hold", input_id, message)
+    def buffer(self, input_id: int, message: StreamMessage) -> None:
+        self._note("buffer", input_id, message)
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
         self._note("block", input_id, checkpoint_id)
@@ -154,7 +154,7 @@ class Port:
         self._note("ignore", input_id, message)
 
 
-def gate_of_impl(rules: Rules, port: Port, make: MakeMachine = sound_aligner) -> Implementation:
+def gate_of_impl(rules: GateRules, port: RecordingPort, make: MakeMachine = sound_aligner) -> Implementation:
     """The gate of `impl` with these rules, around the machine that `make` gives."""
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
@@ -168,20 +168,22 @@ def gate_of_impl(rules: Rules, port: Port, make: MakeMachine = sound_aligner) ->
     return Implementation(make(config, unaligned, is_sink, rules.size_of), port)
 
 
-class Machine:
+class GateMachine:
     """A gate of `impl` that can be put into the state of a table's gate; or another's, that can be told what to do."""
 
-    def __init__(self, rules: Rules, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
-        self.port = Port()
+    def __init__(
+        self, rules: GateRules, make: Callable[[GateRules, RecordingPort], Implementation] = gate_of_impl
+    ) -> None:
+        self.port = RecordingPort()
         self.gate = self.port.gate = make(rules, self.port)
-        self._captures: dict[Gate, Hashable] = {}
+        self._captures: dict[GateState, Hashable] = {}
         self.answer: object = None  # to the last move: whether something was done, where that is said
 
-    def difference(self, gate: Gate, move: Move) -> str | None:
+    def difference(self, gate: GateState, move: GateMove) -> str | None:
         """How the machine, in the state of `gate`, makes the move otherwise than the table; None if it does not."""
         return self.difference_from(gate, move, *run(gate, move))
 
-    def difference_from(self, gate: Gate, move: Move, after: Gate, expected: Effects) -> str | None:
+    def difference_from(self, gate: GateState, move: GateMove, after: GateState, expected: Effects) -> str | None:
         """The same, where the table's answer is known."""
         try:
             self.gate.restore(self._captured(gate))
@@ -195,13 +197,13 @@ class Machine:
             return f"{move}: {fields_that_differ(self._captured(after), found)} ({rows_of(gate, move)})"
         return self.misanswered(move, effects)
 
-    def _captured(self, gate: Gate) -> Hashable:
+    def _captured(self, gate: GateState) -> Hashable:
         known = self._captures.get(gate)
         if known is None:
             known = self._captures[gate] = captured(gate)
         return known
 
-    def made(self, move: Move) -> Effects:
+    def made(self, move: GateMove) -> Effects:
         """What the machine does."""
         self.port.effects, self.port.answer = [], move.answer
         gate, stimulus = self.gate, move.stimulus
@@ -211,13 +213,13 @@ class Machine:
                 took = gate.offer(input_id, message, at_ns)
             case Overtaking(input_id, barrier, ahead, at_ns):
                 took = gate.offer_overtaking(input_id, barrier, ahead, at_ns)
-            case Release(at_ns):
-                self.answer = gate.release_next(at_ns)
+            case DrainOne(at_ns):
+                self.answer = gate.drain_next(at_ns)
             case Abort(checkpoint_id):
                 self.answer = gate.abort(checkpoint_id, Reason.EXPIRED, 0)
-            case Triggered(checkpoint_id, at_ns):
+            case TriggerNoted(checkpoint_id, at_ns):
                 gate.note_trigger(checkpoint_id, at_ns)
-            case Clock(at_ns):
+            case ClockReading(at_ns):
                 self.answer = gate.on_time(at_ns)
             case OutputPassed(size_bytes):
                 gate.note_output(size_bytes)
@@ -228,16 +230,16 @@ class Machine:
             self.port.effects.insert(0, Effect("refuse", stimulus.input_id, stimulus.message))
         return tuple(self.port.effects)
 
-    def misanswered(self, move: Move, effects: Effects) -> str | None:
+    def misanswered(self, move: GateMove, effects: Effects) -> str | None:
         """Whether the machine says of the move that it did something though it did not, or the other way about.
 
-        A release, an abort and a deadline say so: what the table does then is never silent.
+        A drain, an abort and a deadline say so: what the table does then is never silent.
         """
         if self.answer is None or self.answer is bool(effects):
             return None
         return f"{move}: the machine answers {self.answer}, and did '{listed(effects)}'"
 
-    def misstatement(self, gate: Gate, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
+    def misstatement(self, gate: GateState, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
         """What the machine, in the state of `gate`, answers otherwise when it is asked something; None if nothing.
 
         Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
@@ -250,7 +252,7 @@ class Machine:
 
     def misstatement_now(
         self,
-        gate: Gate,
+        gate: GateState,
         barriers: Iterable[tuple[int, CheckpointBarrier, int]] = (),
         leaves_in_channel: bool = False,
     ) -> str | None:
@@ -258,7 +260,7 @@ class Machine:
         machine = self.gate
         asked: list[tuple[str, object, object]] = [
             ("next_deadline_ns()", gate.next_deadline_ns(), machine.next_deadline_ns()),
-            ("has_released", bool(gate.line), machine.has_released),
+            ("can_drain", bool(gate.line), machine.can_drain),
         ]
         for i in range(gate.rules.num_inputs):
             if not (leaves_in_channel and gate.is_blocked(i)):
@@ -278,12 +280,12 @@ def listed(effects: Effects) -> str:
     return "; ".join(map(str, effects)) or "nothing"
 
 
-def explained(gate: Gate, move: Move, expected: Effects, did: str) -> str:
+def explained(gate: GateState, move: GateMove, expected: Effects, did: str) -> str:
     """A move that machine and table make otherwise, in a line: what each did, and by which rows of the table."""
     return f"{move}: the table says '{listed(expected)}', the machine {did} ({rows_of(gate, move)})"
 
 
-def rows_of(gate: Gate, move: Move) -> str:
+def rows_of(gate: GateState, move: GateMove) -> str:
     """What the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
     table = Traced(gate.table)
     run(replace(gate, table=table), move)
@@ -295,14 +297,14 @@ def rows_of(gate: Gate, move: Move) -> str:
 # The state of a machine that a table's gate means.
 
 
-def captured(gate: Gate) -> Hashable:
+def captured(gate: GateState) -> Hashable:
     """What `impl.checkpoint.gate.Gate.capture` gives in this state, its counters at 0."""
     rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
     missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
     waiting = tuple(filter(gate.is_waiting, inputs))
     marked = waiting if rules.blocks else tuple(sorted(gate.arrived))
     takes = tuple(filter(gate.is_open, inputs))
-    free = tuple(i for i in takes if not gate.held[i] and i not in waiting and i not in missing)
+    free = tuple(i for i in takes if not gate.buffered[i] and i not in waiting and i not in missing)
     asked = pending is not None and gate.aligning and pending.is_unaligned and not rules.flag_matters
     barrier = plain(pending) if asked and pending is not None else pending
     aligner = (
@@ -310,7 +312,7 @@ def captured(gate: Gate) -> Hashable:
         gate.last_terminated_id,
         False,
         (),
-        gate.held,
+        gate.buffered,
         free,
         marked,
         gate.line,
@@ -354,7 +356,7 @@ def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
 _GATE = ("checkpoint that inputs wait for (0: none)",)
 _ALIGNER = (
     *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints aborted and not told"),
-    *("messages held, by input", "free inputs", "inputs that wait", "inputs to release, in turn", "inputs not ended"),
+    *("messages buffered, by input", "free inputs", "inputs that wait", "inputs to drain, in turn", "inputs not ended"),
     *("inputs whose end has not taken effect", "time of the first barrier", "times of the triggers"),
 )
 _UNALIGNED = (
@@ -393,51 +395,51 @@ def _said(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Difference:
+class GateDifference:
     """Instead of a gate: where machine and table part."""
 
     text: str
 
 
-PERMITTED = Difference("")
+PERMITTED = GateDifference("")
 """Where they part as the machine declares: nothing beyond is compared."""
 
-Point = Gate | Difference
+Point = GateState | GateDifference
 
 
-class Steps:
+class GateSteps:
     """What may happen at a table's gate, over and over, and what the table makes of it.
 
     Parameters
     ----------
     stimuli : sequence of Stimulus
         An input that has ended takes no more of it.
-    answers : sequence of Answer
+    answers : sequence of SnapshotAnswer
         To each snapshot, any of these.
     """
 
-    def __init__(self, stimuli: Sequence[Stimulus], answers: Sequence[Answer] = (Answer(),)) -> None:
+    def __init__(self, stimuli: Sequence[Stimulus], answers: Sequence[SnapshotAnswer] = (SnapshotAnswer(),)) -> None:
         self.stimuli, self.answers = tuple(stimuli), tuple(answers)
         self.barriers = [
             (each.input_id, each.message, each.at_ns)
             for each in self.stimuli
             if isinstance(each, Arrival | Overtaking) and isinstance(each.message, CheckpointBarrier)
         ]
-        self._at: Gate | None = None  # the last one whose moves were asked for,
-        self._first: dict[Stimulus, tuple[Gate, Effects]] = {}  # and what the table made of each stimulus there
+        self._at: GateState | None = None  # the last one whose moves were asked for,
+        self._first: dict[Stimulus, tuple[GateState, Effects]] = {}  # and what the table made of each stimulus there
 
-    def moves(self, gate: Gate) -> list[Move]:
+    def moves(self, gate: GateState) -> list[GateMove]:
         """All that may happen, with each answer to a snapshot that it asks for."""
         moves = []
         for stimulus in self.stimuli:
             if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
                 continue
             self._first[stimulus] = after, _ = gate.step(stimulus)
-            moves += [Move(stimulus, answer) for answer in self.answers] if after.taking else [Move(stimulus)]
+            moves += [GateMove(stimulus, answer) for answer in self.answers] if after.taking else [GateMove(stimulus)]
         self._at = gate
         return moves
 
-    def after(self, gate: Gate, move: Move) -> tuple[Gate, Effects]:
+    def after(self, gate: GateState, move: GateMove) -> tuple[GateState, Effects]:
         """The table's next gate, and the effects."""
         first = self._first[move.stimulus] if gate is self._at else gate.step(move.stimulus)
         return finished(first, move.answer)
@@ -448,31 +450,36 @@ class Refinement:
 
     Parameters
     ----------
-    start : Gate
+    start : GateState
         The table's, where nothing has happened.
-    steps : Steps
+    steps : GateSteps
     make : callable, optional
         Makes the machine.
     """
 
-    def __init__(self, start: Gate, steps: Steps, make: Callable[[Rules, Port], Implementation] = gate_of_impl) -> None:
+    def __init__(
+        self,
+        start: GateState,
+        steps: GateSteps,
+        make: Callable[[GateRules, RecordingPort], Implementation] = gate_of_impl,
+    ) -> None:
         self._start, self._steps = start, steps
-        self.machine = Machine(start.rules, make)
+        self.machine = GateMachine(start.rules, make)
 
     def start(self) -> Point:
         """Nothing has happened."""
         return self._start
 
-    def moves(self, point: Point) -> list[Move]:
+    def moves(self, point: Point) -> list[GateMove]:
         """All that may happen."""
-        return [] if isinstance(point, Difference) else self._steps.moves(point)
+        return [] if isinstance(point, GateDifference) else self._steps.moves(point)
 
-    def after(self, point: Point, move: Move) -> Point:
+    def after(self, point: Point, move: GateMove) -> Point:
         """The table's next gate, if the machine does the same."""
-        assert isinstance(point, Gate)
+        assert isinstance(point, GateState)
         after, effects = self._steps.after(point, move)
         difference = self.machine.difference_from(point, move, after, effects)
-        return after if difference is None else Difference(difference)
+        return after if difference is None else GateDifference(difference)
 
     @property
     def properties(self) -> tuple[Always[Point], ...]:
@@ -480,15 +487,15 @@ class Refinement:
         return Always("refinement", refines), Always("answers", self._misstatement)
 
     def _misstatement(self, point: Point) -> str | None:
-        return None if isinstance(point, Difference) else self.machine.misstatement(point, self._steps.barriers)
+        return None if isinstance(point, GateDifference) else self.machine.misstatement(point, self._steps.barriers)
 
 
 def refines(point: object) -> str | None:
     """Where machine and table part."""
-    return point.text or None if isinstance(point, Difference) else None
+    return point.text or None if isinstance(point, GateDifference) else None
 
 
-Pair = tuple[Gate, Hashable] | Difference
+GatePair = tuple[GateState, Hashable] | GateDifference
 
 
 class Following:
@@ -499,8 +506,8 @@ class Following:
 
     Parameters
     ----------
-    start : Gate
-    steps : Steps
+    start : GateState
+    steps : GateSteps
     make : callable
         Makes the machine.
     capabilities : Capabilities, optional
@@ -509,24 +516,24 @@ class Following:
 
     def __init__(
         self,
-        start: Gate,
-        steps: Steps,
-        make: Callable[[Rules, Port], Implementation],
+        start: GateState,
+        steps: GateSteps,
+        make: Callable[[GateRules, RecordingPort], Implementation],
         capabilities: Capabilities = ALL,
     ) -> None:
         self._steps, self._capabilities = steps, capabilities
-        self.machine = Machine(start.rules, make)
+        self.machine = GateMachine(start.rules, make)
         self._start = start, self.machine.gate.capture()  # now: later the machine has been elsewhere
 
-    def start(self) -> Pair:
+    def start(self) -> GatePair:
         """Nothing has happened."""
         return self._start
 
-    def moves(self, pair: Pair) -> list[Move]:
+    def moves(self, pair: GatePair) -> list[GateMove]:
         """All that may happen."""
-        return [] if isinstance(pair, Difference) else self._steps.moves(pair[0])
+        return [] if isinstance(pair, GateDifference) else self._steps.moves(pair[0])
 
-    def after(self, pair: Pair, move: Move) -> Pair:
+    def after(self, pair: GatePair, move: GateMove) -> GatePair:
         """The table's next gate and the machine's next state, if their effects are the same."""
         assert isinstance(pair, tuple)
         gate, capture = pair
@@ -538,14 +545,16 @@ class Following:
             reset_counters((machine.gate, machine.gate.aligner))
             reached = machine.gate.capture()
         except Exception as error:  # whatever another's code raises: that is another effect
-            return Difference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
+            return GateDifference(explained(gate, move, expected, f"raised {type(error).__name__}: {error}"))
         if effects != expected:
             if self._is_permitted(gate, move, after, expected, effects):
                 return PERMITTED
-            return Difference(explained(gate, move, expected, f"'{listed(effects)}'"))
+            return GateDifference(explained(gate, move, expected, f"'{listed(effects)}'"))
         return after, reached
 
-    def _is_permitted(self, gate: Gate, move: Move, after: Gate, expected: Effects, effects: Effects) -> bool:
+    def _is_permitted(
+        self, gate: GateState, move: GateMove, after: GateState, expected: Effects, effects: Effects
+    ) -> bool:
         """Whether the machine declares that it does this otherwise."""
         stimulus = move.stimulus
         if self._capabilities.leaves_in_channel and isinstance(stimulus, Arrival):
@@ -557,12 +566,12 @@ class Following:
         return (*expected[:last], *expected[last + 1 :]) == effects
 
     @property
-    def properties(self) -> tuple[Always[Pair], ...]:
+    def properties(self) -> tuple[Always[GatePair], ...]:
         """As of a `Refinement`."""
         return Always("refinement", refines), Always("answers", self._misstatement)
 
-    def _misstatement(self, pair: Pair) -> str | None:
-        if isinstance(pair, Difference):
+    def _misstatement(self, pair: GatePair) -> str | None:
+        if isinstance(pair, GateDifference):
             return None
         gate, capture = pair
         try:

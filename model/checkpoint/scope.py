@@ -11,19 +11,19 @@ from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig
 from barrierlab.impl.checkpoint.report import Tell
 from barrierlab.impl.checkpoint.task import OutputExchange, Task
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.protocols import Protocol, ProtocolError, protocol_of
 from barrierlab.model.checkpoint.task_transitions import TIMEOUT_NS
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.topology import Topology
 
 
-class SetupError(ValueError):
+class BoundsError(ValueError):
     """No world can be made so: the message says what came, what is allowed and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Bounds:
     """What a world is made of, and how far it goes: a small scope, in which most faults already show.
 
     Attributes
@@ -41,7 +41,7 @@ class Setup:
         Messages that a channel has room for.
     cancels, expiries : int
         How many checkpoints the coordinator aborts; how many deadlines of tasks pass that cost the checkpoint.
-    gives_up : tuple of (int, int) or None
+    aborts_one : tuple of (int, int) or None
         Instead of `cancels`, the one checkpoint that is aborted, and when: as soon as it is triggered, behind 0; or as
         soon as that older one has completed. Any other time comes to the same as one of these
         (`model.checkpoint.partial_order`).
@@ -76,7 +76,7 @@ class Setup:
     capacity: int = 100
     cancels: int = 0
     expiries: int = 0
-    gives_up: tuple[int, int] | None = None
+    aborts_one: tuple[int, int] | None = None
     may_expire: tuple[str, ...] = ()
     closes: bool = False
     crashes: int = 0
@@ -94,9 +94,9 @@ class Setup:
         try:
             refused = self.protocol.refused_sink(self.guarantee)
         except ProtocolError as error:
-            raise SetupError(str(error)) from error
+            raise BoundsError(str(error)) from error
         if refused is not None:
-            raise SetupError(f"guarantee {refused}")
+            raise BoundsError(f"guarantee {refused}")
 
     @property
     def protocol(self) -> Protocol:
@@ -121,8 +121,8 @@ class Setup:
     def limits(self, topology: Topology) -> Limits:
         """What BOUND asks for."""
         capacities = dict.fromkeys(topology.channels, self.capacity)
-        held = (self.max_buffer_per_input, self.max_buffer_memory_bytes)
-        return Limits(capacities, *held, self.max_inflight_buffer_bytes, self.protocol.consistency)
+        buffered = (self.max_buffer_per_input, self.max_buffer_memory_bytes)
+        return Limits(capacities, *buffered, self.max_inflight_buffer_bytes, self.protocol.consistency)
 
     def script(self, source: str) -> tuple[Event | int, ...]:
         """What a source makes: events, and the timestamps of watermarks."""
@@ -143,7 +143,7 @@ class Tally:
     ----------
     inputs : int
     name : str
-        If given, it also makes an event at each watermark and at each end, named after it: `Setup.emits`.
+        If given, it also makes an event at each watermark and at each end, named after it: `Bounds.emits`.
     """
 
     __slots__ = ("counts", "made", "name", "watermark_ms")
@@ -186,28 +186,32 @@ class Tally:
         self.made = made[0] if made else 0  # type: ignore[has-type]
 
 
-def make_operator(setup: Setup, topology: Topology, name: str) -> Tally:
+def make_operator(bounds: Bounds, topology: Topology, name: str) -> Tally:
     """What the task `name` runs; a sink never emits."""
-    return Tally(len(topology.inputs(name)), name if setup.emits and topology.outputs(name) else "")
+    return Tally(len(topology.inputs(name)), name if bounds.emits and topology.outputs(name) else "")
 
 
-def make_coordinator(setup: Setup, topology: Topology, parts: Parts, first_id: int = 1) -> CheckpointCoordinator:
+def make_coordinator(
+    bounds: Bounds, topology: Topology, components: Components, first_id: int = 1
+) -> CheckpointCoordinator:
     """The coordinator of a world: any number of checkpoints may be under way."""
-    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=setup.protocol.settings.is_flagged)
-    return parts.coordinator(config, topology.tasks, topology.sources, first_id)
+    config = CoordinatorConfig(interval_ns=None, max_concurrent=1000, unaligned=bounds.protocol.settings.is_flagged)
+    return components.coordinator(config, topology.tasks, topology.sources, first_id)
 
 
-def make_task(setup: Setup, topology: Topology, parts: Parts, name: str, tell: Tell) -> Task:
+def make_task(bounds: Bounds, topology: Topology, components: Components, name: str, tell: Tell) -> Task:
     """The task `name` of a world."""
     exchanges = [OutputExchange(kind, outputs) for _, kind, outputs in topology.output_groups(name)]
-    parts = setup.protocol.machines(parts)
-    unaligned = setup.protocol.unaligned_config(setup.max_inflight_buffer_bytes)
+    components = bounds.protocol.machines(components)
+    unaligned = bounds.protocol.unaligned_config(bounds.max_inflight_buffer_bytes)
     inputs, is_sink = len(topology.inputs(name)), not topology.outputs(name)
     if not inputs:
-        return parts.make_source(name, parts.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell)
-    operator = make_operator(setup, topology, name)
-    config = BarrierAlignerConfig(inputs, setup.max_buffer_per_input, setup.max_buffer_memory_bytes, TIMEOUT_NS)
-    if is_sink and setup.guarantee:
-        writer = parts.writer(name, parts.ledger(), setup.guarantee, tell)
-        return parts.make_sink(name, operator, config, unaligned, True, writer, tell)
-    return parts.make_task(name, operator, config, unaligned, is_sink, exchanges, tell)
+        return components.make_source(
+            name, components.injector(BarrierInjectorConfig(None, name)), unaligned, exchanges, tell
+        )
+    operator = make_operator(bounds, topology, name)
+    config = BarrierAlignerConfig(inputs, bounds.max_buffer_per_input, bounds.max_buffer_memory_bytes, TIMEOUT_NS)
+    if is_sink and bounds.guarantee:
+        writer = components.writer(name, components.ledger(), bounds.guarantee, tell)
+        return components.make_sink(name, operator, config, unaligned, True, writer, tell)
+    return components.make_task(name, operator, config, unaligned, is_sink, exchanges, tell)

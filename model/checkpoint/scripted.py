@@ -1,4 +1,4 @@
-"""A story: a short trace with comments that the explored world makes again, byte for byte.
+"""A scripted case: a short trace with comments that the explored world makes again, byte for byte.
 
 The head says what the world is made of (`model.checkpoint.trace_header`), the lines after ``>`` what moves, in the
 words of `model.checkpoint.trace`, and without times. All else that is not the reader's comes of that: the effects below
@@ -9,8 +9,8 @@ Beside the moves of the world there is ``> stabilize``: whatever can move moves,
 until nothing is left. Those moves stand below it, indented by two blanks, and below them, after ``!``, what has not
 ended well then.
 
-`cases` are the stories that come with the package. Whoever brings a gate of their own (`model.checkpoint.external`) has
-behaved as the protocol asks in all of them if `replay` gives the same text.
+`cases` are the scripted cases that come with the package. Whoever brings a gate of their own
+(`model.checkpoint.external`) has behaved as the protocol asks in all of them if `replay` gives the same text.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.components import SOUND, Components
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.task_transitions import Note
 from barrierlab.model.checkpoint.trace import LINES, NS_PER_MOVE, STABILIZE, TraceError, lines_of, read
-from barrierlab.model.checkpoint.trace_header import CUT_OFF, setup_of
-from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.checkpoint.trace_header import CUT_OFF, bounds_of
+from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.spec.history import Entry
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -34,37 +34,37 @@ _MOVE, _EFFECT, _NESTED, _VERDICT = "> ", "    ", "  > ", "! "
 
 
 def cases(mode: str | None = None) -> dict[str, str]:
-    """The stories that come with the package, by theme and name: ``"alignment/events_are_held_in_order"``.
+    """The scripted cases that come with the package, by theme and name: ``"alignment/events_are_held_in_order"``.
 
     Parameters
     ----------
     mode : str, optional
-        Only those of the protocol: ``"aligned"``, ``"unaligned"`` or ``"fallback"``.
+        Only those of the protocol: ``"aligned"``, ``"unaligned"`` or ``"aligned_with_timeout"``.
     """
-    stories = {
+    scripted_cases = {
         path.relative_to(FOLDER).with_suffix("").as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(FOLDER.glob("**/*.trace"))
     }
-    return {name: text for name, text in stories.items() if mode in (None, mode_of(text, name))}
+    return {name: text for name, text in scripted_cases.items() if mode in (None, mode_of(text, name))}
 
 
-def mode_of(text: str, name: str = "story") -> str:
-    """The protocol that a story is about."""
-    return setup_of_story(text, name).mode
+def mode_of(text: str, name: str = "scripted case") -> str:
+    """The protocol that a scripted case is about."""
+    return bounds_of_case(text, name).mode
 
 
-def setup_of_story(text: str, name: str = "story") -> Setup:
-    """The setup that the head of a story tells."""
-    return _Story(text, name).setup()
+def bounds_of_case(text: str, name: str = "scripted case") -> Bounds:
+    """The bounds that the head of a scripted case tells."""
+    return _ScriptedCase(text, name).bounds()
 
 
-def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
-    """The story `text` as machines make it: `text` itself, if it is right and they are sound.
+def replay(text: str, components: Components = SOUND, name: str = "scripted case") -> str:
+    """The scripted case `text` as machines make it: `text` itself, if it is right and they are sound.
 
     Parameters
     ----------
     text : str
-    parts : Parts, optional
+    components : Components, optional
         Whose machines; those of `impl` by default.
     name : str, optional
         What errors call it: the file's name.
@@ -72,8 +72,8 @@ def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
     Raises
     ------
     TraceError
-        If the head tells no world, or a line is none of a story.
-    StoryError
+        If the head tells no world, or a line is none of a scripted case.
+    ScriptedCaseError
         If a move cannot be made; it holds the run so far.
 
     Examples
@@ -85,26 +85,26 @@ def replay(text: str, parts: Parts = SOUND, name: str = "story") -> str:
     > emit a a1
         a send a->s a1
     """
-    story = _Story(text, name)
-    run = _Run(World(story.setup(), parts))
-    lines = list(story.head_lines)
-    for told in story.told:
+    scripted_case = _ScriptedCase(text, name)
+    run = _Run(World(scripted_case.bounds(), components))
+    lines = list(scripted_case.head_lines)
+    for told in scripted_case.told:
         try:
-            lines += told.put_among(run.make(told, story) if told.move else [])
+            lines += told.put_among(run.make(told, scripted_case) if told.move else [])
         except TraceError as error:
             made = [*lines, *(f"{_VERDICT}{verdict}" for verdict in run.verdicts(True))]
-            raise StoryError(str(error), "\n".join(made)) from error
-    lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(story.head.get(CUT_OFF) == "yes")]
-    return "\n".join([*lines, *story.behind]) + "\n"
+            raise ScriptedCaseError(str(error), "\n".join(made)) from error
+    lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(scripted_case.head.get(CUT_OFF) == "yes")]
+    return "\n".join([*lines, *scripted_case.behind]) + "\n"
 
 
-class StoryError(TraceError):
-    """A move of a story that cannot be made.
+class ScriptedCaseError(TraceError):
+    """A move of a scripted case that cannot be made.
 
     Attributes
     ----------
     made : str
-        The story up to there, as the machines made it, and what is broken by then.
+        The scripted case up to there, as the machines made it, and what is broken by then.
     """
 
     def __init__(self, message: str, made: str) -> None:
@@ -113,7 +113,7 @@ class StoryError(TraceError):
 
 
 class _Told:
-    """A move of a story, and the reader's lines from there to the next.
+    """A move of a scripted case, and the reader's lines from there to the next.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class _Told:
         return lines
 
 
-class _Story:
+class _ScriptedCase:
     """The text, taken apart.
 
     Attributes
@@ -175,17 +175,17 @@ class _Story:
                 else:
                     told.kept.append((told.lines, line))
             elif judged:
-                raise self.error(number, f"{line!r} stands behind a verdict", "verdicts end a story")
+                raise self.error(number, f"{line!r} stands behind a verdict", "verdicts end a scripted case")
             elif line.startswith(_MOVE):
                 self.told.append(_Told(number, line.removeprefix(_MOVE)))
             elif line.startswith((_EFFECT, _NESTED)):
                 told.lines += 1
             else:
-                raise self.error(number, f"{line!r} is no line of a story", LINES)
+                raise self.error(number, f"{line!r} is no line of a scripted case", LINES)
 
-    def setup(self) -> Setup:
+    def bounds(self) -> Bounds:
         """What the head tells."""
-        return setup_of(self.head, self._wrong_field)
+        return bounds_of(self.head, self._wrong_field)
 
     def error(self, number: int, came: str, allowed: str) -> TraceError:
         return TraceError(f"{self.name}:{number}: {came}; {allowed}")
@@ -203,10 +203,10 @@ class _Run:
         self.entries: list[Entry] = []
         self.moves = 0
 
-    def make(self, told: _Told, story: _Story) -> list[str]:
+    def make(self, told: _Told, scripted_case: _ScriptedCase) -> list[str]:
         """The lines of a move, and of what comes of it."""
         if told.move == STABILIZE:
-            return [_MOVE + STABILIZE, *self._stabilized(told, story)]
+            return [_MOVE + STABILIZE, *self._stabilized(told, scripted_case)]
         possible = {_line(self.world, self.state, move): move for move in self._possible()}
         found = [line for line in possible if line == told.move] or [
             line for line in possible if line.startswith(f"{told.move} ") and not line.endswith(" late")
@@ -214,7 +214,7 @@ class _Run:
         if len(found) != 1:
             now = f"these can: {', '.join((*possible, STABILIZE))}" if possible else "nothing can"
             came = "cannot be made here" if not found else f"may be any of {', '.join(found)}"
-            raise story.error(told.number, f"the move {told.move!r} {came}", now)
+            raise scripted_case.error(told.number, f"the move {told.move!r} {came}", now)
         return self._made(possible[found[0]])
 
     def _possible(self) -> list[Move]:
@@ -229,7 +229,7 @@ class _Run:
         self.entries += entries
         return lines_of(entries)
 
-    def _stabilized(self, told: _Told, story: _Story) -> Iterator[str]:
+    def _stabilized(self, told: _Told, scripted_case: _ScriptedCase) -> Iterator[str]:
         for _ in range(MOST_MOVES):
             moves = self.world.enabled_fair_moves(self.state)
             if not moves:
@@ -240,14 +240,14 @@ class _Run:
             move, *effects = self._made(moves[0])
             yield f"  {move}"
             yield from effects
-        raise story.error(told.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
+        raise scripted_case.error(told.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
 
     def verdicts(self, cut_off: bool) -> list[str]:
         """What is wrong with the run."""
         return self.world.verdicts(self.state, self.world.judge(self.entries, cut_off))
 
 
-def _line(world: World, state: State, move: Move) -> str:
+def _line(world: World, state: WorldState, move: Move) -> str:
     """How `move` is written."""
     notes: list[Note] = world.noted(state, move)[1]
     return lines_of([(0, *notes[0])])[0].removeprefix(_MOVE)

@@ -1,4 +1,4 @@
-"""The kept stories as scopes of a single run: whether a machine tells each of them word for word."""
+"""The kept scripted cases as scopes of a single run: whether a machine tells each of them word for word."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from time import monotonic
 
-from barrierlab.model.checkpoint.check import Outcome, Violation
-from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.scripted import StoryError, cases, mode_of, replay
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.scripted import ScriptedCaseError, cases, mode_of, replay
 from barrierlab.model.explore.checker import BROKEN, HOLDS
 
 TELLS = "STORY"
-"""The name of what is broken where a machine tells a story otherwise."""
+"""The name of what is broken where a machine tells a scripted case otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoryScope:
-    """A story to be told.
+class ScriptedScope:
+    """A scripted case to be told.
 
     Attributes
     ----------
@@ -35,48 +35,49 @@ class StoryScope:
     @property
     def name(self) -> str:
         """The name that a report gives it."""
-        return f"{self.protocol} story: {self.of}"
+        return f"{self.protocol} scripted case: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make its moves, and compare what comes of them."""
         begun = monotonic()
-        violations = tuple(self._departures(parts))
+        violations = tuple(self._departures(components))
         verdict, why = (BROKEN, violations[0].reason) if violations else (HOLDS, "it is told word for word")
         moves = self.text.count("\n> ")
         return Outcome(self.name, self.protocol, verdict, why, moves + 1, moves, monotonic() - begun, violations)
 
-    def _departures(self, parts: Parts) -> Iterator[Violation]:
-        """What is broken that the story does not say; and the first line that is told otherwise, if there is one."""
+    def _departures(self, components: Components) -> Iterator[ScopeViolation]:
+        """What is broken that the scripted case does not say; and the first line that is told otherwise, if there is
+        one."""
         try:
-            told, stopped = replay(self.text, parts, self.of), ""
-        except StoryError as error:
+            told, stopped = replay(self.text, components, self.of), ""
+        except ScriptedCaseError as error:
             told, stopped = error.made, f"{error}"
         lines, found = self.text.split("\n"), told.split("\n")
         for line in found:
             if line.strip().startswith("! ") and line not in lines:  # below `stabilize`, it is indented
                 invariant, _, why = line.strip().removeprefix("! ").partition(": ")
-                yield Violation(invariant, self.name, _moves(found), why, told)
+                yield ScopeViolation(invariant, self.name, _moves(found), why, told)
         # Of a run that stops, the lines are compared that there are; verdicts stand behind them.
         made = [line for line in found if not line.startswith("! ")] if stopped else found
         pairs = zip(lines, made, strict=False) if stopped else zip_longest(lines, made, fillvalue="")
         for number, (expected, line) in enumerate(pairs, 1):
             if expected != line:
-                reason = f"line {number}: the story says '{expected.strip()}', the machine '{line.strip()}'"
+                reason = f"line {number}: the scripted case says '{expected.strip()}', the machine '{line.strip()}'"
                 yield self._departure(reason, found[:number], told)
                 return
         if stopped:
             yield self._departure(stopped, found, told)
 
-    def _departure(self, reason: str, until: list[str], told: str) -> Violation:
+    def _departure(self, reason: str, until: list[str], told: str) -> ScopeViolation:
         told = told if told.endswith("\n") else f"{told}\n"
-        return Violation(TELLS, self.name, _moves(until), reason, f"{told}! {TELLS}: {reason}\n")
+        return ScopeViolation(TELLS, self.name, _moves(until), reason, f"{told}! {TELLS}: {reason}\n")
 
 
 def _moves(lines: list[str]) -> int:
     return sum(line.startswith("> ") for line in lines)
 
 
-def stories() -> Iterator[StoryScope]:
+def scripted_cases() -> Iterator[ScriptedScope]:
     """All that come with the package."""
     for name, text in cases().items():
-        yield StoryScope(name, mode_of(text, name), text)
+        yield ScriptedScope(name, mode_of(text, name), text)

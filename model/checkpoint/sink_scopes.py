@@ -1,7 +1,7 @@
 """A sink's writer with the ledger that all sinks share: transactions, at least once, and rows, over any recovery.
 
-`Rules` is written from protocol rule 20 and the documentation of `impl.checkpoint.transactions`: it keeps what every
-sink has written, by transaction, and works out from that what a reader sees.
+`SinkReference` is written from protocol rule 20 and the documentation of `impl.checkpoint.transactions`: it keeps what
+every sink has written, by transaction, and works out from that what a reader sees.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.errors import TransactionError
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.components import Components
 
-Row = tuple[int, int]
+SinkRow = tuple[int, int]
 """The sequence of an event, and its payload: a later event of one sequence replaces an earlier row, payload and all."""
 
 
 @dataclass(frozen=True)
-class Outside:
+class SinkBounds:
     """What a scope asks: of which guarantee, of which sinks, and how far.
 
     Attributes
@@ -41,19 +41,19 @@ class Outside:
     sequences: int = 0
 
 
-class Rules:
+class SinkReference:
     """The sinks and the outside as the rules have them."""
 
-    def __init__(self, outside: Outside) -> None:
+    def __init__(self, outside: SinkBounds) -> None:
         self.outside = outside
         self.written, self.next_id = 0, 1
-        self.open: dict[str, tuple[Row, ...]] = dict.fromkeys(outside.sinks, ())
+        self.open: dict[str, tuple[SinkRow, ...]] = dict.fromkeys(outside.sinks, ())
         self.prepared: dict[str, tuple[tuple[str, int], ...]] = dict.fromkeys(outside.sinks, ())
         self.newest = dict.fromkeys(outside.sinks, 0)
         self.is_over = dict.fromkeys(outside.sinks, False)
         self.parts: dict[tuple[str, int], tuple[str, ...]] = {(sink, 0): () for sink in outside.sinks}
-        self.transactions: dict[str, tuple[str, str, tuple[Row, ...]]] = {}
-        self.visible: dict[str, tuple[Row, ...]] = dict.fromkeys(outside.sinks, ())
+        self.transactions: dict[str, tuple[str, str, tuple[SinkRow, ...]]] = {}
+        self.visible: dict[str, tuple[SinkRow, ...]] = dict.fromkeys(outside.sinks, ())
         self.lines: list[str] = []
 
     def capture(self) -> Hashable:
@@ -76,11 +76,11 @@ class Rules:
             lines.append(seen(sink, self.visible[sink], names, len(self.open[sink]), ever))
         return tuple(lines)
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """Anything that a task, a coordinator or a recovery may do; also a commit that is repeated."""
         return list(self._stimuli())
 
-    def _stimuli(self) -> Iterator[Stimulus]:
+    def _stimuli(self) -> Iterator[CallStimulus]:
         for sink in self.outside.sinks:
             if not self.is_over[sink]:
                 if self.written < self.outside.writes:
@@ -195,32 +195,32 @@ _FIELDS = (
 )
 
 
-def seen(sink: str, rows: Sequence[Row], prepared: Sequence[str], unprepared: int, ever: int) -> str:
+def seen(sink: str, rows: Sequence[SinkRow], prepared: Sequence[str], unprepared: int, ever: int) -> str:
     """How a sink stands, as both sides say it."""
     its = f"{sink} shows {_listed(rows)}"
     return f"{its}; prepared {' '.join(prepared) or 'nothing'}, {unprepared} open, {ever} ever"
 
 
-def _named(row: Row) -> str:
+def _named(row: SinkRow) -> str:
     return f"a{row[0]}={row[1]}"
 
 
-def _listed(rows: Sequence[Row]) -> str:
+def _listed(rows: Sequence[SinkRow]) -> str:
     return " ".join(map(_named, rows)) or "nothing"
 
 
-class Machine:
-    """Writers and a ledger, with the verbs of `Rules`."""
+class SinkMachine:
+    """Writers and a ledger, with the verbs of `SinkReference`."""
 
-    def __init__(self, outside: Outside, parts: Parts) -> None:
-        self.outside, self._parts = outside, parts
-        self.ledger: Ledger = parts.ledger()
+    def __init__(self, outside: SinkBounds, components: Components) -> None:
+        self.outside, self._components = outside, components
+        self.ledger: Ledger = components.ledger()
         self.stored: dict[tuple[str, int], tuple[str, ...]] = {(sink, 0): () for sink in outside.sinks}
         self.told: list[str] = []
         self.writers: dict[str, SinkWriter] = {sink: self._made(sink) for sink in outside.sinks}
 
     def _made(self, sink: str) -> SinkWriter:
-        return self._parts.writer(sink, self.ledger, self.outside.guarantee, self._tell)
+        return self._components.writer(sink, self.ledger, self.outside.guarantee, self._tell)
 
     def _tell(self, verb: str, index: int, subject: Any) -> None:
         if index != -1:
@@ -311,17 +311,19 @@ class Machine:
         return transactions  # type: ignore[has-type]
 
 
-def _rows(events: Sequence[Event]) -> list[Row]:
+def _rows(events: Sequence[Event]) -> list[SinkRow]:
     return [(event.sequence, event.value) for event in events]  # type: ignore[misc]
 
 
-def _scope(name: str, states: int, outside: Outside) -> ComponentScope:
-    return ComponentScope(f"sink: {name}", states, lambda parts: Machine(outside, parts), lambda: Rules(outside))
+def _scope(name: str, states: int, outside: SinkBounds) -> ComponentScope:
+    return ComponentScope(
+        f"sink: {name}", states, lambda components: SinkMachine(outside, components), lambda: SinkReference(outside)
+    )
 
 
 SCOPES = (
-    _scope("transactions of one sink", 3_408, Outside("exactly_once", ("s",), 3, 2)),
-    _scope("transactions of two sinks in one ledger", 1_874, Outside("exactly_once", ("s", "t"), 2, 1)),
-    _scope("at least once", 300, Outside("at_least_once", ("s", "t"), 3, 1)),
-    _scope("rows that are written again", 1_700, Outside("idempotent", ("s", "t"), 3, 1, sequences=2)),
+    _scope("transactions of one sink", 3_408, SinkBounds("exactly_once", ("s",), 3, 2)),
+    _scope("transactions of two sinks in one ledger", 1_874, SinkBounds("exactly_once", ("s", "t"), 2, 1)),
+    _scope("at least once", 300, SinkBounds("at_least_once", ("s", "t"), 3, 1)),
+    _scope("rows that are written again", 1_700, SinkBounds("idempotent", ("s", "t"), 3, 1, sequences=2)),
 )

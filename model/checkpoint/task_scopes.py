@@ -1,8 +1,8 @@
 """A task alone, and the channels that it sends into: outbox, parts, outputs that close, barriers that hurry.
 
-`Rules` is written from protocol rules 4, 5, 8 to 10, 13, 16, 18, 19 and 22. It stands for the driver, too: that lets a
-flagged barrier pass what is at the end of a channel, hurries an aligned one whose time is up, and takes a report out
-once its barrier is on its way.
+`TaskReference` is written from protocol rules 4, 5, 8 to 10, 13, 16, 18, 19 and 22. It stands for the driver, too: that
+lets a flagged barrier pass what is at the end of a channel, hurries an aligned one whose time is up, and takes a report
+out once its barrier is on its way.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.errors import NotFinishedError
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.component import ComponentScope, Stimulus, stimulus
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.scope import Tally
 
 Queue = tuple[StreamMessage, ...]
@@ -63,7 +63,7 @@ class Shape:
     writes: bool = False
 
 
-class Part(NamedTuple):
+class ReportedSnapshot(NamedTuple):
     """What a task reports of a checkpoint; declined, if there is a reason."""
 
     checkpoint_id: int
@@ -115,7 +115,7 @@ _FIELDS = (
 )
 
 
-class Rules:
+class TaskReference:
     """The task as the rules have it."""
 
     def __init__(self, shape: Shape) -> None:
@@ -125,8 +125,8 @@ class Rules:
         self.channels: tuple[Queue, ...] = ((),) * len(self.outputs)
         self.closed: tuple[int, ...] = ()
         self.turns = (0,) * len(shape.exchanges)
-        self.reports: tuple[Part, ...] = ()
-        self.stored: Part | None = None
+        self.reports: tuple[ReportedSnapshot, ...] = ()
+        self.stored: ReportedSnapshot | None = None
         self.position, self.mark, self.finished = 1, None, False
         self.last_terminated_id = self.aborted = 0
         self.next_id = 1
@@ -134,7 +134,7 @@ class Rules:
         self.promised: tuple[int | None, ...] = (None, None)
         self.open: tuple[bool, ...] = (True, True)
         self.has_announced = True
-        self.recording: Part | None = None  # its last barrier has not come
+        self.recording: ReportedSnapshot | None = None  # its last barrier has not come
         self.unprepared = self.ever = self.visible = 0  # events and transactions of a sink that writes
         self.prepared: tuple[tuple[str, int, int], ...] = ()  # each with the least id that covers it, and its events
 
@@ -156,11 +156,11 @@ class Rules:
         outside = f"{self.unprepared} open, {len(self.prepared)} prepared, {self.visible} visible"
         return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports), outside
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         """What a gate, a coordinator, a network and a recovery may do."""
         return [each for each in self._stimuli() if each.verb in self.shape.verbs]
 
-    def _stimuli(self) -> Iterator[Stimulus]:
+    def _stimuli(self) -> Iterator[CallStimulus]:
         shape = self.shape
         may_be_flagged = (False, True) if shape.is_unaligned else (False,)
         begins = self.next_id <= shape.ids
@@ -308,7 +308,7 @@ class Rules:
             if _recorded_bytes(amended) <= self.shape.most_bytes:
                 reports.append(amended)
             else:  # over the limit it is aborted after all (rule 18)
-                declines.append(Part(n, reason="in-flight limit"))
+                declines.append(ReportedSnapshot(n, reason="in-flight limit"))
                 self._cancel(n)
         self.reports = (*reports, *declines)
 
@@ -343,17 +343,17 @@ class Rules:
             return self._answer()
         self.last_terminated_id = n
         if self.closed:
-            self.reports += (Part(n, reason="output closed"),)
+            self.reports += (ReportedSnapshot(n, reason="output closed"),)
             self._cancel(n)
             return self._answer()
-        part = Part(n, digest(self.position), self.position, self.mark, image=self.position)
+        part = ReportedSnapshot(n, digest(self.position), self.position, self.mark, image=self.position)
         barrier = CheckpointBarrier(n, n, int(is_flagged))
         if not is_flagged:
             self._to_all(barrier)
         else:
             part = part._replace(is_unaligned=True, outputs=self._ahead(barrier))
         if _recorded_bytes(part) > self.shape.most_bytes:
-            self.reports += (Part(n, reason="in-flight limit"),)
+            self.reports += (ReportedSnapshot(n, reason="in-flight limit"),)
             self._cancel(n)
         else:
             self.reports += (part,)
@@ -457,21 +457,23 @@ class Rules:
         self._complete(self.recording)
         return self._answer()
 
-    def _complete(self, part: Part) -> None:
+    def _complete(self, part: ReportedSnapshot) -> None:
         self.reports, self.recording = (*self.reports, part), None
 
     def _is_cut(self, n: int) -> bool:
         if self.closed:
-            self.reports += (Part(n, reason="output closed"),)
+            self.reports += (ReportedSnapshot(n, reason="output closed"),)
             self._cancel(n)
         return not self.closed
 
-    def _cut(self, n: int) -> Part:
+    def _cut(self, n: int) -> ReportedSnapshot:
         ended = tuple(at for at, is_open in enumerate(self.open) if not is_open)
         if n:
             self._prepare(f"t-{n}", n)
         prepared = tuple(name for name, _, _ in self.prepared)
-        return Part(n, digest(self.operator), None, self.mark, ended, image=self.operator, prepared=prepared)
+        return ReportedSnapshot(
+            n, digest(self.operator), None, self.mark, ended, image=self.operator, prepared=prepared
+        )
 
     def _prepare(self, name: str, covered_from: int) -> None:
         if self.unprepared:
@@ -497,7 +499,7 @@ class Rules:
         if not self.finished:
             return ("NotFinishedError",)
         if self.shape.is_source:
-            part = Part(0, digest(self.position), self.position, self.mark, image=self.position)
+            part = ReportedSnapshot(0, digest(self.position), self.position, self.mark, image=self.position)
         else:
             part = self._cut(0)
         self.stored = part._replace(checkpoint_id=self.last_terminated_id, finished=True)
@@ -508,7 +510,7 @@ class Rules:
         part = self.stored
         assert part is not None
         self.__init__(self.shape)  # type: ignore[misc]
-        n = max(1, part.checkpoint_id)  # a final part stands for the part of a later checkpoint
+        n = max(1, part.checkpoint_id)  # a final snapshot stands for the part of a later checkpoint
         self.stored, self.last_terminated_id, self.next_id = part, n, n + 1
         self.mark, self.finished, self.has_announced = part.watermark_ms, part.finished, part.watermark_ms is None
         if part.position is not None:
@@ -550,13 +552,13 @@ def _by_place(events: Iterator[tuple[int, Event]]) -> tuple[tuple[int, tuple[Eve
     return tuple(sorted(record.items()))
 
 
-def _with(part: Part, output: int, events: tuple[Event, ...]) -> Part:
+def _with(part: ReportedSnapshot, output: int, events: tuple[Event, ...]) -> ReportedSnapshot:
     record = dict(part.outputs)
     record[output] = (*events, *record.get(output, ()))
     return part._replace(outputs=tuple(sorted(record.items())))
 
 
-def _recorded_bytes(part: Part) -> int:
+def _recorded_bytes(part: ReportedSnapshot) -> int:
     return sum(event.size_bytes for _, events in (*part.inputs, *part.outputs) for event in events)
 
 
@@ -566,15 +568,15 @@ def standing(outbox: str, channels: Sequence[Queue], finished: bool, mark: int |
     return f"outbox [{outbox}], channels [{lines}], {'finished' if finished else 'goes on'}, watermark {mark}"
 
 
-class Machine:
-    """A task of `impl` and its channels, with the verbs of `Rules`."""
+class TaskMachine:
+    """A task of `impl` and its channels, with the verbs of `TaskReference`."""
 
-    def __init__(self, shape: Shape, parts: Parts) -> None:
-        self.shape, self._parts = shape, parts
+    def __init__(self, shape: Shape, components: Components) -> None:
+        self.shape, self._components = shape, components
         self.outputs = tuple(output for _, outputs in shape.exchanges for output in outputs)
         self.channels: tuple[Queue, ...] = ((),) * len(self.outputs)
         self.stored: Acknowledge | None = None
-        self.ledger: Ledger = parts.ledger()
+        self.ledger: Ledger = components.ledger()
         self.task: Any = self._made()
 
     def _made(self) -> SourceTask | OperatorTask:
@@ -582,13 +584,13 @@ class Machine:
         exchanges = [OutputExchange(kind, outputs) for kind, outputs in shape.exchanges]
         unaligned = UnalignedCheckpointConfig(True, 1_000, shape.most_bytes) if shape.is_unaligned else None
         if shape.is_source:
-            injector = self._parts.injector(BarrierInjectorConfig(None, "t"))
-            return self._parts.make_source("t", injector, unaligned, exchanges, _silent)
+            injector = self._components.injector(BarrierInjectorConfig(None, "t"))
+            return self._components.make_source("t", injector, unaligned, exchanges, _silent)
         config = BarrierAlignerConfig(2, 100, 10_000, 1_000_000)
         if not shape.exchanges:
-            writer = self._parts.writer("t", self.ledger, "exactly_once", _silent) if shape.writes else None
-            return self._parts.make_sink("t", Tally(2, "m"), config, unaligned, True, writer, _silent)
-        return self._parts.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
+            writer = self._components.writer("t", self.ledger, "exactly_once", _silent) if shape.writes else None
+            return self._components.make_sink("t", Tally(2, "m"), config, unaligned, True, writer, _silent)
+        return self._components.make_task("t", Tally(2, "m"), config, unaligned, False, exchanges, _silent)
 
     @property
     def machines(self) -> Sequence[object]:
@@ -651,7 +653,7 @@ class Machine:
         return self._offered((index, EndOfInput()))
 
     def barriers(self, n: int) -> tuple[str, ...]:
-        ended = self.task.final_part().ended if self.task.finished else self.task._ended()
+        ended = self.task.final_snapshot().ended if self.task.finished else self.task._ended()
         return self._offered(*((index, CheckpointBarrier(n, n)) for index in (0, 1) if index not in ended))
 
     def first_barrier(self, n: int) -> tuple[str, ...]:
@@ -665,7 +667,7 @@ class Machine:
     def _offered(self, *messages: tuple[int, StreamMessage]) -> tuple[str, ...]:
         for index, message in messages:
             self.task.offer(index, message, 0)
-            while self.task.release_next(0):
+            while self.task.drain_next(0):
                 pass
         return self._answer()
 
@@ -708,7 +710,7 @@ class Machine:
 
     def last_part(self) -> tuple[str, ...]:
         try:
-            self.stored = self.task.final_part()
+            self.stored = self.task.final_snapshot()
         except NotFinishedError:
             return ("NotFinishedError",)
         return str(_part(self.stored)), *self._answer()
@@ -725,15 +727,15 @@ def _silent(verb: str, index: int, subject: object) -> None:
     """Nobody listens."""
 
 
-def _part(report: Acknowledge | Decline) -> Part:
+def _part(report: Acknowledge | Decline) -> ReportedSnapshot:
     if type(report) is Decline:
-        return Part(report.checkpoint_id, reason=str(report.reason))
+        return ReportedSnapshot(report.checkpoint_id, reason=str(report.reason))
     assert type(report) is Acknowledge
     inputs, outputs = (
         tuple((data.input_id, tuple(data.events)) for data in record)
         for record in (report.inflight, report.inflight_output)
     )
-    return Part(
+    return ReportedSnapshot(
         *(report.checkpoint_id, report.digest, report.position, report.watermark_ms, report.ended, report.finished),
         *(report.is_unaligned, report.was_threshold_triggered, inputs, outputs, report.image, report.prepared),
     )
@@ -743,7 +745,9 @@ def _scope(
     name: str, states: int, verbs: str, is_source: bool, *exchanges: tuple[str, tuple[int, ...]], **more: Any
 ) -> ComponentScope:
     shape = Shape(is_source, exchanges, verbs=frozenset(verbs.split()), **more)
-    return ComponentScope(f"task: {name}", states, lambda parts: Machine(shape, parts), lambda: Rules(shape))
+    return ComponentScope(
+        f"task: {name}", states, lambda components: TaskMachine(shape, components), lambda: TaskReference(shape)
+    )
 
 
 SCOPES = (

@@ -18,7 +18,7 @@ from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask, 
 from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
-from barrierlab.model.checkpoint.monitor import Broken, Part, Past, TaskMonitor, raised
+from barrierlab.model.checkpoint.monitor import Breach, CompletedCut, Past, TaskMonitor, raised
 from barrierlab.model.explore.intern import Interner, exact
 from barrierlab.model.explore.memo import Memo
 
@@ -41,13 +41,13 @@ class Finished(NamedTuple):
     part: Acknowledge | None
 
 
-Order = Inject | AbortTask | Notify
+CoordinatorOrder = Inject | AbortTask | Notify
 
 Note = tuple[str, str, str | None, object]
 """An entry of a journal, but for its time."""
 
 
-class Cell(NamedTuple):
+class TaskState(NamedTuple):
     """A task as a value.
 
     Attributes
@@ -77,7 +77,7 @@ class Cell(NamedTuple):
     outside: Hashable
 
 
-class Step(NamedTuple):
+class LocalStep(NamedTuple):
     """What a local step comes to.
 
     Attributes
@@ -95,7 +95,7 @@ class Step(NamedTuple):
     cell: int
     took: bool
     place: int
-    broken: tuple[Broken, ...]
+    broken: tuple[Breach, ...]
     notes: tuple[Note, ...]
 
 
@@ -107,7 +107,7 @@ class Info(NamedTuple):
     outbox : tuple of (int, int)
     has_reports : bool
         Whether there is something to tell the coordinator that no barrier holds back.
-    has_released : bool
+    can_drain : bool
     takes : tuple of int
         The inputs that may be read, if there is nothing in the outbox; those that are open, if the gate chooses.
     script : object
@@ -123,7 +123,7 @@ class Info(NamedTuple):
 
     outbox: tuple[tuple[int, int], ...]
     has_reports: bool
-    has_released: bool
+    can_drain: bool
     takes: tuple[int, ...]
     script: object
     may_close: bool
@@ -151,20 +151,20 @@ class TaskTransitions:
 
     Attributes
     ----------
-    cells : Interner of Cell
+    cells : Interner of TaskState
     infos : list of Info
         By cell.
     start : int
-    step : Memo of (Step or None)
+    step : Memo of (LocalStep or None)
         ``step[call, cell, *arguments]``: what comes of a call (the methods below `_offer` say which there are); None
         if nothing does.
-    sent : Memo of Step
+    sent : Memo of LocalStep
         ``sent[cell, count]``: the first `count` messages of the outbox have entered their channels.
     reported : Memo of (int, tuple of int)
         ``reported[cell,]``: the cell without what there is to report, and the numbers of that.
     settled : Memo of int
         ``settled[cell, checkpoint_id, completed]``: the monitor is told that a checkpoint has ended.
-    part : Memo of Part
+    part : Memo of CompletedCut
         ``part[cell, checkpoint_id]``: what the monitor has to say about a checkpoint that completes.
     pulls : bool
         Whether the task's gate reads the channels itself (`model.checkpoint.external.PullAligner`).
@@ -187,18 +187,18 @@ class TaskTransitions:
         self.monitor = monitor
         self.messages = messages
         self._reports = told
-        self.cells: Interner[Cell] = Interner()
+        self.cells: Interner[TaskState] = Interner()
         self.infos: list[Info] = []
         self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
         self._code_of: list[int] = []  # by cell
         self._script, self._keeps_parts = script, keeps_parts
         self._at, self._told, self._place = 0, False, 0
         self._notes: list[Note] = []
-        self.step: Memo[Step | None] = Memo(self._take)
-        self.sent: Memo[Step] = Memo(self._send)
+        self.step: Memo[LocalStep | None] = Memo(self._take)
+        self.sent: Memo[LocalStep] = Memo(self._send)
         self.reported: Memo[tuple[int, tuple[int, ...]]] = Memo(self._report)
         self.settled: Memo[int] = Memo(self._settle)
-        self.part: Memo[Part] = Memo(self._part)
+        self.part: Memo[CompletedCut] = Memo(self._part)
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
         self.parts_are_late = False
         self.start = self._captured()
@@ -215,22 +215,22 @@ class TaskTransitions:
 
     def _report(self, cell: int) -> tuple[int, tuple[int, ...]]:
         value = self.cells.values[cell]
-        held = self._held_back(value.outbox)
-        reports: list[object] = [each for each in value.reports if each.checkpoint_id not in held]
-        kept = tuple(each for each in value.reports if each.checkpoint_id in held)
+        buffered = self._held_back(value.outbox)
+        reports: list[object] = [each for each in value.reports if each.checkpoint_id not in buffered]
+        kept = tuple(each for each in value.reports if each.checkpoint_id in buffered)
         told = value.finished and not kept
         value = value._replace(reports=kept, told=told)
         if not self._keeps_parts:
             reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
         if told and not self.cells.values[cell].told:
-            reports.append(Finished(self._final_part(cell)))
+            reports.append(Finished(self._final_snapshot(cell)))
         return self._number(value, cell), tuple(map(self._reports.number, reports))
 
-    def _final_part(self, cell: int) -> Acknowledge | None:
+    def _final_snapshot(self, cell: int) -> Acknowledge | None:
         if not self._keeps_parts:
             return None
         self._put_back(cell)
-        return self.task.final_part()
+        return self.task.final_snapshot()
 
     def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
         value = self.cells.values[cell]
@@ -238,7 +238,7 @@ class TaskTransitions:
         self.monitor.settle(checkpoint_id, completed, not value.outbox)
         return self._number(value._replace(monitor=self.monitor.capture()), cell)
 
-    def _part(self, cell: int, checkpoint_id: int) -> Part:
+    def _part(self, cell: int, checkpoint_id: int) -> CompletedCut:
         self._put_back(cell)
         return self.monitor.part(checkpoint_id, self.task)
 
@@ -257,7 +257,7 @@ class TaskTransitions:
         self.infos[number] = self.infos[number]._replace(may_close=not self.monitor.most_made)
         return number
 
-    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> Step:
+    def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> LocalStep:
         """A new task is restored to its cut, where a dead one is."""
         dead = self.cells.values[cell]
         self._put_back(self.start)
@@ -270,13 +270,13 @@ class TaskTransitions:
             self._at, self._told = self._place_in_script(part), part.finished
             notes: tuple[Note, ...] = (("restored", self.monitor.name, None, (checkpoint_id, state)), *self._notes)
             broken = tuple(self.monitor.broken)
-            return Step(self._captured(), True, 0, broken, notes)
+            return LocalStep(self._captured(), True, 0, broken, notes)
         except Exception as error:  # as in `_take`
-            return Step(cell, True, 0, (raised(self.monitor.name, error),), tuple(self._notes))
+            return LocalStep(cell, True, 0, (raised(self.monitor.name, error),), tuple(self._notes))
 
     def finished_part(self, cell: int) -> Acknowledge | None:
-        """The final part of a task that has been restored as finished."""
-        return self._final_part(cell) if self.cells.values[cell].finished else None
+        """The final snapshot of a task that has been restored as finished."""
+        return self._final_snapshot(cell) if self.cells.values[cell].finished else None
 
     def missing(self, cell: int) -> str | None:
         """What is wrong with what a sink has shown, now that the job has ended."""
@@ -300,7 +300,7 @@ class TaskTransitions:
         return tuple(self.monitor.blocked)
 
     def holds(self, cell: int) -> bool:
-        """Whether something is held that has had no effect."""
+        """Whether something is buffered that has had no effect."""
         self.monitor.restore(self.cells.values[cell].monitor)
         return any(self.monitor.waiting)
 
@@ -309,7 +309,7 @@ class TaskTransitions:
     def edges(self) -> Iterator[tuple[int, int, bool]]:
         """From cell to cell, each step that was ever taken, and whether it used something up.
 
-        That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that a setup
+        That is a message of a channel, an order, what left the outbox just now, or one of the deadlines that bounds
         lets pass. A failure, and what goes back behind it, is no step.
         """
         for (call, cell, *_), step in self.step.items():
@@ -329,7 +329,7 @@ class TaskTransitions:
         for (cell, *_), after in self.settled.items():
             yield cell, after, False
 
-    def steps(self) -> Iterator[tuple[int, StreamMessage | None, Step]]:
+    def steps(self) -> Iterator[tuple[int, StreamMessage | None, LocalStep]]:
         """Each step that was ever taken, the cell that it was taken in, and the message that it took, if any."""
         for (call, cell, *arguments), step in self.step.items():
             if step is None:
@@ -342,7 +342,7 @@ class TaskTransitions:
         for (cell, _), sent in self.sent.items():
             yield cell, None, sent
 
-    def judged_parts(self) -> Collection[Part]:
+    def judged_parts(self) -> Collection[CompletedCut]:
         """Each part that was ever judged as one of a complete checkpoint."""
         return self.part.values()
 
@@ -365,12 +365,12 @@ class TaskTransitions:
         graph.add_edges_from((cell, after) for cell, after, used in self.edges() if not used)
         return bool(nx.is_directed_acyclic_graph(graph))
 
-    def ignores(self, cell: int, order: Order) -> bool:
+    def ignores(self, cell: int, order: CoordinatorOrder) -> bool:
         """Whether an order is nothing to the task as it is."""
         step = self.step["obey", cell, order]
         return step is not None and step.cell == cell and not step.broken
 
-    def ignores_always(self, cells: Iterable[int], order: Order) -> bool:
+    def ignores_always(self, cells: Iterable[int], order: CoordinatorOrder) -> bool:
         """Whether an order is nothing to the task in `cells`, and in all that it has ever come to from there."""
         following: dict[int, list[int]] = {}
         for cell, after, _ in self.edges():
@@ -411,7 +411,7 @@ class TaskTransitions:
 
     # What they are made of.
 
-    def _take(self, call: str, cell: int, *arguments: object) -> Step | None:
+    def _take(self, call: str, cell: int, *arguments: object) -> LocalStep | None:
         """Put the machine back, let it do, and capture it; None if it does nothing."""
         try:
             self._put_back(cell)
@@ -425,10 +425,10 @@ class TaskTransitions:
         except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
-            return Step(cell, True, self._place, (raised(self.monitor.name, error),), tuple(self._notes))
+            return LocalStep(cell, True, self._place, (raised(self.monitor.name, error),), tuple(self._notes))
         if took is None or (not took and after == cell and not self._notes):
             return None
-        return Step(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
+        return LocalStep(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
 
     def _look_at_parts(self, call: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
         told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
@@ -445,7 +445,7 @@ class TaskTransitions:
         for each, extra in zip(self._machines, extras, strict=True):  # type: ignore[has-type]
             if extra is not None:
                 vars(each).clear()
-                vars(each).update((name, _thawed(held)) for name, held in extra)
+                vars(each).update((name, _thawed(buffered)) for name, buffered in extra)
         self.task.restore(machine)  # type: ignore[attr-defined, has-type]
         self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
         self.task.reports.extend(value.reports)
@@ -461,7 +461,7 @@ class TaskTransitions:
         for counted, name in self._counted:
             setattr(counted, name, 0)  # two cells that differ in nothing else are one
         extras = tuple(
-            tuple((name, _frozen(held)) for name, held in sorted(vars(each).items()))
+            tuple((name, _frozen(buffered)) for name, buffered in sorted(vars(each).items()))
             if hasattr(each, "__dict__")
             else None
             for each in self._machines
@@ -469,7 +469,7 @@ class TaskTransitions:
         machine = task.capture(), extras  # type: ignore[attr-defined]
         monitor = self.monitor.capture()
         return self._number(
-            Cell(machine, outbox, reports, monitor, self._at, task.finished, self._told, self._outside())
+            TaskState(machine, outbox, reports, monitor, self._at, task.finished, self._told, self._outside())
         )
 
     def _outside(self) -> Hashable:
@@ -483,7 +483,7 @@ class TaskTransitions:
         if self._ledger is not None:
             self._ledger.restore((outside, (), ()))
 
-    def _number(self, cell: Cell, like: int | None = None) -> int:
+    def _number(self, cell: TaskState, like: int | None = None) -> int:
         """The number of a cell, of which the machine is as it is in `like`, or else as it is now."""
         machine, outbox, reports, *rest, outside = cell
         if like is None or machine is not self.cells.values[like].machine:
@@ -495,13 +495,13 @@ class TaskTransitions:
             info = self._info(cell) if like is None else self.infos[like]
             has_reports = cell.finished and not cell.told and not cell.reports
             if cell.reports:
-                held = self._held_back(outbox)
-                has_reports = any(each.checkpoint_id not in held for each in reports)
+                buffered = self._held_back(outbox)
+                has_reports = any(each.checkpoint_id not in buffered for each in reports)
             self.infos.append(info._replace(outbox=outbox, has_reports=has_reports))
             self._code_of.append(code)
         return number
 
-    def _info(self, cell: Cell) -> Info:
+    def _info(self, cell: TaskState) -> Info:
         """What the machine can do, now that it is as in `cell`."""
         task, has_reports = self.task, False
         script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
@@ -514,7 +514,7 @@ class TaskTransitions:
         return Info(
             cell.outbox,
             has_reports,
-            task.gate.has_released,
+            task.gate.can_drain,
             takes,
             None,
             False,
@@ -543,13 +543,13 @@ class TaskTransitions:
         self.monitor.take(index, came)
         took = self.task.offer(index, came, LATE_NS if late else NOW_NS)
         if not took:
-            self.monitor.put_back()
+            self.monitor.restored_in_flight()
         return took
 
-    def _release(self, late: bool) -> bool:
-        """The first held message that may go steps again."""
+    def _drain(self, late: bool) -> bool:
+        """The first buffered message that may go steps again."""
         assert isinstance(self.task, OperatorTask)
-        return self.task.release_next(LATE_NS if late else NOW_NS)
+        return self.task.drain_next(LATE_NS if late else NOW_NS)
 
     def _poll(self, readable: tuple[int, ...], heads: tuple[int, ...], late: bool) -> bool | None:
         """The reading loop goes round once; the place of the step is the input that is read, -1 if none is."""
@@ -579,7 +579,7 @@ class TaskTransitions:
                 self._place = at
                 took = self.task.offer_overtaking(index, barrier, messages[:at], now_ns)
                 if not took:
-                    self.monitor.put_back()
+                    self.monitor.restored_in_flight()
                 return took
         return None
 
@@ -590,7 +590,7 @@ class TaskTransitions:
         assert deadline_ns is not None
         return self.task.on_time(deadline_ns)
 
-    def _obey(self, order: Order) -> bool:
+    def _obey(self, order: CoordinatorOrder) -> bool:
         """A message of the coordinator has come."""
         task = self.task
         if type(order) is Notify:
@@ -633,7 +633,7 @@ class TaskTransitions:
         self.task.capture_overtaken(output, messages, checkpoint_id)
         return True
 
-    def _send(self, cell: int, count: int) -> Step:
+    def _send(self, cell: int, count: int) -> LocalStep:
         value = self.cells.values[cell]
         self.monitor.restore(value.monitor)
         self._notes = []
@@ -643,10 +643,10 @@ class TaskTransitions:
             self.monitor.send(output, message, last=at == len(value.outbox))
         broken, notes = tuple(self.monitor.broken), tuple(self._notes)
         after = self._number(value._replace(outbox=value.outbox[count:], monitor=self.monitor.capture()), cell)
-        return Step(after, True, 0, broken, notes)
+        return LocalStep(after, True, 0, broken, notes)
 
 
-def _words(step: Step | None) -> Iterator[str]:
+def _words(step: LocalStep | None) -> Iterator[str]:
     """What a step did, an effect each, and what it was left as."""
     if step is not None:
         for verb, _, channel, subject in step.notes:
@@ -665,14 +665,18 @@ def _machines(task: Task) -> list[object]:
     return parts
 
 
-def _frozen(held: object) -> object:
-    """A copy that does not change with `held`."""
+def _frozen(buffered: object) -> object:
+    """A copy that does not change with `buffered`."""
     return (
-        ("list", tuple(held)) if type(held) is list else ("dict", tuple(held.items())) if type(held) is dict else held
+        ("list", tuple(buffered))
+        if type(buffered) is list
+        else ("dict", tuple(buffered.items()))
+        if type(buffered) is dict
+        else buffered
     )
 
 
-def _thawed(held: object) -> object:
-    if type(held) is tuple and len(held) == 2 and held[0] in ("list", "dict"):
-        return list(held[1]) if held[0] == "list" else dict(held[1])
-    return held
+def _thawed(buffered: object) -> object:
+    if type(buffered) is tuple and len(buffered) == 2 and buffered[0] in ("list", "dict"):
+        return list(buffered[1]) if buffered[0] == "list" else dict(buffered[1])
+    return buffered

@@ -19,8 +19,8 @@ more than that, and reads back equal all the same. An epoch is written where it 
 
 Where there is no clock the moves have no time: ``> deliver a->sink``. They count as a nanosecond each, and a journal
 in which that is all there is to say about time is written so. A move that the one above it brings about at once is
-indented by two blanks then; and so are, in a story (`model.checkpoint.scripted`), those that ``> stabilize`` stands
-for.
+indented by two blanks then; and so are, in a scripted case (`model.checkpoint.scripted`), those that ``> stabilize``
+stands for.
 
 Between moves, blank lines and those after ``#`` and ``!`` (a verdict) are for the reader and are skipped. For all that
 `write` makes, ``write(*read(text)[::-1]) == text``.
@@ -126,7 +126,7 @@ def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
         If a line is none of a trace.
     """
     lines = text.splitlines()
-    reader = _Reader(name)
+    reader = _TraceReader(name)
     head: dict[str, str] = {}
     for line in lines:
         reader.number += 1
@@ -188,19 +188,21 @@ def judged(text: str, name: str = "trace") -> Verdict:
     capacity, guarantee = head.get("capacity"), head.get("guarantee")
     per_channel = {} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name))
     per_channel |= {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()}
-    held, held_bytes, in_flight = (None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS)
+    buffered, buffered_bytes, in_flight = (
+        None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS
+    )
     guarantees = ({} if guarantee is None else dict.fromkeys(topology.sinks, guarantee)) | _pairs(
         head, "guarantees", name
     )
     try:
         consistency = protocol_of(head.get("mode", head.get("protocol", "aligned"))).consistency
-        limits = Limits(per_channel, held, held_bytes, in_flight, consistency)
+        limits = Limits(per_channel, buffered, buffered_bytes, in_flight, consistency)
         return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
     except ValueError as error:
         raise TraceError(f"{name}: {error}") from error
 
 
-class _Reader:
+class _TraceReader:
     """Where the reading is, and what was read."""
 
     def __init__(self, name: str) -> None:

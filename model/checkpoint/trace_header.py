@@ -1,6 +1,6 @@
 """What a world is made of as the head of a trace, and read back from one.
 
-Beside topology and mode, only what is not as usual stands there: ``capacity: 1``, ``closes: yes``, ``gives_up: 1 0``.
+Beside topology and mode, only what is not as usual stands there: ``capacity: 1``, ``closes: yes``, ``aborts_one: 1 0``.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from dataclasses import fields
 from typing import Any
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
-from barrierlab.model.checkpoint.scope import Setup, SetupError
+from barrierlab.model.checkpoint.scope import Bounds, BoundsError
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, head_of
 from barrierlab.model.spec.topology import EXCHANGES, TopologyError, suggestion
 
 CUT_OFF = "cut_off"
-"""The field that is no `Setup`'s: ``yes`` if a run does not end by itself."""
+"""The field that is no `Bounds`'s: ``yes`` if a run does not end by itself."""
 
 _GUARANTEES = ("exactly_once", "at_least_once", "idempotent")
 
 
-def head_of_setup(setup: Setup) -> dict[str, str]:
-    """The fields of a head that tell `setup`."""
-    head = head_of(setup.graph()) | {"mode": setup.mode}
-    for field in fields(Setup):
-        value = getattr(setup, field.name)
+def header_of(bounds: Bounds) -> dict[str, str]:
+    """The fields of a head that tell `bounds`."""
+    head = head_of(bounds.graph()) | {"mode": bounds.mode}
+    for field in fields(Bounds):
+        value = getattr(bounds, field.name)
         if field.name not in head and field.name not in _OF_THE_GRAPH and value != field.default:
             head[field.name] = _written(value)
     return head
 
 
-def setup_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceError]) -> Setup:
-    """The setup that a head tells.
+def bounds_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceError]) -> Bounds:
+    """The bounds that a head tells.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def setup_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceErro
     Raises
     ------
     TraceError
-        If a field is none of a setup, or its value is not allowed.
+        If a field is none of bounds, or its value is not allowed.
     """
     values: dict[str, Any] = {}
     for name, text in head.items():
@@ -60,17 +60,17 @@ def setup_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceErro
     if head.get(CUT_OFF, "yes") != "yes":
         raise error(CUT_OFF, f"{head[CUT_OFF]!r} stands for {CUT_OFF!r}", "write yes, or take the line out")
     try:
-        setup = Setup(**values)
-        tasks = setup.graph().tasks
-    except (SetupError, TopologyError) as wrong:
+        bounds = Bounds(**values)
+        tasks = bounds.graph().tasks
+    except (BoundsError, TopologyError) as wrong:
         came, _, allowed = str(wrong).partition("; ")
         raise error(_field_of(came), came, allowed) from wrong
-    named = {"may_expire": setup.may_expire, "first_timestamp_ms": tuple(dict(setup.first_timestamp_ms))}
+    named = {"may_expire": bounds.may_expire, "first_timestamp_ms": tuple(dict(bounds.first_timestamp_ms))}
     for field, names in named.items():
         for name in names:
             if name not in tasks:
                 raise error(field, f"{name!r} is no task", suggestion(name, tasks))
-    return setup
+    return bounds
 
 
 _OF_THE_GRAPH = ("topology", "parallelism", "exchanges")
@@ -151,7 +151,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "capacity": _whole(1),
     "cancels": _whole(0),
     "expiries": _whole(0),
-    "gives_up": _two_numbers,
+    "aborts_one": _two_numbers,
     "may_expire": lambda text: tuple(text.split()),
     "closes": _yes,
     "crashes": _whole(0),
@@ -163,4 +163,4 @@ _READERS: dict[str, Callable[[str], object]] = {
     "max_buffer_memory_bytes": _whole(1),
     "max_inflight_buffer_bytes": _whole(1),
 }
-"""Every field of `Setup`, by name."""
+"""Every field of `Bounds`, by name."""

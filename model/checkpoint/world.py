@@ -24,15 +24,24 @@ from barrierlab.impl.checkpoint.report import Acknowledge, Decline, Tell
 from barrierlab.impl.checkpoint.task import Task
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.storage.snapshot import Checkpoint, Manifest
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.coordinator_transitions import CoordinatorTransitions, Decision
-from barrierlab.model.checkpoint.monitor import TASK, Broken, Part, Past, TaskMonitor, completes, differs, raised
+from barrierlab.model.checkpoint.monitor import (
+    TASK,
+    Breach,
+    CompletedCut,
+    Past,
+    TaskMonitor,
+    completes,
+    differs,
+    raised,
+)
 from barrierlab.model.checkpoint.operators import refolding
-from barrierlab.model.checkpoint.scope import Setup, make_coordinator, make_operator, make_task
-from barrierlab.model.checkpoint.task_transitions import Info, Note, Order, Step, TaskTransitions
+from barrierlab.model.checkpoint.scope import Bounds, make_coordinator, make_operator, make_task
+from barrierlab.model.checkpoint.task_transitions import CoordinatorOrder, Info, LocalStep, Note, TaskTransitions
 from barrierlab.model.checkpoint.trace import NS_PER_MOVE, write
-from barrierlab.model.checkpoint.trace_header import head_of_setup
-from barrierlab.model.explore.checker import Limits, UndecidedError, traps
+from barrierlab.model.checkpoint.trace_header import header_of
+from barrierlab.model.explore.checker import ExplorationLimits, UndecidedError, traps
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.explore.queues import Queues
@@ -51,8 +60,8 @@ LATE = ("", " late")
 _LATENESS = (None, "late")
 """The same in a journal."""
 
-State = tuple[int, ...]
-Does = Callable[["World", State, "Move"], State]
+WorldState = tuple[int, ...]
+Does = Callable[["World", WorldState, "Move"], WorldState]
 
 
 class Move:
@@ -106,32 +115,32 @@ class Stored(NamedTuple):
     checkpoint_id: int
     parts: tuple[Acknowledge, ...]
     pasts: tuple[Past, ...]
-    wrong: tuple[Broken, ...] = ()
+    wrong: tuple[Breach, ...] = ()
 
 
 class World:
-    """Every run of a setup.
+    """Every run of bounds.
 
     Parameters
     ----------
-    setup : Setup
-    parts : Parts, optional
+    bounds : Bounds
+    parts : Components, optional
         Whose machines; those of `impl` by default.
 
     Attributes
     ----------
     topology : Topology
-    limits : Limits
+    limits : ExplorationLimits
     gave_up : bool
         Whether, in any move so far, a task's refusal has cost a checkpoint.
     reads_on : bool
-        Whether a task may take new messages while it has something to release.
+        Whether a task may take new messages while it has something to drain.
     was_full : bool
         Whether, in any move so far, a message has had to wait for room in its channel.
 
     Examples
     --------
-    >>> world = World(Setup("a->s", events=1))
+    >>> world = World(Bounds("a->s", events=1))
     >>> state = world.start()
     >>> [str(move) for move in world.moves(state)]
     ['trigger 1', 'emit a']
@@ -139,17 +148,17 @@ class World:
     ['trigger 1', 'deliver a->s']
     """
 
-    def __init__(self, setup: Setup, parts: Parts = SOUND) -> None:
-        self.setup, self.parts = setup, parts
-        topology = self.topology = setup.graph()
-        self.limits = setup.limits(topology)
+    def __init__(self, bounds: Bounds, components: Components = SOUND) -> None:
+        self.bounds, self.components = bounds, components
+        topology = self.topology = bounds.graph()
+        self.limits = bounds.limits(topology)
         self.messages: Interner[StreamMessage] = Interner()
         self._flagged: dict[int, bool] = {}
         self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
         self._report_values: Interner[object] = Interner()
         self._hearings: Memo[Decision] = Memo(self._hearing)
-        self._order_values: Interner[Order] = Interner()
-        self._broken: Interner[tuple[Broken, ...]] = Interner(())
+        self._order_values: Interner[CoordinatorOrder] = Interner()
+        self._broken: Interner[tuple[Breach, ...]] = Interner(())
         self.gave_up = self.was_full = False
         self._log: list[Note] | None = None  # what happens, while anyone asks
         self._tables = [self._table(name) for name in topology.tasks]
@@ -159,7 +168,9 @@ class World:
         self._plans: dict[int, Restore] = {}
         self._wiring = _wiring(topology)
         self._coordinator = CoordinatorTransitions(
-            lambda first_id: make_coordinator(setup, topology, parts, first_id), setup.checkpoints, setup.recovers
+            lambda first_id: make_coordinator(bounds, topology, components, first_id),
+            bounds.checkpoints,
+            bounds.recovers,
         )
         # Where each part of a state is.
         tasks, channels = len(topology.tasks), len(topology.channels)
@@ -170,36 +181,36 @@ class World:
         self._cancels_at, self._expiries_at = self._coordinator_at + 1, self._coordinator_at + 2
         self._crashes_at, self._down_at, self._stored_at = range(self._coordinator_at + 3, self._coordinator_at + 6)
         self._inputs_at = [[self._channel_at[c] for c in topology.inputs(name)] for name in topology.tasks]
-        self._may_expire = [not setup.may_expire or name in setup.may_expire for name in topology.tasks]
+        self._may_expire = [not bounds.may_expire or name in bounds.may_expire for name in topology.tasks]
         self._outputs_at = [[self._channel_at[c] for c in topology.outputs(name)] for name in topology.tasks]
-        self.reads_on = parts.capabilities.reads_on or any(table.pulls for table in self._tables)
+        self.reads_on = components.capabilities.reads_on or any(table.pulls for table in self._tables)
         self._make_moves()
 
-    def planned(self, setup: Setup) -> World:
+    def planned(self, bounds: Bounds) -> World:
         """A world that differs in which faults are to happen, and goes on with the tables of this one."""
-        same = {"cancels": 0, "expiries": 0, "gives_up": None, "may_expire": ()}
-        assert replace(setup, **same) == replace(self.setup, **same)  # type: ignore[arg-type]
+        same = {"cancels": 0, "expiries": 0, "aborts_one": None, "may_expire": ()}
+        assert replace(bounds, **same) == replace(self.bounds, **same)  # type: ignore[arg-type]
         other = copy(self)
-        other.setup, other.gave_up, other.was_full = setup, False, False
-        other._may_expire = [not setup.may_expire or name in setup.may_expire for name in self.topology.tasks]
+        other.bounds, other.gave_up, other.was_full = bounds, False, False
+        other._may_expire = [not bounds.may_expire or name in bounds.may_expire for name in self.topology.tasks]
         return other
 
     # The transition system.
 
-    def start(self) -> State:
+    def start(self) -> WorldState:
         """Nothing has happened."""
         queues = [0] * (len(self.topology.channels) + 2 * len(self.topology.tasks))
         cells = [table.start for table in self._tables]
-        setup = self.setup
-        return (*cells, *queues, self._coordinator.start, setup.cancels, setup.expiries, setup.crashes, 0, 0, 0)
+        bounds = self.bounds
+        return (*cells, *queues, self._coordinator.start, bounds.cancels, bounds.expiries, bounds.crashes, 0, 0, 0)
 
-    def moves(self, state: State) -> list[Move]:
+    def moves(self, state: WorldState) -> list[Move]:
         """All that can happen now, in an order that does not change."""
         moves: list[Move] = []
         cell = state[self._coordinator_at]
-        if self.setup.gives_up is not None and self._is_due(cell):
-            return [self._numbered("cancel", self.setup.gives_up[0])]
-        if self.setup.recovers:
+        if self.bounds.aborts_one is not None and self._is_due(cell):
+            return [self._numbered("cancel", self.bounds.aborts_one[0])]
+        if self.bounds.recovers:
             self._add_failures(moves, state, self._coordinator.publishing[cell])
             if state[self._down_at]:
                 return moves
@@ -207,7 +218,7 @@ class World:
             moves.append(self._numbered("trigger", self._coordinator.monitors[cell].triggered + 1))
         if state[self._cancels_at]:
             moves += [
-                self._numbered("cancel", n) for n in self._coordinator.outstanding[cell] if self._may_give_up(cell, n)
+                self._numbered("cancel", n) for n in self._coordinator.outstanding[cell] if self._may_abort(cell, n)
             ]
         for at, (outputs, is_source) in enumerate(self._shapes):
             info = self._infos[at][state[at]]
@@ -218,14 +229,14 @@ class World:
             elif is_source:
                 if info.script is not None:
                     moves.append(self._watermarks[at] if type(info.script) is int else self._emits[at])
-                if self.setup.closes and info.may_close:
+                if self.bounds.closes and info.may_close:
                     moves.append(self._closes[at])
             elif self._tables[at].pulls:
                 self._add_polls(moves, state, at)
             else:
-                if info.has_released:
-                    self._add_release(moves, state, at)
-                if not info.has_released or self.reads_on:
+                if info.can_drain:
+                    self._add_drain(moves, state, at)
+                if not info.can_drain or self.reads_on:
                     self._add_deliveries(moves, state, at, info.takes)
             if not is_source:
                 if self._overtakes:
@@ -240,18 +251,18 @@ class World:
                 moves.append(self._report_move(at, self._reports.contents[queue][0]))
         return moves
 
-    def after(self, state: State, move: Move) -> State:
+    def after(self, state: WorldState, move: Move) -> WorldState:
         """What comes of `move`, one of the `moves` of `state`."""
         return move.does(self, state, move)
 
     # What is wrong with a state.
 
-    def broken(self, state: State) -> str | None:
+    def broken(self, state: WorldState) -> str | None:
         """What any run that comes here has broken, ``"CUT: ..."``; None if nothing."""
         number = state[-1]
         return None if not number else "; ".join(f"{name}: {why}" for name, why in self._broken.values[number])
 
-    def unsettled(self, state: State) -> str | None:
+    def unsettled(self, state: WorldState) -> str | None:
         """What has not ended well in a state without moves, now or when the sources end and all runs on; or None."""
         for name, at in self._task_at.items():
             blocked = [n for n in self._tables[at].blocked(state[at]) if n]
@@ -274,25 +285,26 @@ class World:
             if unsent is not None:
                 return f"{'WM' if type(unsent) is Watermark else TASK}: {name} never sends {unsent}"
             missing = self._tables[at].missing(state[at])
-            if missing is not None and self.parts.capabilities.ends:
+            if missing is not None and self.components.capabilities.ends:
                 return f"REC: {missing}"
         left += [
             f"{self._first_of(state[at])} is left behind in {c}" for c, at in self._channel_at.items() if state[at]
         ]
         return f"LIVE: {left[0]}" if left else None
 
-    def enabled_fair_moves(self, state: State) -> list[Move]:
-        """What can happen without another fault; a checkpoint that is due to be aborted (`Setup.gives_up`) is none."""
+    def enabled_fair_moves(self, state: WorldState) -> list[Move]:
+        """What can happen without another fault; a checkpoint that is due to be aborted (`Bounds.aborts_one`) is
+        none."""
         moves = self.moves(state)
-        if self.setup.gives_up is not None and len(moves) == 1 and moves[0].kind == "cancel":
+        if self.bounds.aborts_one is not None and len(moves) == 1 and moves[0].kind == "cancel":
             return moves
         return [move for move in moves if not move.is_fault and not (self.reads_on and self._reads_on(state, move))]
 
-    def _reads_on(self, state: State, move: Move) -> bool:
-        """Return whether a task takes a message while it has something to release: no loop need ever do so."""
-        return move.text.startswith("deliver ") and self.info(state, move.numbers[0]).has_released
+    def _reads_on(self, state: WorldState, move: Move) -> bool:
+        """Return whether a task takes a message while it has something to drain: no loop need ever do so."""
+        return move.text.startswith("deliver ") and self.info(state, move.numbers[0]).can_drain
 
-    def rest(self, state: State) -> tuple[list[Move], State]:
+    def rest(self, state: WorldState) -> tuple[list[Move], WorldState]:
         """What can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
 
         That is a state without moves, or one of several that the run goes round for ever, where a machine does
@@ -309,13 +321,15 @@ class World:
             taken += [ends[0], *moves]
         return taken, state
 
-    def settle(self, state: State) -> tuple[list[Move], State]:
+    def settle(self, state: WorldState) -> tuple[list[Move], WorldState]:
         """The same, while no source ends."""
-        moves, states = next(traps(state, self.enabled_fair_moves, self.after, limits=Limits(states=MOST_TO_REST)))
+        moves, states = next(
+            traps(state, self.enabled_fair_moves, self.after, limits=ExplorationLimits(states=MOST_TO_REST))
+        )
         return list(moves), states[0]
 
     def reads_on_in(self, moves: Sequence[Move]) -> bool:
-        """Return whether in a run a task takes a message that was offered while it had something to release."""
+        """Return whether in a run a task takes a message that was offered while it had something to drain."""
         state = self.start()
         for move in moves:
             if self._reads_on(state, move):
@@ -329,37 +343,37 @@ class World:
         (The one of `impl` is shown to be a function of what it captures by the tests.)
         """
         tables: list[TaskTransitions | CoordinatorTransitions] = [*self._tables]
-        if self.parts.coordinator is not CheckpointCoordinator:
+        if self.components.coordinator is not CheckpointCoordinator:
             tables.append(self._coordinator)
         for table in tables:
             yield from table.differences()
 
-    def close_sources(self, state: State) -> list[Move]:
-        """In a state in which nothing goes on: the sources end, whether the setup lets them end early or not.
+    def close_sources(self, state: WorldState) -> list[Move]:
+        """In a state in which nothing goes on: the sources end, whether the bounds lets them end early or not.
 
         No source ever ends before an external aligner that does not take part in that.
         """
-        if not self.parts.capabilities.ends:
+        if not self.components.capabilities.ends:
             return []
         infos = [self._infos[at][state[at]] if is_source else None for at, (_, is_source) in enumerate(self._shapes)]
         return [self._closes[at] for at, info in enumerate(infos) if info and not info.finished and not info.outbox]
 
     # Questions about a state.
 
-    def info(self, state: State, at: int) -> Info:
+    def info(self, state: WorldState, at: int) -> Info:
         """What the task at a place can do."""
         return self._infos[at][state[at]]
 
-    def has_messages(self, state: State, at: int, index: int) -> bool:
+    def has_messages(self, state: WorldState, at: int, index: int) -> bool:
         """Whether something is in an input channel of the task at a place."""
         return bool(state[self._inputs_at[at][index]])
 
-    def has_orders(self, state: State, at: int, but_notices: bool = False) -> bool:
+    def has_orders(self, state: WorldState, at: int, but_notices: bool = False) -> bool:
         """Whether something that the coordinator told the task is on its way, if asked other than notices."""
         orders = self._orders.contents[state[self._orders_at + at]]
         return any(not but_notices or type(self._order_values.values[each]) is not Notify for each in orders)
 
-    def can_trigger(self, state: State) -> bool:
+    def can_trigger(self, state: WorldState) -> bool:
         """Whether another checkpoint can be begun."""
         cell = state[self._coordinator_at]
         monitor = self._coordinator.monitors[cell]
@@ -367,11 +381,11 @@ class World:
             return False
         return self._coordinator.trigger(cell) is not None
 
-    def outstanding(self, state: State) -> dict[int, frozenset[str]]:
+    def outstanding(self, state: WorldState) -> dict[int, frozenset[str]]:
         """Of each checkpoint that has not ended, the tasks whose part the coordinator has not."""
         return self._coordinator.outstanding[state[self._coordinator_at]]
 
-    def changes_nothing(self, state: State, move: Move) -> bool:
+    def changes_nothing(self, state: WorldState, move: Move) -> bool:
         """Whether an abort, on its way to a task, has come too late to matter there, as the task is now."""
         at, number = move.numbers
         order = self._order_values.values[number]
@@ -381,7 +395,7 @@ class World:
         """Whether an order has made no difference to the task at a place since it was in any of `cells`."""
         return self._tables[at].ignores_always(cells, self._order_values.values[number])
 
-    def has_reports(self, state: State, at: int) -> bool:
+    def has_reports(self, state: WorldState, at: int) -> bool:
         """Whether something that the task reported is on its way to the coordinator."""
         return bool(state[self._reports_at + at])
 
@@ -400,11 +414,11 @@ class World:
         """By the place of the task: all that has ever been done with it."""
         return self._tables
 
-    def may_fail(self, state: State) -> bool:
+    def may_fail(self, state: WorldState) -> bool:
         """Whether the job may still fail, so that it matters what is in the store and outside."""
         return bool(state[self._crashes_at])
 
-    def decides(self, state: State, move: Move) -> bool:
+    def decides(self, state: WorldState, move: Move) -> bool:
         """Whether what a task reports makes the coordinator do anything, now."""
         at, number = move.numbers
         decision, cell = self._heard(state, at, number), state[self._coordinator_at]
@@ -444,7 +458,7 @@ class World:
             entries += [(at * NS_PER_MOVE, *note) for note in notes]
         return entries
 
-    def noted(self, state: State, move: Move) -> tuple[State, list[Note]]:
+    def noted(self, state: WorldState, move: Move) -> tuple[WorldState, list[Note]]:
         """What comes of `move`, and its entries in a journal but for the time: the move, and then its effects."""
         notes = self._log = []
         try:
@@ -471,14 +485,14 @@ class World:
 
     def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
         """What `model.spec.invariants` says of a journal of this world."""
-        fold = refolding(self.topology, lambda name: make_operator(self.setup, self.topology, name))
-        guarantees = {sink: self.setup.guarantee for sink in self.topology.sinks if self.setup.guarantee}
+        fold = refolding(self.topology, lambda name: make_operator(self.bounds, self.topology, name))
+        guarantees = {sink: self.bounds.guarantee for sink in self.topology.sinks if self.bounds.guarantee}
         return judge_run(entries, self.topology, self.limits, fold, cut_off, guarantees)
 
     def trace(self, moves: Sequence[Move], rests: bool = False, title: str = "") -> str:
         """A run as the text of a trace, with its verdict. (`model.checkpoint.scripted.replay` makes the same of it.)"""
         head = {"#": title} if title else {}
-        head |= head_of_setup(self.setup)
+        head |= header_of(self.bounds)
         if not rests:
             head["cut_off"] = "yes"
         entries, verdict = self._judged(moves, rests)
@@ -487,7 +501,7 @@ class World:
             state = self.after(state, move)
         return write(entries, head, self.verdicts(state, verdict))
 
-    def verdicts(self, state: State, verdict: Verdict) -> list[str]:
+    def verdicts(self, state: WorldState, verdict: Verdict) -> list[str]:
         """What is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
 
         That is what a machine raised, and what a monitor knows of a task and no journal: its operator, and its parts.
@@ -498,7 +512,7 @@ class World:
 
     # What the moves do.
 
-    def _deliver(self, state: State, move: Move) -> State:
+    def _deliver(self, state: WorldState, move: Move) -> WorldState:
         at, index, channel, late = move.numbers
         queue, new = state[channel], list(state)
         step = self._tables[at].step["offer", state[at], index, self._queues.contents[queue][0], bool(late)]
@@ -508,7 +522,7 @@ class World:
         self._note_taking((">deliver", _LATENESS[late]), at, index, queue, 0, step)
         return self._moved(new, at, step)
 
-    def _poll(self, state: State, move: Move) -> State:
+    def _poll(self, state: WorldState, move: Move) -> WorldState:
         at, late, *readable = move.numbers
         new, step = list(state), self._polled(state, at, late, readable)
         assert step is not None
@@ -518,7 +532,7 @@ class World:
         self._note(">poll", self.topology.tasks[at], self._readable(at, late, readable) or None)
         return self._moved(new, at, step)
 
-    def _overtake(self, state: State, move: Move) -> State:
+    def _overtake(self, state: WorldState, move: Move) -> WorldState:
         at, index, channel, late = move.numbers
         queue, new = state[channel], list(state)
         step = self._tables[at].step["overtake", state[at], index, self._queues.contents[queue], bool(late)]
@@ -529,7 +543,7 @@ class World:
         return self._moved(new, at, step)
 
     def _note_taking(
-        self, move: tuple[str, str | None], at: int, index: int, queue: int, place: int, step: Step
+        self, move: tuple[str, str | None], at: int, index: int, queue: int, place: int, step: LocalStep
     ) -> None:
         if self._log is not None:
             name = self.topology.tasks[at]
@@ -540,35 +554,35 @@ class World:
                 message = self.messages.values[self._queues.contents[queue][place]]
                 self._log.append(("take", name, channel, message))
 
-    def _release(self, state: State, move: Move) -> State:
+    def _drain(self, state: WorldState, move: Move) -> WorldState:
         at, late = move.numbers
         return self._of_task(
-            state, at, ">release", _LATENESS[late], self._tables[at].step["release", state[at], bool(late)]
+            state, at, ">drain", _LATENESS[late], self._tables[at].step["drain", state[at], bool(late)]
         )
 
-    def _expire(self, state: State, move: Move) -> State:
+    def _expire(self, state: WorldState, move: Move) -> WorldState:
         (at,) = move.numbers
         new = list(state)
         if self._infos[at][state[at]].expires != "switch":
             new[self._expiries_at] -= 1
         return self._of_task(tuple(new), at, ">expire", None, self._tables[at].step["expire", state[at]])
 
-    def _emit(self, state: State, move: Move) -> State:
+    def _emit(self, state: WorldState, move: Move) -> WorldState:
         (at,) = move.numbers
         item = self._infos[at][state[at]].script
         verb = ">watermark" if type(item) is int else ">emit"
         return self._of_task(state, at, verb, item, self._tables[at].step["emit", state[at]])
 
-    def _close(self, state: State, move: Move) -> State:
+    def _close(self, state: WorldState, move: Move) -> WorldState:
         (at,) = move.numbers
         return self._of_task(state, at, ">finish", None, self._tables[at].step["close", state[at]])
 
-    def _push(self, state: State, move: Move) -> State:
+    def _push(self, state: WorldState, move: Move) -> WorldState:
         (at,) = move.numbers
         self._note(">push", self.topology.tasks[at])
         return self._settled(list(state), at)
 
-    def _obey(self, state: State, move: Move) -> State:
+    def _obey(self, state: WorldState, move: Move) -> WorldState:
         at, queue, new = move.numbers[0], state[self._orders_at + move.numbers[0]], list(state)
         order = self._order_values.values[self._orders.contents[queue][0]]
         new[self._orders_at + at] = self._orders.without(queue)
@@ -576,7 +590,7 @@ class World:
         step = self._tables[at].step["obey", state[at], order]
         return self._of_task(tuple(new), at, _ORDER_VERBS[type(order)], checkpoint_id, step)
 
-    def _of_task(self, state: State, at: int, verb: str, subject: object, step: Step | None) -> State:
+    def _of_task(self, state: WorldState, at: int, verb: str, subject: object, step: LocalStep | None) -> WorldState:
         assert step is not None
         self._note(verb, self.topology.tasks[at], subject)
         return self._moved(list(state), at, step)
@@ -585,23 +599,23 @@ class World:
         if self._log is not None:
             self._log.append((verb, node, None, subject))
 
-    def _trigger(self, state: State, move: Move) -> State:
+    def _trigger(self, state: WorldState, move: Move) -> WorldState:
         return self._decided(list(state), self._coordinator.trigger(state[self._coordinator_at]))
 
-    def _cancel(self, state: State, move: Move) -> State:
+    def _cancel(self, state: WorldState, move: Move) -> WorldState:
         new = list(state)
-        if self.setup.gives_up is None:
+        if self.bounds.aborts_one is None:
             new[self._cancels_at] -= 1
-        return self._decided(new, self._coordinator.give_up(state[self._coordinator_at], *move.numbers))
+        return self._decided(new, self._coordinator.abort_checkpoint(state[self._coordinator_at], *move.numbers))
 
-    def _hear(self, state: State, move: Move) -> State:
+    def _hear(self, state: WorldState, move: Move) -> WorldState:
         at, queue, new = move.numbers[0], state[self._reports_at + move.numbers[0]], list(state)
         new[self._reports_at + at] = self._reports.without(queue)
         decision = self._heard(state, at, self._reports.contents[queue][0])
         self.gave_up = self.gave_up or decision.aborts
         return self._decided(new, decision)
 
-    def _heard(self, state: State, at: int, number: int) -> Decision:
+    def _heard(self, state: WorldState, at: int, number: int) -> Decision:
         """The coordinator hears a report; looked up by its number, as parts are large values."""
         return self._hearings[state[self._coordinator_at], at, number]
 
@@ -612,7 +626,7 @@ class World:
 
     # Failures.
 
-    def _publish(self, state: State, move: Move) -> State:
+    def _publish(self, state: WorldState, move: Move) -> WorldState:
         """A manifest is written: that is what a restore comes back to from now on."""
         decision = self._coordinator.published(state[self._coordinator_at])
         assert decision is not None
@@ -629,18 +643,20 @@ class World:
             self._breaks(new, tuple(self._differ_from_the_cut(state, move.numbers[0], decision.parts)))
         return tuple(new)
 
-    def _differ_from_the_cut(self, state: State, checkpoint_id: int, parts: Iterable[Acknowledge]) -> Iterator[Broken]:
+    def _differ_from_the_cut(
+        self, state: WorldState, checkpoint_id: int, parts: Iterable[Acknowledge]
+    ) -> Iterator[Breach]:
         for part in parts:
             at = self._task_at[part.task]
             yield from differs(part, self._tables[at].past(state[at], checkpoint_id))
 
     def _store(
-        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Broken, ...] = ()
+        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Breach, ...] = ()
     ) -> int:
         pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
         return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
 
-    def _crash(self, state: State, move: Move) -> State:
+    def _crash(self, state: WorldState, move: Move) -> WorldState:
         """A task fails, and with it the job: what the others may do until it is restored, they may do before."""
         self._note(">crash", self.topology.tasks[0])
         new, writing = list(state), 0
@@ -650,7 +666,7 @@ class World:
         assert decision is not None
         return self._gone(self._decided(new, decision), writing)
 
-    def _lose(self, state: State, move: Move) -> State:
+    def _lose(self, state: WorldState, move: Move) -> WorldState:
         """The coordinator fails, and with it the job; a manifest on its way has been written, if late, or never is."""
         self._note(">crash", COORDINATOR, _LATENESS[move.numbers[0]])
         new = list(state)
@@ -659,7 +675,7 @@ class World:
         new[self._coordinator_at] = self._coordinator.lost(state[self._coordinator_at])
         return self._gone(tuple(new))
 
-    def _written(self, state: State) -> int:
+    def _written(self, state: WorldState) -> int:
         """The number of what is being published, with what there is to be said against it once it has been written."""
         cell = state[self._coordinator_at]
         checkpoint_id = self._coordinator.publishing[cell]
@@ -667,7 +683,7 @@ class World:
         wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology, self.limits)
         return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
 
-    def _gone(self, state: State, writing: int = 0) -> State:
+    def _gone(self, state: WorldState, writing: int = 0) -> WorldState:
         """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
         new = list(state)
         new[self._crashes_at] -= 1
@@ -678,7 +694,7 @@ class World:
         new[len(self._tables) : len(self._tables) + queues] = [0] * queues
         return tuple(new)
 
-    def _restore(self, state: State, move: Move) -> State:
+    def _restore(self, state: WorldState, move: Move) -> WorldState:
         """Every state and channel is restored, and then all goes on (protocol rule 22)."""
         number, new = state[self._stored_at], list(state)
         stored = self._stored.values[number]
@@ -706,14 +722,14 @@ class World:
                 finished[name] = part
         for channel, messages in plan.channels.items():
             receiver = self.topology.ends(channel)[1]
-            notes += [("put_back", receiver, channel, message) for message in messages]
+            notes += [("restored_in_flight", receiver, channel, message) for message in messages]
             new[self._channel_at[channel]] = self._queues.number(tuple(map(self.messages.number, messages)))
             if list(messages) != self._in_flight(stored, channel):
                 self._breaks(new, (("REC", f"what was restored in {channel} is not what was in flight"),))
         if self._log is not None:  # states, then channels, then what becomes visible
-            order = {"restored": 0, "put_back": 1}
+            order = {"restored": 0, "restored_in_flight": 1}
             self._log += sorted(notes, key=lambda note: order.get(note[0], 2))
-        cell, again = state[self._coordinator_at], self.setup.checkpoints_again
+        cell, again = state[self._coordinator_at], self.bounds.checkpoints_again
         try:
             new[self._coordinator_at] = self._coordinator.resume(cell, stored.checkpoint_id, finished, again)
         except Exception as error:
@@ -740,7 +756,7 @@ class World:
             if stored.checkpoint_id:
                 snapshots = tuple(snapshot_of(part, *self._wiring.tasks[part.task]) for part in stored.parts)
                 manifest = Manifest(stored.checkpoint_id, stored.checkpoint_id, True, ())
-                plan = self.parts.plan(Checkpoint(manifest, snapshots), self._wiring)
+                plan = self.components.plan(Checkpoint(manifest, snapshots), self._wiring)
             else:
                 plan = from_the_beginning(self._wiring)
             self._plans[number] = plan
@@ -756,7 +772,7 @@ class World:
 
     # How a move goes on.
 
-    def _moved(self, new: list[int], at: int, step: Step) -> State:
+    def _moved(self, new: list[int], at: int, step: LocalStep) -> WorldState:
         """A task has done its step."""
         new[at] = step.cell
         self._breaks(new, step.broken)
@@ -764,7 +780,7 @@ class World:
             self._log += step.notes
         return self._settled(new, at)
 
-    def _settled(self, new: list[int], at: int) -> State:
+    def _settled(self, new: list[int], at: int) -> WorldState:
         """A task sends what there is room for, and reports what there is to report."""
         info = self._infos[at][new[at]]
         if info.outbox:
@@ -786,7 +802,7 @@ class World:
                 self.was_full = True
                 break
             count += 1
-            if self.setup.sender_records and self._is_flagged(message):
+            if self.bounds.sender_records and self._is_flagged(message):
                 self._sent(new, at, count)
                 self._pass(new, at, output, message)
                 return self._send(new, at)
@@ -819,7 +835,7 @@ class World:
         if self._log is not None:
             self._log += step.notes
 
-    def _decided(self, new: list[int], decision: Decision | None) -> State:
+    def _decided(self, new: list[int], decision: Decision | None) -> WorldState:
         """The coordinator has decided: orders go out, and what has ended is judged and forgotten."""
         assert decision is not None
         new[self._coordinator_at] = decision.cell
@@ -827,7 +843,7 @@ class World:
             self._log += decision.notes
         broken = list(decision.broken)
         for name, order in decision.orders:
-            if type(order) is Notify and (self.setup.guarantee != "exactly_once" or self.topology.outputs(name)):
+            if type(order) is Notify and (self.bounds.guarantee != "exactly_once" or self.topology.outputs(name)):
                 continue  # it is nothing to a task that has nothing to commit
             queue = self._orders_at + self._task_at[name]
             new[queue] = self._orders.put(new[queue], self._order_values.number(order))
@@ -840,10 +856,10 @@ class World:
         self._breaks(new, tuple(broken))
         return tuple(new)
 
-    def _parts(self, new: Sequence[int], checkpoint_id: int) -> dict[str, Part]:
+    def _parts(self, new: Sequence[int], checkpoint_id: int) -> dict[str, CompletedCut]:
         return {name: self._tables[at].part[new[at], checkpoint_id] for name, at in self._task_at.items()}
 
-    def _breaks(self, new: list[int], broken: tuple[Broken, ...]) -> None:
+    def _breaks(self, new: list[int], broken: tuple[Breach, ...]) -> None:
         """What is broken first stays."""
         if broken:
             new[-1] = new[-1] or self._broken.number(broken)
@@ -852,7 +868,7 @@ class World:
 
     def _make_moves(self) -> None:
         """One object a move; those of orders and reports come when the first is under way."""
-        topology, setup = self.topology, self.setup
+        topology, bounds = self.topology, self.bounds
         self._by_text: dict[str, Move] = {}
         numbered = list(enumerate(topology.tasks))
         self._shapes = [(self._outputs_at[at], not self._inputs_at[at]) for at, _ in numbered]
@@ -867,9 +883,9 @@ class World:
         self._closes = [self._known(f"close {name}", World._close, at) for at, name in numbered]
         self._pushes = [self._known(f"push {name}", World._push, at) for at, name in numbered]
         self._expires = [self._known(f"expire {name}", World._expire, at, is_fault=True) for at, name in numbered]
-        lateness = (0, 1) if setup.protocol.settings.is_late else (0,)
-        self._releases = [
-            [self._known(f"release {name}{LATE[late]}", World._release, at, late) for late in lateness]
+        lateness = (0, 1) if bounds.protocol.settings.is_late else (0,)
+        self._drains = [
+            [self._known(f"drain {name}{LATE[late]}", World._drain, at, late) for late in lateness]
             for at, name in numbered
         ]
         self._deliveries = [self._of_inputs("deliver", World._deliver, at, lateness) for at, _ in numbered]
@@ -877,7 +893,7 @@ class World:
         self._overtakes = [
             [moves[-1] for moves in self._of_inputs("overtake", World._overtake, at, lateness[-1:])]
             for at, _ in numbered
-            if setup.protocol.goes_unaligned
+            if bounds.protocol.goes_unaligned
         ]
         self._of_polls: dict[tuple[int, int, tuple[int, ...]], Move] = {}
         self._of_orders: dict[tuple[int, int], Move] = {}
@@ -897,7 +913,7 @@ class World:
         move = self._by_text[text] = Move(text, does, *numbers, kind=kind, is_fault=is_fault)
         return move
 
-    def _add_deliveries(self, moves: list[Move], state: State, at: int, takes: tuple[int, ...]) -> None:
+    def _add_deliveries(self, moves: list[Move], state: WorldState, at: int, takes: tuple[int, ...]) -> None:
         table, cell = self._tables[at], state[at]
         for index in takes:
             queue = state[self._inputs_at[at][index]]
@@ -911,19 +927,19 @@ class World:
             if late and self._is_mark(head) and _differ(step, table.step["offer", cell, index, head, True]):
                 moves += late
 
-    def _add_polls(self, moves: list[Move], state: State, at: int) -> None:
+    def _add_polls(self, moves: list[Move], state: WorldState, at: int) -> None:
         """The rounds of a reading loop: whatever is in the channels may be seen, or not yet, in any order."""
         heads = {i: self._queues.contents[state[c]][0] for i, c in enumerate(self._inputs_at[at]) if state[c]}
         found = set()
         for count in range(len(heads) + 1):
             for readable in permutations(heads, count):
-                for late in range(2 if self.setup.protocol.settings.is_late else 1):
+                for late in range(2 if self.bounds.protocol.settings.is_late else 1):
                     step = self._polled(state, at, late, readable)
                     if step is not None and (step.cell, step.place, step.broken) not in found:
                         found.add((step.cell, step.place, step.broken))
                         moves.append(self._poll_move(at, late, readable))
 
-    def _polled(self, state: State, at: int, late: int, readable: Sequence[int]) -> Step | None:
+    def _polled(self, state: WorldState, at: int, late: int, readable: Sequence[int]) -> LocalStep | None:
         heads = [self._queues.contents[state[self._inputs_at[at][index]]][0] for index in readable]
         return self._tables[at].step["poll", state[at], tuple(readable), tuple(heads), bool(late)]
 
@@ -939,14 +955,14 @@ class World:
         inputs = self.topology.inputs(self.topology.tasks[at])
         return (*(inputs[index] for index in readable), *(("late",) if late else ()))
 
-    def _add_release(self, moves: list[Move], state: State, at: int) -> None:
-        in_time, *late = self._releases[at]
+    def _add_drain(self, moves: list[Move], state: WorldState, at: int) -> None:
+        in_time, *late = self._drains[at]
         moves.append(in_time)
         table, cell = self._tables[at], state[at]
-        if late and _differ(table.step["release", cell, False], table.step["release", cell, True]):
+        if late and _differ(table.step["drain", cell, False], table.step["drain", cell, True]):
             moves += late
 
-    def _add_overtaking(self, moves: list[Move], state: State, at: int) -> None:
+    def _add_overtaking(self, moves: list[Move], state: WorldState, at: int) -> None:
         table, cell = self._tables[at], state[at]
         for index, move in enumerate(self._overtakes[at]):
             queue = state[self._inputs_at[at][index]]
@@ -964,7 +980,7 @@ class World:
             self._of_numbers[verb, checkpoint_id] = move
         return move
 
-    def _add_failures(self, moves: list[Move], state: State, publishing: int) -> None:
+    def _add_failures(self, moves: list[Move], state: WorldState, publishing: int) -> None:
         """What a manifest that is being written, and a job that has failed or may fail, can do."""
         if publishing:
             moves.append(self._numbered("publish", publishing))
@@ -994,30 +1010,30 @@ class World:
             move = self._of_reports[at, number] = self._known(text, World._hear, at, number, kind="report")
         return move
 
-    def _may_cost(self, state: State, at: int, checkpoint_id: int) -> bool:
+    def _may_cost(self, state: WorldState, at: int, checkpoint_id: int) -> bool:
         """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been aborted."""
         if not state[self._expiries_at] or not self._may_expire[at]:
             return False
-        return self.setup.gives_up is None or checkpoint_id not in self.outstanding(state)
+        return self.bounds.aborts_one is None or checkpoint_id not in self.outstanding(state)
 
     def _is_due(self, cell: int) -> bool:
         """Whether the checkpoint that this world aborts is to be aborted now."""
-        assert self.setup.gives_up is not None
-        checkpoint_id, behind = self.setup.gives_up
+        assert self.bounds.aborts_one is not None
+        checkpoint_id, behind = self.bounds.aborts_one
         if behind and self._coordinator.monitors[cell].completed != behind:
             return False
-        return self._may_give_up(cell, checkpoint_id)
+        return self._may_abort(cell, checkpoint_id)
 
-    def _may_give_up(self, cell: int, checkpoint_id: int) -> bool:
+    def _may_abort(self, cell: int, checkpoint_id: int) -> bool:
         """Whether the coordinator aborts what it is asked to: not what has ended, or what is being published."""
         if checkpoint_id not in self._coordinator.outstanding[cell]:
             return False
-        decision = self._coordinator.give_up(cell, checkpoint_id)
+        decision = self._coordinator.abort_checkpoint(cell, checkpoint_id)
         return decision is not None and (decision.cell != cell or bool(decision.broken))
 
     def _has_room(self, queue: int, message: int) -> bool:
         """A flagged barrier needs no room: an input may wait for it that has none (protocol rule 16)."""
-        return self._queues.depths[queue] < self.setup.capacity or self._is_flagged(message)
+        return self._queues.depths[queue] < self.bounds.capacity or self._is_flagged(message)
 
     def _is_flagged(self, message: int) -> bool:
         flagged = self._flagged.get(message)
@@ -1042,19 +1058,19 @@ class World:
     # How it is made.
 
     def _table(self, name: str) -> TaskTransitions:
-        topology, setup = self.topology, self.setup
+        topology, bounds = self.topology, self.bounds
         inputs, outputs = topology.inputs(name), topology.outputs(name)
 
         def make(tell: Tell) -> Task:
-            return make_task(setup, topology, self.parts, name, tell)
+            return make_task(bounds, topology, self.components, name, tell)
 
         groups = [(exchange, indices) for _, exchange, indices in topology.output_groups(name)]
-        fold = make_operator(setup, topology, name) if inputs else None
-        guarantee = setup.guarantee if not outputs else ""
-        repeats = setup.guarantee == "idempotent" and setup.closes  # else no source ends before it has made all
-        monitor = TaskMonitor(name, inputs, outputs, fold, groups, self.limits, setup.recovers, guarantee, repeats)
-        script = () if inputs else setup.script(name)
-        return TaskTransitions(make, monitor, self.messages, self._report_values, script, setup.recovers)
+        fold = make_operator(bounds, topology, name) if inputs else None
+        guarantee = bounds.guarantee if not outputs else ""
+        repeats = bounds.guarantee == "idempotent" and bounds.closes  # else no source ends before it has made all
+        monitor = TaskMonitor(name, inputs, outputs, fold, groups, self.limits, bounds.recovers, guarantee, repeats)
+        script = () if inputs else bounds.script(name)
+        return TaskTransitions(make, monitor, self.messages, self._report_values, script, bounds.recovers)
 
 
 def _wiring(topology: Topology) -> Wiring:
@@ -1076,6 +1092,6 @@ _COORDINATOR_MOVES: dict[str, tuple[Does, bool]] = {
 }
 
 
-def _differ(step: Step | None, late: Step | None) -> bool:
+def _differ(step: LocalStep | None, late: LocalStep | None) -> bool:
     """Whether a message that comes late has another effect than one that comes in time."""
     return late is not None and (step is None or step[:2] != late[:2] or step.broken != late.broken)

@@ -16,8 +16,8 @@ NOLOSS   without a quick end or a failure, no event comes after the end of a pro
          each one that a source made has reached every sink below it, once on every way there
 =======  ===============================================================================================
 
-`judge` reads a whole journal. What one processor did is judged by a `Watch` of its own, which an explorer keeps with
-that processor's state; what a run owes at its end, by `Ends`.
+`judge` reads a whole journal. What one processor did is judged by a `ProcessorWatch` of its own, which an explorer
+keeps with that processor's state; what a run owes at its end, by `FinalObligations`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from typing import Any
 from barrierlab.model.control.topology import CARRIERS, DATA, ControlWiring
 from barrierlab.model.spec.invariants import MOST_TOLD, Verdict, Violation
 
-Entry = tuple[int, str, str, str | None, object]
-Key = tuple[int, str]
+ControlEntry = tuple[int, str, str, str | None, object]
+SignalKey = tuple[int, str]
 """Id and kind of a barrier."""
 
 # verb: who, where, what it is about: what it means
@@ -61,12 +61,12 @@ EFFECTS = {
 NAMES = ("ALL", "ONCE", "FIFO", "LIVE", "NOLOSS")
 
 
-def key_of(barrier: Any) -> Key:
+def key_of(barrier: Any) -> SignalKey:
     """What copies of one barrier have in common."""
     return barrier.barrier_id, str(barrier.kind)
 
 
-def text_of(key: Key) -> str:
+def text_of(key: SignalKey) -> str:
     """A key as barriers are written."""
     return f"{key[1]} {key[0]}"
 
@@ -81,7 +81,7 @@ def rows_of(event: Any) -> Iterator[tuple[str, int]]:
         yield event.source, event.sequence
 
 
-class Watch:
+class ProcessorWatch:
     """What one processor has done, as far as the invariants ask: all that can be judged without looking elsewhere.
 
     Parameters
@@ -90,7 +90,7 @@ class Watch:
         The processor's.
     wiring : ControlWiring
     hold_data : bool
-        As for `Monitor`.
+        As for `ControlMonitor`.
 
     Attributes
     ----------
@@ -124,11 +124,11 @@ class Watch:
         self._name, self._wiring, self._hold_data = name, wiring, hold_data
         self._inputs = {carrier: wiring.inputs(carrier, name) for carrier in CARRIERS}
         channels = [channel for carrier in CARRIERS for channel in self._inputs[carrier]]
-        self._waiting: dict[str, list[Key]] = {channel: [] for channel in channels}  # delivered, and not complete
+        self._waiting: dict[str, list[SignalKey]] = {channel: [] for channel in channels}  # delivered, and not complete
         self._closed: set[str] = set()
         self._last = dict.fromkeys(CARRIERS, 0)  # the highest id that was complete
-        self._done: set[tuple[str, Key]] = set()  # complete, by carrier
-        self._aborted: set[tuple[str, Key]] = set()
+        self._done: set[tuple[str, SignalKey]] = set()  # complete, by carrier
+        self._aborted: set[tuple[str, SignalKey]] = set()
         self.arrived: Counter[tuple[str, int]] = Counter()
         self.dropped: set[tuple[str, int]] = set()
         self.ended = False
@@ -139,7 +139,7 @@ class Watch:
         read = getattr(self, f"_{verb.replace('>', 'move_')}", None)
         return tuple(read(where, subject) or ()) if read is not None else ()
 
-    def settled(self, carrier: str, key: Key) -> bool:
+    def settled(self, carrier: str, key: SignalKey) -> bool:
         """Whether a barrier is complete or aborted here."""
         return (carrier, key) in self._done or (carrier, key) in self._aborted
 
@@ -275,7 +275,7 @@ def _is_barrier(signal: object) -> bool:
     return type(signal).__name__ == "BarrierControlSignal"
 
 
-class Ends:
+class FinalObligations:
     """What a whole run owes once nothing more can happen, from what was sent and what each processor has done.
 
     Parameters
@@ -293,7 +293,7 @@ class Ends:
         self._least = {source: _ways(wiring, source, frozenset(discards)) for source in wiring.sources}
 
     def stuck(
-        self, head: HeadWatch, left: Mapping[str, Sequence[object]], watches: Mapping[str, Watch]
+        self, head: HeadWatch, left: Mapping[str, Sequence[object]], watches: Mapping[str, ProcessorWatch]
     ) -> Iterator[str]:
         """What breaks LIVE; `left` is in the channels."""
         for channel, messages in left.items():
@@ -317,7 +317,7 @@ class Ends:
                 yield f"{name} has not ended, although a terminal signal was sent"
 
     def missing(
-        self, head: HeadWatch, emitted: Iterable[tuple[str, int]], watches: Mapping[str, Watch]
+        self, head: HeadWatch, emitted: Iterable[tuple[str, int]], watches: Mapping[str, ProcessorWatch]
     ) -> Iterator[str]:
         """What breaks NOLOSS."""
         if not self._graceful(head, watches):
@@ -337,12 +337,12 @@ class Ends:
                     yield f"{source}{sequence} reached {sink} {count} times instead of {most}"
 
     @staticmethod
-    def _graceful(head: HeadWatch, watches: Mapping[str, Watch]) -> bool:
+    def _graceful(head: HeadWatch, watches: Mapping[str, ProcessorWatch]) -> bool:
         """Whether nothing may be lost: no quick end was sent, and no processor has broken down."""
         quick = any(signal.is_terminal and not _is_barrier(signal) for _, signal in head.sent)
         return not quick and not any(watch.broken for watch in watches.values())
 
-    def lost(self, emitted: Iterable[tuple[str, int]], watches: Mapping[str, Watch]) -> int:
+    def lost(self, emitted: Iterable[tuple[str, int]], watches: Mapping[str, ProcessorWatch]) -> int:
         """How many times an event did not reach a sink that it was owed to."""
         return sum(
             max(least - watches[sink].arrived[event], 0)
@@ -360,7 +360,7 @@ def _ways(wiring: ControlWiring, source: str, discards: frozenset[str]) -> dict[
     return {sink: ways[sink] for sink in wiring.sinks}
 
 
-class Monitor:
+class ControlMonitor:
     """Reads a whole journal.
 
     Parameters
@@ -370,13 +370,13 @@ class Monitor:
         Whether a barrier on the data channel is a point of synchronisation of the data; if not, data may pass one that
         is not complete.
     discards : iterable of str
-        As for `Ends`.
+        As for `FinalObligations`.
 
     Attributes
     ----------
     violations : list of Violation
         What was found so far.
-    watches : dict of str to Watch
+    watches : dict of str to ProcessorWatch
         By processor.
     emitted : list of (str, int)
         The events that sources made.
@@ -386,16 +386,16 @@ class Monitor:
 
     def __init__(self, wiring: ControlWiring, hold_data: bool = True, discards: Iterable[str] = ()) -> None:
         self.violations: list[Violation] = []
-        self.watches = {name: Watch(name, wiring, hold_data) for name in wiring.processors}
+        self.watches = {name: ProcessorWatch(name, wiring, hold_data) for name in wiring.processors}
         self.emitted: list[tuple[str, int]] = []
-        self._ends = Ends(wiring, discards)
+        self._ends = FinalObligations(wiring, discards)
         self._head = HeadWatch()
         self._flight: dict[str, deque[object]] = {
             channel: deque() for carrier in CARRIERS for channel in wiring.channels[carrier]
         }
         self._at_ns = 0
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: ControlEntry) -> None:
         """Read the next entry; what is wrong with it is in `violations` then."""
         self._at_ns, verb, node, where, subject = entry
         if verb == "send":
@@ -426,7 +426,7 @@ class Monitor:
     def _found(self, invariant: str, reason: str) -> None:
         self.violations.append(Violation(invariant, reason, self._at_ns))
 
-    def at_rest(self) -> list[Violation]:
+    def quiescent(self) -> list[Violation]:
         """What is wrong if nothing more will happen."""
         stuck = self._ends.stuck(self._head, self._flight, self.watches)
         missing = self._ends.missing(self._head, self.emitted, self.watches)
@@ -441,7 +441,7 @@ class Monitor:
 
 
 def judge(
-    entries: Sequence[Entry],
+    entries: Sequence[ControlEntry],
     wiring: ControlWiring,
     hold_data: bool = True,
     discards: Iterable[str] = (),
@@ -451,23 +451,23 @@ def judge(
 
     Parameters
     ----------
-    entries : sequence of Entry
+    entries : sequence of ControlEntry
     wiring : ControlWiring
     hold_data, discards
-        As for `Monitor`.
+        As for `ControlMonitor`.
     cut_off : bool
         Whether the run was stopped while something could still happen: what only its end would show is undecided.
     """
-    monitor = Monitor(wiring, hold_data, discards)
+    monitor = ControlMonitor(wiring, hold_data, discards)
     for entry in entries:
         monitor.see(entry)
     return verdict_of(monitor, cut_off)
 
 
-def verdict_of(monitor: Monitor, cut_off: bool = False) -> Verdict:
+def verdict_of(monitor: ControlMonitor, cut_off: bool = False) -> Verdict:
     """The verdict on a journal that `monitor` has read to its end."""
-    at_rest = monitor.at_rest()
-    found = [*monitor.violations, *([] if cut_off else at_rest)]
+    quiescent = monitor.quiescent()
+    found = [*monitor.violations, *([] if cut_off else quiescent)]
     told: list[Violation] = []
     more: dict[str, int] = {}
     for name in NAMES:
@@ -475,6 +475,6 @@ def verdict_of(monitor: Monitor, cut_off: bool = False) -> Verdict:
         told += of_name[:MOST_TOLD]
         if len(of_name) > MOST_TOLD:
             more[name] = len(of_name) - MOST_TOLD
-    undecided = tuple(str(violation) for violation in at_rest[:MOST_TOLD]) if cut_off else ()
+    undecided = tuple(str(violation) for violation in quiescent[:MOST_TOLD]) if cut_off else ()
     verdict = "broken" if told else "undecided" if undecided else "holds"
     return Verdict(verdict, tuple(told), more, undecided)

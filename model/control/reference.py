@@ -28,9 +28,9 @@ from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus
 
 SENT = "sent"
 """The verb of an effect that is a message to one output; the others are those of
-`barrierlab.impl.control.sender.Tell`."""
+`barrierlab.impl.control.sender.TellSignal`."""
 
-Told = tuple[str, Carrier | None, int, object]
+ReferenceEffect = tuple[str, Carrier | None, int, object]
 """Verb, carrier (None: neither), upstream or output (else -1), subject."""
 
 TERMINAL = (BarrierControlSignalKind.STREAM_GRACEFUL_END, InstantControlSignal.STREAM_QUICK_END)
@@ -93,7 +93,7 @@ class Outputs:
     outputs: dict[Carrier, int]
     outbox: dict[Carrier, list[tuple[int, Message]]] = field(default_factory=lambda: {each: [] for each in Carrier})
     ended: bool = False
-    told: list[Told] = field(default_factory=list)
+    told: list[ReferenceEffect] = field(default_factory=list)
 
     def tell(self, verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
         """Note an effect."""

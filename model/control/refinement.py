@@ -6,7 +6,7 @@ aligner can be compared, whatever its captures mean; of `IdentityAligner` it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from barrierlab.impl.control import (
@@ -19,19 +19,19 @@ from barrierlab.impl.control import (
     InstantControlSignal,
     align_control_signal,
 )
+from barrierlab.impl.control.processor import MakeControlAligner
 from barrierlab.impl.errors import ClosedInputError, InputIndexError
 from barrierlab.impl.messages import EndOfInput
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
-from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.refinement import Difference, Effects, listed, refines
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.refinement import Effects, GateDifference, listed, refines
 from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
 from barrierlab.model.control.table import CONTROL
 from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus, Delivered, Upstreams
-from barrierlab.model.explore.checker import Always, Limits, explore
+from barrierlab.model.explore.checker import Always, ExplorationLimits, explore
 from barrierlab.model.explore.table import Table
 
-Pair = tuple[Upstreams, Hashable] | Difference
-MakeAligner = Callable[[int, Carrier], ControlAligner]
+UpstreamsPair = tuple[Upstreams, Hashable] | GateDifference
 
 CARRIER = Carrier.CONTROL  # only errors tell one from the other
 
@@ -89,23 +89,23 @@ class ControlRefinement:
         stimuli: Iterable[ControlStimulus],
         expected: int,
         table: Table[Upstreams, ControlStimulus] = CONTROL,
-        make: MakeAligner = IdentityAligner,
+        make: MakeControlAligner = IdentityAligner,
     ) -> None:
         self.stimuli = tuple(stimuli)
         self.aligner = make(expected, CARRIER)
         self._start = Upstreams(table, CARRIER, expected), self.aligner.capture()
 
-    def start(self) -> Pair:
+    def start(self) -> UpstreamsPair:
         """Nothing has happened."""
         return self._start
 
-    def moves(self, pair: Pair) -> list[ControlStimulus]:
+    def moves(self, pair: UpstreamsPair) -> list[ControlStimulus]:
         """All that may happen."""
-        if isinstance(pair, Difference):
+        if isinstance(pair, GateDifference):
             return []
         return open_to(pair[0], self.stimuli)
 
-    def after(self, pair: Pair, stimulus: ControlStimulus) -> Pair:
+    def after(self, pair: UpstreamsPair, stimulus: ControlStimulus) -> UpstreamsPair:
         """The table's next value and the aligner's next state, if they have done the same."""
         assert isinstance(pair, tuple)
         upstreams, capture = pair
@@ -116,29 +116,29 @@ class ControlRefinement:
             reached = self.aligner.capture()
         except Exception as error:  # whatever another's code raises: that is another effect
             raised = f"{type(error).__name__}: {error}"
-            return Difference(f"{stimulus}: the table says '{listed(expected)}', the aligner raised {raised}")
+            return GateDifference(f"{stimulus}: the table says '{listed(expected)}', the aligner raised {raised}")
         if effects != expected:
-            return Difference(f"{stimulus}: the table says '{listed(expected)}', the aligner '{listed(effects)}'")
+            return GateDifference(f"{stimulus}: the table says '{listed(expected)}', the aligner '{listed(effects)}'")
         return after, reached
 
     @property
-    def effects(self) -> Always[Pair]:
+    def effects(self) -> Always[UpstreamsPair]:
         """That the aligner does what the table says."""
         return Always("refinement", refines)
 
     @property
-    def properties(self) -> tuple[Always[Pair], ...]:
+    def properties(self) -> tuple[Always[UpstreamsPair], ...]:
         """That; and that an `IdentityAligner` is in the state that the table means, and answers what it is asked."""
         return self.effects, Always("state", self._elsewhere), Always("answers", self._misstatement)
 
-    def _elsewhere(self, pair: Pair) -> str | None:
-        if isinstance(pair, Difference):
+    def _elsewhere(self, pair: UpstreamsPair) -> str | None:
+        if isinstance(pair, GateDifference):
             return None
         meant, found = captured(pair[0]), pair[1]
         return None if found == meant else f"the table means {meant}, the aligner is in {found}"
 
-    def _misstatement(self, pair: Pair) -> str | None:
-        if isinstance(pair, Difference):
+    def _misstatement(self, pair: UpstreamsPair) -> str | None:
+        if isinstance(pair, GateDifference):
             return None
         upstreams, capture = pair
         self.aligner.restore(capture)
@@ -200,10 +200,10 @@ class ControlTableScope:
         """The name that a report gives it."""
         return f"control table: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Whether the aligner of `impl` does what the table says; `parts` are of no concern to control signals."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Whether the aligner of `impl` does what the table says; `components` are of no concern to control signals."""
         refinement = ControlRefinement(self.stimuli, self.expected)
-        result = explore(refinement, refinement.properties, limits=Limits(seconds=seconds))
+        result = explore(refinement, refinement.properties, limits=ExplorationLimits(seconds=seconds))
         return outcome_of(self.name, self.protocol, result)
 
     def __str__(self) -> str:

@@ -28,13 +28,13 @@ from barrierlab.impl.control import (
     NoUpstreamsError,
     UnequalUpstreamsError,
 )
-from barrierlab.impl.control.sender import Tell
+from barrierlab.impl.control.sender import TellSignal
 from barrierlab.impl.errors import ContractError, LimitError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event, Watermark
-from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.operators import Batch
-from barrierlab.model.control.reference import SENT, Counted, ReferenceHead, ReferenceProcessor, Told
+from barrierlab.model.control.reference import SENT, Counted, ReferenceEffect, ReferenceHead, ReferenceProcessor
 from barrierlab.model.control.table import CONTROL
 from barrierlab.model.control.upstreams import Upstreams
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
@@ -49,7 +49,7 @@ BEHIND_THE_END = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DriverCall:
     """A call of a machine by its driver; ``pop`` takes the first message out of an outbox, ``renew`` restores."""
 
     verb: str
@@ -59,10 +59,10 @@ class Call:
         return " ".join((self.verb, *map(str, self.arguments)))
 
 
-RENEW = Call("renew")
+RENEW = DriverCall("renew")
 
 
-class Pair:
+class ProcessorPair:
     """A reference, and a machine beside it that goes its own way.
 
     Parameters
@@ -75,10 +75,10 @@ class Pair:
     def __init__(
         self,
         reference: ReferenceHead | ReferenceProcessor,
-        make: Callable[[Tell], ControlSourceProcessor | ControlProcessor],
+        make: Callable[[TellSignal], ControlSourceProcessor | ControlProcessor],
     ) -> None:
         self.reference, self._make = reference, make
-        self._told: list[Told] = []
+        self._told: list[ReferenceEffect] = []
         self._sent = dict.fromkeys(Carrier, 0)  # how much of each outbox stands in `_told`
         self._machine = make(self._tell)
 
@@ -92,7 +92,7 @@ class Pair:
                 self._told.append((SENT, carrier, output, message))
             self._sent[carrier] = len(outbox)
 
-    def difference(self, call: Call) -> str | None:
+    def difference(self, call: DriverCall) -> str | None:
         """Return how the machine takes a call otherwise than the reference; None if it does not."""
         try:
             if call == RENEW:
@@ -120,7 +120,7 @@ class Pair:
                 return f"pop {carrier}: {meant} is first, of the machine {found}"
         return None
 
-    def _called(self, call: Call) -> str | None:
+    def _called(self, call: DriverCall) -> str | None:
         reference, machine, before = self.reference, self._machine, self._machine.capture()
         reference.told, self._told = [], []
         meant, is_refused = _answer(reference, call)
@@ -149,7 +149,7 @@ class Pair:
         return None
 
 
-def _answer(node: object, call: Call) -> tuple[str, bool]:
+def _answer(node: object, call: DriverCall) -> tuple[str, bool]:
     """Return what a call gives, and whether it is refused."""
     verb = call.verb
     if verb == "signal" and isinstance(node, ControlSourceProcessor):
@@ -163,7 +163,7 @@ def _answer(node: object, call: Call) -> tuple[str, bool]:
         return f"refused: {type(error).__name__}", True
 
 
-def _listed(told: Sequence[Told]) -> list[str]:
+def _listed(told: Sequence[ReferenceEffect]) -> list[str]:
     return [
         f"{verb} {'-' if carrier is None else carrier} {index} {subject!r}" for verb, carrier, index, subject in told
     ]
@@ -185,8 +185,8 @@ class ControlRunScope:
     """
 
     of: str
-    pair: Callable[[random.Random], Pair]
-    draw: Callable[[random.Random, ReferenceHead | ReferenceProcessor, int], Call]
+    pair: Callable[[random.Random], ProcessorPair]
+    draw: Callable[[random.Random, ReferenceHead | ReferenceProcessor, int], DriverCall]
     runs: int = 150
     protocol: str = "control"
 
@@ -195,8 +195,9 @@ class ControlRunScope:
         """The name that a report gives it."""
         return f"control runs: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Make the runs, up to the first in which machine and reference part; `parts` are of no concern to them."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Make the runs, up to the first in which machine and reference part; `components` are of no concern to
+        them."""
         begun, made = monotonic(), 0
         for number in range(self.runs):
             if seconds is not None and monotonic() - begun > seconds:
@@ -211,10 +212,10 @@ class ControlRunScope:
         why = f"machine and reference agree in {self.runs} runs"
         return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
 
-    def _run(self, number: int) -> tuple[list[Call], str | None]:
+    def _run(self, number: int) -> tuple[list[DriverCall], str | None]:
         """Return the calls of a run, up to the first that the machine takes otherwise, and how it does."""
         chance = random.Random(f"{self.name} {number}")
-        pair, calls, behind = self.pair(random.Random(number)), list[Call](), 0
+        pair, calls, behind = self.pair(random.Random(number)), list[DriverCall](), 0
         while len(calls) < MOVES and behind < BEHIND_THE_END:
             behind += pair.reference.ended
             restores = number % 2 == 1 and chance.random() < 0.1
@@ -224,17 +225,17 @@ class ControlRunScope:
                 return calls, difference
         return calls, None
 
-    def _replayed(self, number: int, calls: Sequence[Call]) -> tuple[int, str] | None:
+    def _replayed(self, number: int, calls: Sequence[DriverCall]) -> tuple[int, str] | None:
         """Return the place of the first call that the machine takes otherwise, and how; None if there is none."""
         pair = self.pair(random.Random(number))
         differences = enumerate(map(pair.difference, calls))
         return next(((at, difference) for at, difference in differences if difference is not None), None)
 
-    def _violation(self, number: int, calls: list[Call]) -> Violation:
+    def _violation(self, number: int, calls: list[DriverCall]) -> ScopeViolation:
         """Return the run without each call that it does not need."""
         calls, reason = shortened(calls, partial(self._replayed, number))
         lines = (f"# {self.name}.", *map(str, calls), f"! {REFINES}: {reason}")
-        return Violation(REFINES, self.name, len(calls), reason, "".join(f"{line}\n" for line in lines))
+        return ScopeViolation(REFINES, self.name, len(calls), reason, "".join(f"{line}\n" for line in lines))
 
 
 # A processor.
@@ -242,7 +243,7 @@ class ControlRunScope:
 
 def processor(
     chance: random.Random, data: int, control: int, *, hold_data: bool = True, max_ahead: int = 2, counted: bool = False
-) -> Pair:
+) -> ProcessorPair:
     """Make a processor of a batch with so many upstreams, two data outputs and one of control."""
     inputs, outputs = {Carrier.DATA: data, Carrier.CONTROL: control}, {Carrier.DATA: 2, Carrier.CONTROL: 1}
     aligner = CountingAligner if counted else IdentityAligner
@@ -252,24 +253,24 @@ def processor(
         reference.most_ahead[carrier] = 1 if hold_data and carrier is Carrier.DATA else max_ahead
     reference.operator = Batch("p", 3, data)
 
-    def make(tell: Tell) -> ControlProcessor:
+    def make(tell: TellSignal) -> ControlProcessor:
         options = {"hold_data": hold_data, "max_ahead": max_ahead, "make_aligner": aligner, "tell": tell}
         return ControlProcessor("p", Batch("p", 3, data), data, control, *outputs.values(), **options)  # type: ignore[arg-type]
 
-    return Pair(reference, make)
+    return ProcessorPair(reference, make)
 
 
-def call_of_processor(chance: random.Random, reference: ReferenceHead | ReferenceProcessor, number: int) -> Call:
+def call_of_processor(chance: random.Random, reference: ReferenceHead | ReferenceProcessor, number: int) -> DriverCall:
     """Draw a call: most lead on, some are wrong."""
     assert isinstance(reference, ReferenceProcessor)
     full = [carrier for carrier, outbox in reference.outbox.items() if outbox]
     if full and chance.random() < 0.5:
-        return Call("pop", (chance.choice(full),))
+        return DriverCall("pop", (chance.choice(full),))
     what = chance.randrange(100)
     if what < 3:
-        return Call("emit", (Event("s", number),))
+        return DriverCall("emit", (Event("s", number),))
     if what < 4 or (what < 10 and reference.ended):
-        return Call("fail", ("it broke down",))
+        return DriverCall("fail", ("it broke down",))
     carrier = chance.choice(list(Carrier))
     upstreams = reference.upstreams[carrier]
     upstream = chance.randrange(upstreams.expected)
@@ -286,7 +287,7 @@ def call_of_processor(chance: random.Random, reference: ReferenceHead | Referenc
         message = Event("ab"[upstream % 2], number)
     else:
         message = _barrier(chance, upstreams, upstream)
-    return Call("offer", (carrier, upstream, message))
+    return DriverCall("offer", (carrier, upstream, message))
 
 
 def _barrier(chance: random.Random, upstreams: Upstreams | Counted, upstream: int) -> BarrierControlSignal:
@@ -306,24 +307,24 @@ def _barrier(chance: random.Random, upstreams: Upstreams | Counted, upstream: in
 # A head.
 
 
-def head(chance: random.Random) -> Pair:
+def head(chance: random.Random) -> ProcessorPair:
     """Make a head with two data outputs and one of control, whose ids begin with 1, later, or near the last one."""
     first_id = chance.choice((None, 7, MAX_U64 - 3))
     reference = ReferenceHead("head", {Carrier.DATA: 2, Carrier.CONTROL: 1}, next_id=first_id or 1)
 
-    def make(tell: Tell) -> ControlSourceProcessor:
+    def make(tell: TellSignal) -> ControlSourceProcessor:
         return ControlSourceProcessor("head", 2, 1, None if first_id is None else BarrierIdAllocator(first_id), tell)
 
-    return Pair(reference, make)
+    return ProcessorPair(reference, make)
 
 
-def call_of_head(chance: random.Random, reference: ReferenceHead | ReferenceProcessor, number: int) -> Call:
+def call_of_head(chance: random.Random, reference: ReferenceHead | ReferenceProcessor, number: int) -> DriverCall:
     """Draw a signal, or a message that goes."""
     full = [carrier for carrier, outbox in reference.outbox.items() if outbox]
     if full and chance.random() < 0.5:
-        return Call("pop", (chance.choice(full),))
+        return DriverCall("pop", (chance.choice(full),))
     what = chance.choice((SYNC,) * 12 + (GRACEFUL, QUICK))
-    return Call("signal", (what, chance.choice(list(Carrier)), chance.choice((None, "x"))))
+    return DriverCall("signal", (what, chance.choice(list(Carrier)), chance.choice((None, "x"))))
 
 
 # Wrong values.
@@ -385,8 +386,8 @@ class ValuesScope:
     name: str = "control values: taken and refused"
     protocol: str = "control"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Make each; `parts` are of no concern to control signals."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Make each; `components` are of no concern to control signals."""
         begun, given = monotonic(), tuple(_given())
         for each in given:
             meant, found = "taken" if each.error is None else f"refused: {each.error.__name__}", "taken"
@@ -396,7 +397,7 @@ class ValuesScope:
                 found = f"refused: {type(error).__name__}"
             if found != meant:
                 reason = f"{each.of}: by its document it is {meant}, the machine says {found}"
-                violation = Violation(
+                violation = ScopeViolation(
                     REFINES, self.name, 1, reason, f"# {self.name}.\n{each.of}\n! {REFINES}: {reason}\n"
                 )
                 told = (BROKEN, reason, len(given), len(given), monotonic() - begun, (violation,))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from time import monotonic
 
 from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner, InstantControlSignal
-from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, Violation
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlWorld, Processors, Setup, as_text, properties
-from barrierlab.model.explore.checker import Limits, explore
+from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors, as_text, properties
+from barrierlab.model.explore.checker import ExplorationLimits, explore
 
 JOIN = ControlWiring("a->join b->join")
 DIRECT = ControlWiring("a->join b->join", "direct")
@@ -33,13 +33,13 @@ class ControlScope:
     ----------
     of : str
         What happens in it.
-    setup : Setup
+    bounds : ControlBounds
     states : int
         How many there are: the number moves when the meaning does.
     """
 
     of: str
-    setup: Setup
+    bounds: ControlBounds
     states: int
     protocol: str = "control"
 
@@ -48,15 +48,15 @@ class ControlScope:
         """The name that a report gives it."""
         return f"control: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Explore it; `parts` are of no concern to control signals."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Explore it; `components` are of no concern to control signals."""
         begun = monotonic()
-        world = ControlWorld(self.setup)
-        result = explore(world, properties(world), limits=Limits(states=MOST_STATES, seconds=seconds))
+        world = ControlWorld(self.bounds)
+        result = explore(world, properties(world), limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
         violations = []
         for broken in result.violations:
             trace = f"# {self.name}.\n{as_text(world.journal(broken.moves))}! {broken}\n"
-            violations.append(Violation(broken.property, self.name, len(broken.moves), broken.reason, trace))
+            violations.append(ScopeViolation(broken.property, self.name, len(broken.moves), broken.reason, trace))
         return Outcome(
             *(self.name, self.protocol, result.verdict, result.why),
             *(result.counts.states, result.counts.transitions, monotonic() - begun),
@@ -65,29 +65,29 @@ class ControlScope:
 
 
 SMALL = (
-    ControlScope("two syncs on data", Setup(JOIN, (SD, SD), capacity=1), 398),
-    ControlScope("two syncs on control", Setup(JOIN, (SC, SC), events=0), 46),
+    ControlScope("two syncs on data", ControlBounds(JOIN, (SD, SD), capacity=1), 398),
+    ControlScope("two syncs on control", ControlBounds(JOIN, (SC, SC), events=0), 46),
     ControlScope(
         "three syncs on control, read one ahead",
-        Setup(JOIN, (SC, SC, SC), events=0, make_processor=Processors(options={"max_ahead": 1})),
+        ControlBounds(JOIN, (SC, SC, SC), events=0, make_processor=Processors(options={"max_ahead": 1})),
         108,
     ),
-    ControlScope("a sync on each", Setup(JOIN, (SD, SC), capacity=1), 1009),
-    ControlScope("a sync on data, an end on control", Setup(JOIN, (SD, EC), capacity=1), 4992),
-    ControlScope("a sync on control, an end on data", Setup(JOIN, (SC, ED), capacity=1), 3852),
-    ControlScope("control straight from the head", Setup(DIRECT, (SD, EC), capacity=1), 5067),
-    ControlScope("a quick end on control", Setup(JOIN, (SD, QC), capacity=1), 7536),
-    ControlScope("a quick end on data", Setup(JOIN, (SC, QD), capacity=1), 6348),
-    ControlScope("a diamond", Setup(DIAMOND, (SD, EC), capacity=1), 4607),
+    ControlScope("a sync on each", ControlBounds(JOIN, (SD, SC), capacity=1), 1009),
+    ControlScope("a sync on data, an end on control", ControlBounds(JOIN, (SD, EC), capacity=1), 4992),
+    ControlScope("a sync on control, an end on data", ControlBounds(JOIN, (SC, ED), capacity=1), 3852),
+    ControlScope("control straight from the head", ControlBounds(DIRECT, (SD, EC), capacity=1), 5067),
+    ControlScope("a quick end on control", ControlBounds(JOIN, (SD, QC), capacity=1), 7536),
+    ControlScope("a quick end on data", ControlBounds(JOIN, (SC, QD), capacity=1), 6348),
+    ControlScope("a diamond", ControlBounds(DIAMOND, (SD, EC), capacity=1), 4607),
     ControlScope(
         "data may pass",
-        Setup(JOIN, (SD, SD), hold_data=False, make_processor=Processors(options={"hold_data": False})),
+        ControlBounds(JOIN, (SD, SD), hold_data=False, make_processor=Processors(options={"hold_data": False})),
         593,
     ),
-    ControlScope("a processor breaks down", Setup(JOIN, (SD, ED), events=0, capacity=1, may_fail=("b",)), 1508),
+    ControlScope("a processor breaks down", ControlBounds(JOIN, (SD, ED), events=0, capacity=1, may_fail=("b",)), 1508),
     ControlScope(
         "counted, where nobody is ahead",
-        Setup(
+        ControlBounds(
             JOIN,
             (SD,),
             hold_data=False,
@@ -97,10 +97,18 @@ SMALL = (
     ),
 )
 WIDE = (
-    ControlScope("a batch below, an end on control", Setup(TAIL, (SD, EC), capacity=1, make_processor=BATCHED), 9007),
-    ControlScope("a batch below, an end on data", Setup(TAIL, (SC, ED), capacity=1, make_processor=BATCHED), 7161),
-    ControlScope("a sync on each, an end", Setup(JOIN, (SD, SC, EC), capacity=1), 15899),
-    ControlScope("two events each in a batch", Setup(TAIL, (EC,), events=2, capacity=1, make_processor=BATCHED), 14089),
-    ControlScope("a processor breaks down among data", Setup(JOIN, (SD, ED), capacity=1, may_fail=("b",)), 12091),
-    ControlScope("two syncs and a quick end", Setup(JOIN, (SC, SC, QD)), 76078),
+    ControlScope(
+        "a batch below, an end on control", ControlBounds(TAIL, (SD, EC), capacity=1, make_processor=BATCHED), 9007
+    ),
+    ControlScope(
+        "a batch below, an end on data", ControlBounds(TAIL, (SC, ED), capacity=1, make_processor=BATCHED), 7161
+    ),
+    ControlScope("a sync on each, an end", ControlBounds(JOIN, (SD, SC, EC), capacity=1), 15899),
+    ControlScope(
+        "two events each in a batch", ControlBounds(TAIL, (EC,), events=2, capacity=1, make_processor=BATCHED), 14089
+    ),
+    ControlScope(
+        "a processor breaks down among data", ControlBounds(JOIN, (SD, ED), capacity=1, may_fail=("b",)), 12091
+    ),
+    ControlScope("two syncs and a quick end", ControlBounds(JOIN, (SC, SC, QD)), 76078),
 )

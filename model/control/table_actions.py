@@ -7,33 +7,34 @@ from dataclasses import replace
 from barrierlab.impl.control import BarrierControlSignal, BarrierOverlapError, DuplicateBarrierError
 from barrierlab.impl.messages import EndOfInput
 from barrierlab.model.checkpoint.tables.stimuli import NO_INPUT, Effect
-from barrierlab.model.control.upstreams import ControlStimulus, Delivered, Pending, Upstreams, upstream_of
+from barrierlab.model.control.upstreams import ControlStimulus, Delivered, PendingBarrier, Upstreams, upstream_of
 
-Step = tuple[Upstreams, tuple[Effect, ...]]
+UpstreamsStep = tuple[Upstreams, tuple[Effect, ...]]
 
 # Copies.
 
 
-def begin(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def begin(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     """This copy is the one that will be forwarded (protocol rule 26)."""
-    return replace(upstreams, pending=(*upstreams.pending, Pending(barrier_of(stimulus)))), ()
+    return replace(upstreams, pending=(*upstreams.pending, PendingBarrier(barrier_of(stimulus)))), ()
 
 
-def arrive(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def arrive(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     upstream, turn = upstream_of(stimulus), upstreams.turn(upstream_of(stimulus))
     pending = tuple(
-        Pending(barrier, arrived | {upstream} if barrier is turn else arrived) for barrier, arrived in upstreams.pending
+        PendingBarrier(barrier, arrived | {upstream} if barrier is turn else arrived)
+        for barrier, arrived in upstreams.pending
     )
     assert turn is not None
     return replace(upstreams, pending=pending), (Effect("arrive", upstream, barrier_of(stimulus)),)
 
 
-def fail_by_duplicate(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def fail_by_duplicate(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     barrier, newest = barrier_of(stimulus), upstreams.newest(upstream_of(stimulus))
     return upstreams, (failed(stimulus, DuplicateBarrierError(upstreams.carrier, barrier, newest).came),)
 
 
-def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     barrier, turn = barrier_of(stimulus), upstreams.turn(upstream_of(stimulus))
     return upstreams, (failed(stimulus, BarrierOverlapError(upstreams.carrier, turn, barrier).came),)
 
@@ -41,14 +42,14 @@ def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
 # How a barrier ends.
 
 
-def complete(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def complete(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     """The oldest is done with."""
     (barrier, _), *rest = upstreams.pending
     done = replace(upstreams, pending=tuple(rest), last_terminated_id=barrier.barrier_id)
     return done, (Effect("complete", NO_INPUT, barrier),)
 
 
-def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     """One after the other: somebody ahead of an upstream that closes waited with several."""
     effects: tuple[Effect, ...] = ()
     while upstreams.pending and not upstreams.missing():
@@ -57,13 +58,13 @@ def complete_all_that_is_in(upstreams: Upstreams, stimulus: ControlStimulus) -> 
     return upstreams, effects
 
 
-def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def close_it(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     """From now on it counts as having delivered everything (protocol rule 26)."""
     upstream = upstream_of(stimulus)
     return replace(upstreams, closed=upstreams.closed | {upstream}), (Effect("close", upstream, EndOfInput()),)
 
 
-def abort_all(upstreams: Upstreams, stimulus: ControlStimulus) -> Step:
+def abort_all(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     """A late copy of it is a duplicate, as one of a completed barrier is."""
     barriers = [barrier for barrier, _ in upstreams.pending]
     last_terminated_id = max((barrier.barrier_id for barrier in barriers), default=upstreams.last_terminated_id)

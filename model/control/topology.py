@@ -17,7 +17,7 @@ DATA, CONTROL = "data", "control"
 CARRIERS = (DATA, CONTROL)
 ARROWS = {DATA: "->", CONTROL: "=>"}
 
-Ends = tuple[str, int, str, int]
+ChannelEnds = tuple[str, int, str, int]
 """Sender, its output, receiver, its input."""
 
 
@@ -73,7 +73,7 @@ class ControlWiring:
             edges[CONTROL] = list(Topology.parse(control).edges)
         self.processors = self._sorted(edges)
         self.channels: dict[str, tuple[str, ...]] = {}
-        self._ends: dict[str, Ends] = {}
+        self._ends: dict[str, ChannelEnds] = {}
         self._carrier_of: dict[str, str] = {}
         self._inputs: dict[tuple[str, str], list[str]] = {}
         self._outputs: dict[tuple[str, str], list[str]] = {}
@@ -110,7 +110,7 @@ class ControlWiring:
         """The channels of a carrier out of a processor or the head, by index."""
         return tuple(self._outputs.get((carrier, name), ()))
 
-    def ends(self, channel: str) -> Ends:
+    def ends(self, channel: str) -> ChannelEnds:
         """Sender, its output, receiver, its input."""
         return self._ends[channel]
 

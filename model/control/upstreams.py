@@ -57,7 +57,7 @@ def upstream_of(stimulus: ControlStimulus) -> int:
 # The value.
 
 
-class Pending(NamedTuple):
+class PendingBarrier(NamedTuple):
     """A barrier that is not complete: its first copy, and who has delivered one."""
 
     barrier: BarrierControlSignal
@@ -75,7 +75,7 @@ class Upstreams:
     carrier : Carrier
     expected : int
         How many there are.
-    pending : tuple of Pending
+    pending : tuple of PendingBarrier
         What is not complete, in the order of ids.
     closed : frozenset of int
         Who has closed.
@@ -86,7 +86,7 @@ class Upstreams:
     table: Table[Upstreams, ControlStimulus] = field(compare=False, repr=False)
     carrier: Carrier = field(compare=False, repr=False)
     expected: int = field(compare=False, repr=False)
-    pending: tuple[Pending, ...] = ()
+    pending: tuple[PendingBarrier, ...] = ()
     closed: frozenset[int] = frozenset()
     last_terminated_id: int = 0
 

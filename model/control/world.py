@@ -2,7 +2,7 @@
 
 The machines are those of `impl.control`; the channels, bounded and first in, first out, are here. A move is a line of
 text: ``signal`` (the head sends the next one of its script), ``emit a`` (a source makes an event), ``deliver a->join``
-(a processor takes the head of a channel); and where a setup allows it ``fail b``, ``lose a->join`` and ``repeat
+(a processor takes the head of a channel); and where bounds allows it ``fail b``, ``lose a->join`` and ``repeat
 a->join``. What a node gives off enters its channels as soon as there is room: that is no move of its own.
 
 A state is a flat tuple of small integers, each the place of a component in a table of this object: one for the head and
@@ -26,9 +26,9 @@ from barrierlab.impl.control import (
     InstantControlSignal,
     Message,
 )
-from barrierlab.impl.control.sender import Tell
+from barrierlab.impl.control.sender import TellSignal
 from barrierlab.impl.messages import EndOfInput, Event
-from barrierlab.model.control.invariants import NAMES, Ends, Entry, HeadWatch, Watch
+from barrierlab.model.control.invariants import NAMES, ControlEntry, FinalObligations, HeadWatch, ProcessorWatch
 from barrierlab.model.control.operators import DISCARDING, KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.explore.checker import Always, Property, Quiescent
@@ -39,7 +39,7 @@ from barrierlab.model.spec.invariants import Violation
 
 NS_PER_S = 1_000_000_000
 
-State = tuple[int, ...]
+PipelineState = tuple[int, ...]
 Send = tuple[BarrierControlSignalKind | InstantControlSignal, Carrier]
 
 CARRIER = {DATA: Carrier.DATA, CONTROL: Carrier.CONTROL}
@@ -48,16 +48,18 @@ CARRIER = {DATA: Carrier.DATA, CONTROL: Carrier.CONTROL}
 class MakeProcessor(Protocol):
     """Makes the processor called `name`; `tell` is its own."""
 
-    def __call__(self, name: str, wiring: ControlWiring, tell: Tell) -> ControlProcessor: ...
+    def __call__(self, name: str, wiring: ControlWiring, tell: TellSignal) -> ControlProcessor: ...
 
 
 class MakeHead(Protocol):
     """Makes the head."""
 
-    def __call__(self, wiring: ControlWiring, tell: Tell) -> ControlSourceProcessor: ...
+    def __call__(self, wiring: ControlWiring, tell: TellSignal) -> ControlSourceProcessor: ...
 
 
-def head_of(wiring: ControlWiring, tell: Tell, allocator: BarrierIdAllocator | None = None) -> ControlSourceProcessor:
+def head_of(
+    wiring: ControlWiring, tell: TellSignal, allocator: BarrierIdAllocator | None = None
+) -> ControlSourceProcessor:
     """The head of a pipeline."""
     outputs = [len(wiring.outputs(carrier, HEAD)) for carrier in (DATA, CONTROL)]
     return ControlSourceProcessor(HEAD, outputs[0], outputs[1], allocator, tell)
@@ -84,7 +86,7 @@ class Processors:
     options: dict[str, object] = field(default_factory=dict)
     make: Callable[..., ControlProcessor] = ControlProcessor
 
-    def __call__(self, name: str, wiring: ControlWiring, tell: Tell) -> ControlProcessor:
+    def __call__(self, name: str, wiring: ControlWiring, tell: TellSignal) -> ControlProcessor:
         inputs = [len(wiring.inputs(carrier, name)) for carrier in (DATA, CONTROL)]
         outputs = [len(wiring.outputs(carrier, name)) for carrier in (DATA, CONTROL)]
         kind = self.kinds.get(name, "union")
@@ -100,7 +102,7 @@ class Processors:
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ControlBounds:
     """What does not change while a pipeline runs.
 
     Attributes
@@ -133,7 +135,7 @@ class Setup:
     may_repeat: tuple[str, ...] = ()
 
 
-Told = tuple[str, str | None, object]
+RecordedEffect = tuple[str, str | None, object]
 """A verb, a channel or carrier, a subject."""
 
 
@@ -156,20 +158,20 @@ class _Node:
 
     __slots__ = ("_machine", "_messages", "_states", "_told", "_watch", "can_take", "ended", "first", "pop", "step")
 
-    def __init__(self, name: str, setup: Setup, messages: Interner[Message]) -> None:
-        wiring = setup.wiring
+    def __init__(self, name: str, bounds: ControlBounds, messages: Interner[Message]) -> None:
+        wiring = bounds.wiring
         inputs = {carrier: wiring.inputs(kind, name) for kind, carrier in CARRIER.items()}
         self._messages = messages
-        self._told: list[Told] = []
+        self._told: list[RecordedEffect] = []
 
         def tell(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
             where = None if carrier is None else inputs[carrier][index] if index >= 0 else carrier.value
             self._told.append((verb, where, subject))
 
-        self._machine = setup.make_head(wiring, tell) if name == HEAD else setup.make_processor(name, wiring, tell)
-        self._watch = HeadWatch() if name == HEAD else Watch(name, wiring, setup.hold_data)
+        self._machine = bounds.make_head(wiring, tell) if name == HEAD else bounds.make_processor(name, wiring, tell)
+        self._watch = HeadWatch() if name == HEAD else ProcessorWatch(name, wiring, bounds.hold_data)
         self._states: Interner[tuple[Hashable, Hashable]] = Interner()
-        self.step: Memo[tuple[int, tuple[Told, ...], tuple[Violation, ...]]] = Memo(self._step)
+        self.step: Memo[tuple[int, tuple[RecordedEffect, ...], tuple[Violation, ...]]] = Memo(self._step)
         self.pop: Memo[int] = Memo(self._pop)
         self.can_take: Memo[bool] = Memo(self._can_take)
         self.ended: list[bool] = []
@@ -192,7 +194,9 @@ class _Node:
         self._machine.restore(machine)
         self._watch.restore(watch)
 
-    def _step(self, call: str, state: int, *arguments: Any) -> tuple[int, tuple[Told, ...], tuple[Violation, ...]]:
+    def _step(
+        self, call: str, state: int, *arguments: Any
+    ) -> tuple[int, tuple[RecordedEffect, ...], tuple[Violation, ...]]:
         """Call the machine; of an offer, the last argument is the number of the message."""
         self._restore(state)
         self._told = []
@@ -217,7 +221,7 @@ class _Node:
         assert isinstance(self._machine, ControlProcessor)
         return self._machine.can_take(CARRIER[kind], index)
 
-    def watch(self, state: int) -> Watch | HeadWatch:
+    def watch(self, state: int) -> ProcessorWatch | HeadWatch:
         """The watch in this state, until the next call."""
         self._watch.restore(self._states.values[state][1])
         return self._watch
@@ -229,7 +233,7 @@ class ControlWorld:
     Examples
     --------
     >>> sync = (BarrierControlSignalKind.SYNC_TEST, Carrier.DATA)
-    >>> world = ControlWorld(Setup(ControlWiring("a->sink"), script=(sync,)))
+    >>> world = ControlWorld(ControlBounds(ControlWiring("a->sink"), script=(sync,)))
     >>> state = world.after(world.start(), "signal")
     >>> world.moves(state)
     ('emit a', 'deliver head->a')
@@ -242,44 +246,44 @@ class ControlWorld:
         a send a->sink SyncTest 1
     """
 
-    def __init__(self, setup: Setup) -> None:
-        wiring = setup.wiring
-        self.setup, self.wiring = setup, wiring
+    def __init__(self, bounds: ControlBounds) -> None:
+        wiring = bounds.wiring
+        self.bounds, self.wiring = bounds, wiring
         self.channels = tuple(channel for kind in CARRIER for channel in wiring.channels[kind])
         self._messages: Interner[Message] = Interner()
         self._queues = Queues()
-        self._nodes = {name: _Node(name, setup, self._messages) for name in (HEAD, *wiring.processors)}
+        self._nodes = {name: _Node(name, bounds, self._messages) for name in (HEAD, *wiring.processors)}
         self._node_at = {name: place for place, name in enumerate(self._nodes)}
         self._channel_at = {name: len(self._nodes) + place for place, name in enumerate(self.channels)}
         self._script_at = len(self._nodes) + len(self.channels)
         self._source_at = {name: self._script_at + 1 + place for place, name in enumerate(wiring.sources)}
         self._ends_of = {channel: (*wiring.ends(channel), wiring.carrier_of(channel)) for channel in self.channels}
         self._found: Interner[tuple[Violation, ...]] = Interner(())
-        discarding = setup.make_processor.discarding if isinstance(setup.make_processor, Processors) else ()
-        self._ends = Ends(wiring, discarding)
+        discarding = bounds.make_processor.discarding if isinstance(bounds.make_processor, Processors) else ()
+        self._ends = FinalObligations(wiring, discarding)
 
     # What an explorer asks.
 
-    def start(self) -> State:
+    def start(self) -> PipelineState:
         """Nothing has happened."""
         return (0,) * (len(self._nodes) + len(self.channels) + 1 + len(self.wiring.sources) + 1)
 
-    def moves(self, state: State) -> tuple[str, ...]:
+    def moves(self, state: PipelineState) -> tuple[str, ...]:
         """What may happen now, always in the same order."""
-        setup = self.setup
+        bounds = self.bounds
         moves = []
-        if state[self._script_at] < len(setup.script) and not any(self._first(state, HEAD, kind) for kind in CARRIER):
+        if state[self._script_at] < len(bounds.script) and not any(self._first(state, HEAD, kind) for kind in CARRIER):
             moves.append("signal")
         for name, place in self._source_at.items():
-            if state[place] < setup.events and not self._ended(state, name) and not self._first(state, name, DATA):
+            if state[place] < bounds.events and not self._ended(state, name) and not self._first(state, name, DATA):
                 moves.append(f"emit {name}")
         moves += [f"deliver {channel}" for channel in self.channels if self._takes_from(state, channel)]
-        moves += [f"fail {name}" for name in setup.may_fail if not self._ended(state, name)]
-        moves += [f"lose {channel}" for channel in setup.may_lose if self._barriers_first(state, channel)]
-        moves += [f"repeat {channel}" for channel in setup.may_repeat if self._barriers_first(state, channel) == 1]
+        moves += [f"fail {name}" for name in bounds.may_fail if not self._ended(state, name)]
+        moves += [f"lose {channel}" for channel in bounds.may_lose if self._barriers_first(state, channel)]
+        moves += [f"repeat {channel}" for channel in bounds.may_repeat if self._barriers_first(state, channel) == 1]
         return tuple(moves)
 
-    def after(self, state: State, move: str) -> State:
+    def after(self, state: PipelineState, move: str) -> PipelineState:
         """The state that `move` leads to."""
         parts = list(state)
         self._run(parts, move, [])
@@ -287,11 +291,11 @@ class ControlWorld:
 
     # What properties ask.
 
-    def violations(self, state: State) -> tuple[Violation, ...]:
+    def violations(self, state: PipelineState) -> tuple[Violation, ...]:
         """What has been wrong on the way to `state`."""
         return self._found.values[state[-1]]
 
-    def at_rest(self, state: State) -> tuple[Violation, ...]:
+    def quiescent(self, state: PipelineState) -> tuple[Violation, ...]:
         """What is wrong with `state` if nothing more can happen."""
         head, watches = HeadWatch(), {}
         for name, node in self._nodes.items():
@@ -310,15 +314,15 @@ class ControlWorld:
             *(Violation("NOLOSS", reason, 0) for reason in self._ends.missing(head, emitted, watches)),
         )
 
-    def entries(self, state: State, move: str) -> list[Entry]:
+    def entries(self, state: PipelineState, move: str) -> list[ControlEntry]:
         """The journal of one move."""
-        entries: list[Entry] = []
+        entries: list[ControlEntry] = []
         self._run(list(state), move, entries)
         return entries
 
-    def journal(self, moves: Iterable[str]) -> list[Entry]:
+    def journal(self, moves: Iterable[str]) -> list[ControlEntry]:
         """The journal of a run from the start."""
-        entries: list[Entry] = []
+        entries: list[ControlEntry] = []
         parts = list(self.start())
         for move in moves:
             self._run(parts, move, entries)
@@ -326,10 +330,10 @@ class ControlWorld:
 
     # Moves.
 
-    def _run(self, parts: list[int], move: str, entries: list[Entry]) -> None:
+    def _run(self, parts: list[int], move: str, entries: list[ControlEntry]) -> None:
         verb, _, where = move.partition(" ")
         if verb == "signal":
-            signal, carrier = self.setup.script[parts[self._script_at]]
+            signal, carrier = self.bounds.script[parts[self._script_at]]
             parts[self._script_at] += 1
             call = "send_instant" if isinstance(signal, InstantControlSignal) else "send"
             self._step(parts, entries, HEAD, call, signal, carrier)
@@ -343,7 +347,7 @@ class ControlWorld:
         else:
             self._take(parts, entries, verb, where)
 
-    def _take(self, parts: list[int], entries: list[Entry], verb: str, channel: str) -> None:
+    def _take(self, parts: list[int], entries: list[ControlEntry], verb: str, channel: str) -> None:
         sender, _, receiver, index, kind = self._ends_of[channel]
         queue = parts[self._channel_at[channel]]
         number = self._queues.contents[queue][0]
@@ -361,7 +365,7 @@ class ControlWorld:
             self._step(parts, entries, receiver, "offer", CARRIER[kind], index, number)
         self._push(parts, entries, sender)
 
-    def _step(self, parts: list[int], entries: list[Entry], name: str, call: str, *arguments: Hashable) -> None:
+    def _step(self, parts: list[int], entries: list[ControlEntry], name: str, call: str, *arguments: Hashable) -> None:
         """One call of a machine, and what it gives off."""
         place = self._node_at[name]
         was_ended = self._ended(parts, name)
@@ -375,7 +379,7 @@ class ControlWorld:
                 for channel in self.wiring.inputs(kind, name):
                     self._take_end(parts, entries, channel)
 
-    def _push(self, parts: list[int], entries: list[Entry], name: str) -> None:
+    def _push(self, parts: list[int], entries: list[ControlEntry], name: str) -> None:
         """What is in the outboxes enters the channels, as far as there is room."""
         place, node = self._node_at[name], self._nodes[name]
         for kind in CARRIER:
@@ -384,7 +388,7 @@ class ControlWorld:
                 output, number = first
                 channel, message = outputs[output], self._messages.values[number]
                 queue = parts[self._channel_at[channel]]
-                if len(self._queues.contents[queue]) == self.setup.capacity:
+                if len(self._queues.contents[queue]) == self.bounds.capacity:
                     break
                 parts[self._channel_at[channel]] = self._queues.put(queue, number)
                 parts[place] = node.pop[parts[place], kind]
@@ -392,7 +396,7 @@ class ControlWorld:
                 if type(message) is EndOfInput:
                     self._take_end(parts, entries, channel)
 
-    def _take_end(self, parts: list[int], entries: list[Entry], channel: str) -> None:
+    def _take_end(self, parts: list[int], entries: list[ControlEntry], channel: str) -> None:
         """A processor that has ended takes the end of a channel at once: nothing comes of it, and nothing after it."""
         _, _, receiver, index, kind = self._ends_of[channel]
         content = self._content(parts, channel)
@@ -432,16 +436,16 @@ class ControlWorld:
         return self._nodes[receiver].can_take[state[self._node_at[receiver]], kind, index]
 
 
-def properties(world: ControlWorld) -> list[Property[State, str]]:
+def properties(world: ControlWorld) -> list[Property[PipelineState, str]]:
     """What `model.explore.checker.explore` is to ask: each invariant of control signals."""
 
-    def always(name: str) -> Always[State]:
+    def always(name: str) -> Always[PipelineState]:
         return Always(name, lambda state: _first(name, world.violations(state)))
 
-    def at_rest(name: str) -> Quiescent[State]:
-        return Quiescent(name, lambda state: _first(name, world.at_rest(state)))
+    def quiescent(name: str) -> Quiescent[PipelineState]:
+        return Quiescent(name, lambda state: _first(name, world.quiescent(state)))
 
-    return [*map(always, NAMES), at_rest("LIVE"), at_rest("NOLOSS")]
+    return [*map(always, NAMES), quiescent("LIVE"), quiescent("NOLOSS")]
 
 
 def _first(name: str, violations: Iterable[Violation]) -> str | None:
@@ -449,7 +453,7 @@ def _first(name: str, violations: Iterable[Violation]) -> str | None:
     return next((violation.reason for violation in violations if violation.invariant == name), None)
 
 
-def as_text(entries: Iterable[Entry], timed: bool = False) -> str:
+def as_text(entries: Iterable[ControlEntry], timed: bool = False) -> str:
     """A journal as lines: a move after ``>``, with its time in seconds if `timed`, and below it what it did.
 
     >>> print(as_text([(0, ">deliver", "a", "head->a", None), (0, "end", "a", None, "StreamQuickEnd")]), end="")

@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 import barrierlab.model.defects
-from barrierlab.model.defects.found import Defect, Found
+from barrierlab.model.defects.kinds.found import Defect, Found
 from barrierlab.model.defects.listed import NOT_RUN
 
 DOCUMENTS = {
@@ -26,7 +26,7 @@ CAUGHT, MISSED, LISTED, UNSOUND = "caught", "missed", "listed", "the sound proto
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogueEntry:
     """An entry of the catalogue.
 
     Attributes
@@ -68,19 +68,19 @@ class Entry:
 
 
 @cache
-def catalogue() -> tuple[Entry, ...]:
+def catalogue() -> tuple[CatalogueEntry, ...]:
     """Every entry, in the order of the documents."""
     order = "".join(DOCUMENTS)
     return tuple(sorted(_entries(), key=lambda entry: (order.index(entry.id[0]), entry.id, entry.name)))
 
 
-def _entries() -> Iterator[Entry]:
+def _entries() -> Iterator[CatalogueEntry]:
     for module in iter_modules(barrierlab.model.defects.__path__):
         if module.name == "catalogue":
             continue
         found = import_module(f"barrierlab.model.defects.{module.name}")
         defect: Defect | None = getattr(found, "DEFECT", None)
         if defect is not None:
-            yield Entry(defect.entry, module.name, defect, (found.__doc__ or "").strip())
+            yield CatalogueEntry(defect.entry, module.name, defect, (found.__doc__ or "").strip())
     for entry, reading in NOT_RUN.items():
-        yield Entry(entry, entry, None, reading)
+        yield CatalogueEntry(entry, entry, None, reading)

@@ -80,7 +80,7 @@ Property = Always[S] | Quiescent[S] | Sometimes[S] | SometimesMove[S, M]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExplorationLimits:
     """How far an exploration goes; None is no limit. Over one, nothing can hold any more.
 
     Attributes
@@ -147,7 +147,7 @@ class Broken(Generic[S, M]):
 
 
 @dataclass(frozen=True)
-class Result(Generic[S, M]):
+class Exploration(Generic[S, M]):
     """What an exploration found.
 
     Attributes
@@ -189,20 +189,20 @@ def explore(
     system: System[S, M],
     properties: Sequence[Property[S, M]] = (),
     *,
-    limits: Limits | None = None,
+    limits: ExplorationLimits | None = None,
     collect: bool = False,
     canonical: Callable[[S], S] | None = None,
     ample: Callable[[S, Sequence[M]], Sequence[M]] | None = None,
     acyclic: bool = False,
     progress: Callable[[Counts], None] | None = None,
-) -> Result[S, M]:
+) -> Exploration[S, M]:
     """Visit every state that `system` can reach, and ask the properties.
 
     Parameters
     ----------
     system : System
     properties : sequence of Always, Quiescent, Sometimes and SometimesMove
-    limits : Limits, optional
+    limits : ExplorationLimits, optional
         By default none.
     collect : bool
         Whether to go on after a violation, and find a shortest run for each property that is broken.
@@ -221,7 +221,7 @@ def explore(
 
     Returns
     -------
-    Result
+    Exploration
         Ctrl-C ends an exploration as a limit does.
 
     Raises
@@ -239,7 +239,9 @@ def explore(
     >>> result.verdict, result.why, result.violations[0].moves
     ('broken', 'before three: it is 3', ('tick', 'tick', 'tick', 'tick'))
     """
-    exploration = _Exploration(system, properties, limits or Limits(), collect, canonical, ample, acyclic, progress)
+    exploration = _Exploration(
+        system, properties, limits or ExplorationLimits(), collect, canonical, ample, acyclic, progress
+    )
     try:
         ended = exploration.run()
     except UndecidedError as error:
@@ -267,7 +269,7 @@ class _Exploration(Generic[S, M]):
         self,
         system: System[S, M],
         properties: Sequence[Property[S, M]],
-        limits: Limits,
+        limits: ExplorationLimits,
         collect: bool,
         canonical: Callable[[S], S] | None,
         ample: Callable[[S, Sequence[M]], Sequence[M]] | None,
@@ -282,7 +284,7 @@ class _Exploration(Generic[S, M]):
         self.acyclic = acyclic
         self.progress = progress
         self.always = [(each.check, each) for each in properties if isinstance(each, Always)]
-        self.at_rest = [each for each in properties if isinstance(each, Quiescent)]
+        self.quiescent = [each for each in properties if isinstance(each, Quiescent)]
         self.states_to_see = [each for each in properties if isinstance(each, Sometimes)]
         self.moves_to_see = [each for each in properties if isinstance(each, SometimesMove)]
         self.found: list[tuple[Always[S] | Quiescent[S], int, S]] = []  # a property, and the number of a state, and it
@@ -379,7 +381,7 @@ class _Exploration(Generic[S, M]):
         self.moves_to_see[:] = left  # in place: `_expand` looks into it
 
     def _rest(self, state: S, number: int) -> None:
-        for each in self.at_rest:
+        for each in self.quiescent:
             if each.check(state) is not None:
                 self._break(each, number, state)
         # What is asked at rest may take long, and as many states as are looked at in one go may all be at rest.
@@ -404,7 +406,7 @@ class _Exploration(Generic[S, M]):
         if isinstance(broken, Always):
             self.always = [each for each in self.always if each[1] is not broken]
         else:
-            self.at_rest = [each for each in self.at_rest if each is not broken]
+            self.quiescent = [each for each in self.quiescent if each is not broken]
 
     def _look_up(self) -> str:
         """Between two chunks: tell the progress, and look whether a limit is passed. Which, or an empty text."""
@@ -421,7 +423,7 @@ class _Exploration(Generic[S, M]):
     def _counts(self) -> Counts:
         return Counts(len(self.seen), self.transitions, self.depth, monotonic() - self.started)
 
-    def result(self, ended: str) -> Result[S, M]:
+    def result(self, ended: str) -> Exploration[S, M]:
         """What there is to say, all seen or not."""
         unseen = (*(each.name for each in self.states_to_see), *(each.name for each in self.moves_to_see))
         found = sorted(self.found, key=lambda each: len(self._choices_to(each[1])))
@@ -434,7 +436,7 @@ class _Exploration(Generic[S, M]):
             verdict, why = UNDECIDED, ended
         else:
             verdict, why = HOLDS, "every reachable state was seen"
-        return Result(verdict, why, tuple(violations), unseen, self._counts())
+        return Exploration(verdict, why, tuple(violations), unseen, self._counts())
 
     def _choices_to(self, number: int) -> list[int]:
         choices = []
@@ -486,7 +488,7 @@ def traps(
     moves_of: Callable[[S], Sequence[M]],
     after: Callable[[S, M], S],
     may_never_happen: Callable[[M], bool] = lambda move: False,
-    limits: Limits | None = None,
+    limits: ExplorationLimits | None = None,
 ) -> Iterator[tuple[tuple[M, ...], tuple[S, ...]]]:
     """The states that a run never leaves any more: one without moves, or several that it goes round for ever.
 
@@ -501,7 +503,7 @@ def traps(
         As of a `System`.
     may_never_happen : callable, optional
         Whether a move is one that even a fair run need not make, such as a fault. It does not lead out.
-    limits : Limits, optional
+    limits : ExplorationLimits, optional
         Of states and seconds.
 
     Yields
@@ -520,7 +522,7 @@ def traps(
     >>> list(traps("a", lambda state: steps[state], lambda state, move: move))
     [(('b',), ('b', 'c'))]
     """
-    limits, begun = limits or Limits(), monotonic()
+    limits, begun = limits or ExplorationLimits(), monotonic()
     order: dict[S, int] = {}
     is_open: set[S] = set()  # come to, and in no set so far
     waiting: list[S] = []  # the same, in order

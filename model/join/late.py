@@ -24,9 +24,9 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
 )
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import Always, explore
-from barrierlab.model.join.lockstep import Answers, Difference
+from barrierlab.model.join.lockstep import Answers, JoinDifference
 from barrierlab.model.join.reference import REFUSED, AuthorityReference, JoinerReference
 
 INTERVAL_NS, MOST_REQUESTS, OUT = 2, 3, 9
@@ -126,7 +126,7 @@ def _joiner_on_time(talk: Talk) -> Answers:
 
 
 _ON_TIME = (Said("the authority looks at the clock", _authority_on_time), Said("the joiner does", _joiner_on_time))
-Where = tuple[tuple[int, ...], int, Any, Any] | Difference
+LatePosition = tuple[tuple[int, ...], int, Any, Any] | JoinDifference
 
 
 class LateJoin:
@@ -136,21 +136,21 @@ class LateJoin:
         self._scripts = [[Said(each.text, each.make, n) for each in script] for n, script in enumerate(scripts)]
         self._talk = Talk()
 
-    def start(self) -> Where:
+    def start(self) -> LatePosition:
         """Nobody has a map, and nobody needs one."""
         self._talk = Talk()
         return self._captured((0,) * len(self._scripts))
 
-    def moves(self, state: Where) -> Sequence[Said]:
+    def moves(self, state: LatePosition) -> Sequence[Said]:
         """The next of each script, and the clock."""
-        if isinstance(state, Difference):
+        if isinstance(state, JoinDifference):
             return ()
         scripts = zip(self._scripts, state[0], strict=True)
         return (*(script[place] for script, place in scripts if place < len(script)), *_ON_TIME)
 
-    def after(self, state: Where, move: Said) -> Where:
+    def after(self, state: LatePosition, move: Said) -> LatePosition:
         """All after the move, or how they differ."""
-        assert not isinstance(state, Difference)
+        assert not isinstance(state, JoinDifference)
         talk = self._talk
         places, talk.now_ns, (authority, joiner), (talk.owner.maps, talk.asker.asked, talk.asker.sent) = state
         talk.authority.restore(authority)
@@ -160,9 +160,9 @@ class LateJoin:
             if found == meant:
                 found, meant = self._answers()
         except Exception as error:  # whatever the code under test raises is what is wrong with it
-            return Difference(f"{move}: raises {type(error).__name__}: {error}")
+            return JoinDifference(f"{move}: raises {type(error).__name__}: {error}")
         if found != meant:
-            return Difference(f"{move}: the code answers {found}, the document {meant}")
+            return JoinDifference(f"{move}: the code answers {found}, the document {meant}")
         return self._captured(tuple(place + (number == move.script) for number, place in enumerate(places)))
 
     def _answers(self) -> Answers:
@@ -172,7 +172,7 @@ class LateJoin:
         found = talk.authority.next_deadline_ns(), joiner.next_deadline_ns(), joiner.is_waiting, joiner.requests
         return found, (talk.owner.next_deadline_ns(), asker.next_deadline_ns(), asker.asked is not None, asker.sent)
 
-    def _captured(self, places: tuple[int, ...]) -> Where:
+    def _captured(self, places: tuple[int, ...]) -> LatePosition:
         talk = self._talk
         code = talk.authority.capture(), talk.joiner.capture()
         return places, talk.now_ns, code, (talk.owner.maps, talk.asker.asked, talk.asker.sent)
@@ -199,9 +199,9 @@ class LateJoinScope:
         """The name that a report gives it."""
         return f"late join: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Explore it; `parts` are of no concern to joins."""
-        parted: Always[Where] = Always("lockstep", lambda s: s.reason if isinstance(s, Difference) else None)
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Explore it; `components` are of no concern to joins."""
+        parted: Always[LatePosition] = Always("lockstep", lambda s: s.reason if isinstance(s, JoinDifference) else None)
         return outcome_of(self.name, self.protocol, explore(LateJoin(self.scripts), (parted,)))
 
 

@@ -32,7 +32,7 @@ from barrierlab.impl.join import (
     decode,
     encode,
 )
-from barrierlab.impl.join.stage import Attempt
+from barrierlab.impl.join.stage import JoinAttempt
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.join.history import FrameFacts, JoinEntry, JoinSpec
 from barrierlab.model.join.reference import MOST, REFUSED, JoinReference, Wanted
@@ -41,7 +41,7 @@ from barrierlab.model.join.world import BY, JoinWorld, facts_of, frame_facts
 SOURCES = {by: source for source, by in BY.items()}
 
 
-class Pair:
+class JoinPair:
     """The code, its reference, and the time for both.
 
     Attributes
@@ -64,58 +64,58 @@ Answers = tuple[object, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class JoinMove:
     """Something that comes to both: its line of text, how it is made, and the frame that is written, if one is."""
 
     text: str
-    make: Callable[[Pair], Answers]
+    make: Callable[[JoinPair], Answers]
     frame: Frame | None = None
 
     def __str__(self) -> str:
         return self.text
 
 
-def comes(frame: Frame) -> Move:
+def comes(frame: Frame) -> JoinMove:
     """A frame is published, and its descriptor comes to the stage."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         pair.world.publish(frame, pair.now_ns)
         ring = pair.reference.rings[frame.stream_id]
         ring.begin(frame_facts(frame))
         ring.commit(frame_facts(frame))
         return _observed(pair, frame)
 
-    return Move(f"comes {_name(frame)}", make, frame)
+    return JoinMove(f"comes {_name(frame)}", make, frame)
 
 
-def begins(frame: Frame) -> Move:
+def begins(frame: Frame) -> JoinMove:
     """A writer begins a frame: what lay in its slot is gone."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         pair.world.begin(frame)
         pair.reference.rings[frame.stream_id].begin(frame_facts(frame))
         return None, None
 
-    return Move(f"begins {_name(frame)}", make, frame)
+    return JoinMove(f"begins {_name(frame)}", make, frame)
 
 
-def commits(frame: Frame) -> Move:
+def commits(frame: Frame) -> JoinMove:
     """A writer has written a frame."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         pair.world.commit(frame, pair.now_ns)
         pair.reference.rings[frame.stream_id].commit(frame_facts(frame))
         return None, None
 
-    return Move(f"commits {_name(frame)}", make, frame)
+    return JoinMove(f"commits {_name(frame)}", make, frame)
 
 
-def described(frame: Frame) -> Move:
+def described(frame: Frame) -> JoinMove:
     """A frame's descriptor comes to the stage."""
-    return Move(f"described {_name(frame)}", lambda pair: _observed(pair, frame))
+    return JoinMove(f"described {_name(frame)}", lambda pair: _observed(pair, frame))
 
 
-def _observed(pair: Pair, frame: Frame) -> Answers:
+def _observed(pair: JoinPair, frame: Frame) -> Answers:
     pair.world.observe(frame, pair.now_ns)
     facts = frame_facts(frame)
     by_number = pair.world.spec.barrier == "sequence" or (
@@ -126,10 +126,10 @@ def _observed(pair: Pair, frame: Frame) -> Answers:
     return None, None
 
 
-def observes(stream: int, by: str, value: int | None, epoch: int = 1) -> Move:
+def observes(stream: int, by: str, value: int | None, epoch: int = 1) -> JoinMove:
     """A number or a time comes to the barrier itself, which answers what became of it."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         barrier, source, now_ns = pair.world.stage.barrier, SOURCES.get(by), pair.now_ns
         if source is None:
             found = _answer(lambda: barrier.observe(stream, epoch, value, now_ns))  # type: ignore[attr-defined]
@@ -140,13 +140,13 @@ def observes(stream: int, by: str, value: int | None, epoch: int = 1) -> Move:
             pair.world.entries.append((now_ns, "observe", stream, FrameFacts(epoch, *known.values())))  # type: ignore[arg-type]
         return found, pair.reference.barrier.observe(stream, epoch, by, value, now_ns)
 
-    return Move(f"observes {stream}, epoch {epoch}: {by} {value}", make)
+    return JoinMove(f"observes {stream}, epoch {epoch}: {by} {value}", make)
 
 
-def processes(stream: int, by: str, value: int, epoch: int = 1) -> Move:
+def processes(stream: int, by: str, value: int, epoch: int = 1) -> JoinMove:
     """A stage before the join has processed a stream up to a value."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         barrier, source = pair.world.stage.barrier, SOURCES.get(by)
         pair.world.entries.append((pair.now_ns, "process", stream, (epoch, by, value)))
         if source is None:
@@ -155,13 +155,13 @@ def processes(stream: int, by: str, value: int, epoch: int = 1) -> Move:
             found = barrier.process_time(stream, epoch, source, value)  # type: ignore[attr-defined]
         return found.value, pair.reference.barrier.process(stream, epoch, by, value)
 
-    return Move(f"processes {stream}, epoch {epoch}: {by} {value}", make)
+    return JoinMove(f"processes {stream}, epoch {epoch}: {by} {value}", make)
 
 
-def says(said: MergeMap | InvalidMergeMap) -> Move:
+def says(said: MergeMap | InvalidMergeMap) -> JoinMove:
     """A map is announced, as bytes; or an announce comes that is no map."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         barrier, now_ns = pair.reference.barrier, pair.now_ns
         if isinstance(said, InvalidMergeMap):
             kind = "sequence" if said.kind is SequenceMergeMapAnnounce else "timestamp"
@@ -173,47 +173,47 @@ def says(said: MergeMap | InvalidMergeMap) -> Move:
         return pair.world.announce(heard, now_ns).value, barrier.announce(said.out_stream_id, facts_of(said), now_ns)
 
     if isinstance(said, InvalidMergeMap):
-        return Move(f"says no map, epoch {said.epoch} of {said.out_stream_id}", make)
-    return Move(f"says {facts_of(said)} of {said.out_stream_id}", make)
+        return JoinMove(f"says no map, epoch {said.epoch} of {said.out_stream_id}", make)
+    return JoinMove(f"says {facts_of(said)} of {said.out_stream_id}", make)
 
 
-def enters(epoch: int) -> Move:
+def enters(epoch: int) -> JoinMove:
     """The output stream enters an epoch."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         meant = pair.reference.barrier.begin_epoch(epoch)
         try:
             return pair.world.begin_epoch(epoch, pair.now_ns), meant
         except ContractError:
             return REFUSED, meant
 
-    return Move(f"enters epoch {epoch}", make)
+    return JoinMove(f"enters epoch {epoch}", make)
 
 
-def declares(stream: int, domain: ClockDomain) -> Move:
+def declares(stream: int, domain: ClockDomain) -> JoinMove:
     """It becomes known by which clock a stream is."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         pair.world.declare_clock(stream, domain, pair.now_ns)
         pair.reference.barrier.declare_clock(stream, domain.name)
         return None, None
 
-    return Move(f"declares {stream} {domain.name}", make)
+    return JoinMove(f"declares {stream} {domain.name}", make)
 
 
-def offers(value: int) -> Move:
+def offers(value: int) -> JoinMove:
     """An output time or tick is wanted."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         return tuple(map(told, pair.world.offer(value, pair.now_ns))), pair.reference.offer(value)
 
-    return Move(f"offers {value}", make)
+    return JoinMove(f"offers {value}", make)
 
 
-def accepts(out: int) -> Move:
+def accepts(out: int) -> JoinMove:
     """The barrier is told that an output is dealt with."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         try:
             pair.world.stage.barrier.accept(out)
         except ContractError:
@@ -221,28 +221,28 @@ def accepts(out: int) -> Move:
         pair.world.entries.append((pair.now_ns, "skip", pair.world.out, (out, out, "failed", ())))
         return "accepted", pair.reference.barrier.accept(out)
 
-    return Move(f"accepts {out}", make)
+    return JoinMove(f"accepts {out}", make)
 
 
-def time(now_ns: int) -> Move:
+def time(now_ns: int) -> JoinMove:
     """The clock is there."""
 
-    def make(pair: Pair) -> Answers:
+    def make(pair: JoinPair) -> Answers:
         pair.now_ns = now_ns
         return None, None
 
-    return Move(f"time {now_ns}", make)
+    return JoinMove(f"time {now_ns}", make)
 
 
-def _poll(pair: Pair) -> Answers:
+def _poll(pair: JoinPair) -> Answers:
     return told(pair.world.poll(pair.now_ns)), pair.reference.poll(pair.now_ns)
 
 
-def _finish(pair: Pair) -> Answers:
+def _finish(pair: JoinPair) -> Answers:
     return told(pair.world.end(pair.now_ns)), pair.reference.finish()
 
 
-POLL, FINISH = Move("poll", _poll), Move("finish", _finish)
+POLL, FINISH = JoinMove("poll", _poll), JoinMove("finish", _finish)
 
 
 def _name(frame: Frame) -> str:
@@ -266,7 +266,7 @@ def told(answer: object) -> object:
             return "emit", out, tuple((frame.stream_id, frame_facts(frame)) for frame in frames), absent
         case Skipped(first, last, reason, misses):
             return "skip", first, last, reason.value, tuple((stream, miss.value) for stream, miss in misses)
-        case Attempt(out, reads, absent):
+        case JoinAttempt(out, reads, absent):
             return "attempt", out, tuple(starmap(_wanted, reads)), absent
         case None:
             return None
@@ -277,7 +277,7 @@ def _wanted(stream: int, epoch: int, source: TimestampSource | None, first: int,
     return Wanted(stream, epoch, "seq" if source is None else BY[source], first, last)
 
 
-class State(NamedTuple):
+class JoinState(NamedTuple):
     """Both at once; `places` is how far each script is."""
 
     places: tuple[int, ...]
@@ -287,19 +287,19 @@ class State(NamedTuple):
     is_reading: bool
 
 
-class Difference(NamedTuple):
+class JoinDifference(NamedTuple):
     """Where the code and its reference part."""
 
     reason: str
 
 
-Where = State | Difference
+JoinPosition = JoinState | JoinDifference
 
 
-class Step(NamedTuple):
+class ScriptStep(NamedTuple):
     """A move, and the script that it is the next of; None is the stage's own."""
 
-    move: Move
+    move: JoinMove
     script: int | None
 
     def __str__(self) -> str:
@@ -313,7 +313,7 @@ _OVERRUNS: tuple[tuple[dict[int, int], bool, int], ...] = (
     ({1: 3}, True, 2),
 )
 """Slots of streams, whether an output needs all, and a margin: where a stage would go on is asked with each."""
-_POLL, _FINISH = Step(POLL, None), Step(FINISH, None)
+_POLL, _FINISH = ScriptStep(POLL, None), ScriptStep(FINISH, None)
 
 
 class JoinLockstep:
@@ -325,9 +325,9 @@ class JoinLockstep:
         A stage at its beginning.
     slots : dict of int to int
         Of each input stream.
-    before : sequence of Move
+    before : sequence of JoinMove
         What has come when the exploration begins.
-    scripts : sequence of sequence of Move
+    scripts : sequence of sequence of JoinMove
     outs : sequence of int
         The outputs that are asked about after each move.
     reads : sequence of Wanted
@@ -342,8 +342,8 @@ class JoinLockstep:
         self,
         make: Callable[[], JoinStage],
         slots: dict[int, int],
-        before: Sequence[Move],
-        scripts: Sequence[Sequence[Move]],
+        before: Sequence[JoinMove],
+        scripts: Sequence[Sequence[JoinMove]],
         outs: Sequence[int],
         reads: Sequence[Wanted] = (),
         has_stage: bool = True,
@@ -352,45 +352,45 @@ class JoinLockstep:
         self._make = make
         self._slots = slots
         self._before = before
-        self._steps = [[Step(move, number) for move in script] for number, script in enumerate(scripts)]
+        self._steps = [[ScriptStep(move, number) for move in script] for number, script in enumerate(scripts)]
         self._outs = outs
         self._reads = reads
         self._has_stage = has_stage
         self._keeps_outcomes = keeps_outcomes
         self._frames = [move.frame for script in (before, *scripts) for move in script if move.frame is not None]
-        self._pair = Pair(make, slots)
-        self._agreed: set[State] = set()
+        self._pair = JoinPair(make, slots)
+        self._agreed: set[JoinState] = set()
         self.outcomes: set[tuple[object, ...]] = set()
 
-    def start(self) -> Where:
+    def start(self) -> JoinPosition:
         """What has come at first, and nothing more."""
-        pair = self._pair = Pair(self._make, self._slots)
+        pair = self._pair = JoinPair(self._make, self._slots)
         for move in self._before:
             if reason := self._made(pair, move):
-                return Difference(reason)
+                return JoinDifference(reason)
         return self._captured((0,) * len(self._steps))
 
-    def moves(self, state: Where) -> Sequence[Step]:
+    def moves(self, state: JoinPosition) -> Sequence[ScriptStep]:
         """The next of each script, and what the stage can do."""
-        if isinstance(state, Difference):
+        if isinstance(state, JoinDifference):
             return ()
         steps = [steps[place] for steps, place in zip(self._steps, state.places, strict=True) if place < len(steps)]
         if self._has_stage:
             steps.append(_FINISH if state.is_reading else _POLL)
         return steps
 
-    def after(self, state: Where, step: Step) -> Where:
+    def after(self, state: JoinPosition, step: ScriptStep) -> JoinPosition:
         """Both after the move, or where they part."""
-        assert isinstance(state, State)
+        assert isinstance(state, JoinState)
         self._restore(state)
         reason = self._made(self._pair, step.move)
         if reason is not None:
-            return Difference(reason)
+            return JoinDifference(reason)
         reached = self._captured(_further(state.places, step))
         if reached not in self._agreed:
             reason = self._differ(self._pair)
             if reason is not None:
-                return Difference(reason)
+                return JoinDifference(reason)
             self._agreed.add(reached)
         return reached
 
@@ -400,13 +400,13 @@ class JoinLockstep:
         return self._pair.world.spec
 
     @property
-    def properties(self) -> tuple[Always[Where], ...]:
+    def properties(self) -> tuple[Always[JoinPosition], ...]:
         """That they do not part; what came out where nothing more comes is kept in `outcomes`."""
         if not self._keeps_outcomes:
             return (Always("lockstep", _parted),)
         return Always("lockstep", _parted), Always("outcomes", self._keep)
 
-    def walk(self, turn: int) -> tuple[list[Step], list[JoinEntry], str | None]:
+    def walk(self, turn: int) -> tuple[list[ScriptStep], list[JoinEntry], str | None]:
         """One run without a restore, so that what `restore` computes anew may drift; its moves, journal, difference.
 
         Parameters
@@ -418,7 +418,7 @@ class JoinLockstep:
         pair, draw = self._pair, Random(turn)
         places = (0,) * len(self._steps)
         for _ in range(4 * sum(map(len, self._steps)) + 4):  # each move, and as often the stage's own
-            steps = self.moves(State(places, 0, None, None, pair.world.stage.attempt is not None))
+            steps = self.moves(JoinState(places, 0, None, None, pair.world.stage.attempt is not None))
             if reason is not None or not steps:
                 break
             step = draw.choice(steps)
@@ -428,21 +428,21 @@ class JoinLockstep:
         self._ask(pair)
         return run, pair.world.entries, reason
 
-    def journal(self, run: Sequence[Step]) -> list[JoinEntry]:
+    def journal(self, run: Sequence[ScriptStep]) -> list[JoinEntry]:
         """What is written down when the moves of a run are made, and what is answered at its end."""
-        pair = self._pair = Pair(self._make, self._slots)
+        pair = self._pair = JoinPair(self._make, self._slots)
         for move in (*self._before, *(step.move for step in run)):
             self._made(pair, move)
         self._ask(pair)
         return pair.world.entries
 
-    def _ask(self, pair: Pair) -> None:
+    def _ask(self, pair: JoinPair) -> None:
         """Write down what the barrier answers, so that a judge of the journal sees it."""
         for out in self._outs:
             if 0 <= out <= MOST:
-                self._made(pair, Move(f"ask {out}", lambda pair, out=out: (pair.world.ask(out, pair.now_ns), None)))  # type: ignore[misc]
+                self._made(pair, JoinMove(f"ask {out}", lambda pair, out=out: (pair.world.ask(out, pair.now_ns), None)))  # type: ignore[misc]
 
-    def _made(self, pair: Pair, move: Move) -> str | None:
+    def _made(self, pair: JoinPair, move: JoinMove) -> str | None:
         """Make a move on both; how their answers differ."""
         try:
             found, meant = move.make(pair)
@@ -450,7 +450,7 @@ class JoinLockstep:
             return f"{move}: raises {type(error).__name__}: {error}"
         return None if found == meant else f"{move}: the code answers {found}, the document {meant}"
 
-    def _differ(self, pair: Pair) -> str | None:
+    def _differ(self, pair: JoinPair) -> str | None:
         """How answers differ that can be had for nothing."""
         try:
             for what, found, meant in self._answers(pair):
@@ -460,7 +460,7 @@ class JoinLockstep:
             return f"a question raises {type(error).__name__}: {error}"
         return None
 
-    def _answers(self, pair: Pair) -> Iterator[tuple[str, object, object]]:
+    def _answers(self, pair: JoinPair) -> Iterator[tuple[str, object, object]]:
         stage, now_ns = pair.world.stage, pair.now_ns
         barrier, meant = stage.barrier, pair.reference.barrier
         in_force = meant.known.map is not None
@@ -499,30 +499,30 @@ class JoinLockstep:
             asked_for = pair.reference.rings[wanted.stream].open(wanted)
             yield str(wanted), found, asked_for if isinstance(asked_for, str) else asked_for.frame
 
-    def _captured(self, places: tuple[int, ...]) -> State:
+    def _captured(self, places: tuple[int, ...]) -> JoinState:
         pair = self._pair
         if not self._keeps_outcomes:
             pair.world.outcomes = []
         reading = pair.world.stage.attempt is not None
-        return State(places, pair.now_ns, pair.world.capture(), pair.reference.value, reading)
+        return JoinState(places, pair.now_ns, pair.world.capture(), pair.reference.value, reading)
 
-    def _restore(self, state: State) -> None:
+    def _restore(self, state: JoinState) -> None:
         pair = self._pair
         pair.now_ns = state.now_ns
         pair.world.restore(state.code)
         pair.reference.value = state.reference  # type: ignore[assignment]
 
-    def _keep(self, state: Where) -> None:
+    def _keep(self, state: JoinPosition) -> None:
         ends = tuple(map(len, self._steps))
-        if isinstance(state, State) and state.places == ends and not state.is_reading:
+        if isinstance(state, JoinState) and state.places == ends and not state.is_reading:
             if self.after(state, _POLL) == state:
                 self._restore(state)
                 self.outcomes.add(tuple(self._pair.world.outcomes))
 
 
-def _further(places: tuple[int, ...], step: Step) -> tuple[int, ...]:
+def _further(places: tuple[int, ...], step: ScriptStep) -> tuple[int, ...]:
     return tuple(place + (number == step.script) for number, place in enumerate(places))
 
 
-def _parted(state: Where) -> str | None:
-    return state.reason if isinstance(state, Difference) else None
+def _parted(state: JoinPosition) -> str | None:
+    return state.reason if isinstance(state, JoinDifference) else None

@@ -352,7 +352,7 @@ class Slot(NamedTuple):
     begun: int
 
 
-class Found(NamedTuple):
+class FoundFrame(NamedTuple):
     """A frame that was found whole: its place, and how many frames had been begun there."""
 
     place: int
@@ -390,10 +390,10 @@ class RingReference:
         """Whether a frame lies whole in its slot."""
         return any(slot.is_whole and slot.frame == frame for _, slot in self.lying)
 
-    def open(self, read: Wanted) -> Found | str:
+    def open(self, read: Wanted) -> FoundFrame | str:
         """The newest whole frame that is asked for; the word for why there is none."""
         found = [
-            Found(place, slot.begun, slot.frame)
+            FoundFrame(place, slot.begun, slot.frame)
             for place, slot in self.lying
             if slot.is_whole and self._is_asked_for(slot.frame, read)
         ]
@@ -401,7 +401,7 @@ class RingReference:
             return max(found, key=lambda each: each.frame.seq)
         return self._why_not(read) if read.by == "seq" else "missing"
 
-    def close(self, found: Found) -> FrameFacts | str:
+    def close(self, found: FoundFrame) -> FrameFacts | str:
         """The frame, if nothing was begun in its slot since."""
         return found.frame if dict(self.lying)[found.place].begun == found.begun else "overwritten"
 
@@ -423,14 +423,14 @@ class RingReference:
         return "missing"
 
 
-class Attempt(NamedTuple):
+class ReferenceAttempt(NamedTuple):
     """An attempt: its output, reads and absent streams, the map under which it began, what its reads opened."""
 
     out: int
     reads: tuple[Wanted, ...]
     absent: tuple[int, ...]
     map: MapFacts
-    opened: tuple[Found | str, ...]
+    opened: tuple[FoundFrame | str, ...]
 
 
 class Stage(NamedTuple):
@@ -446,14 +446,14 @@ class Stage(NamedTuple):
         The epoch in which `next` counts.
     overruns : int
         How many there were in a row.
-    attempt : Attempt or None
+    attempt : ReferenceAttempt or None
     """
 
     wanted: tuple[int, ...] = ()
     next: int = 0
     counted: int | None = None
     overruns: int = 0
-    attempt: Attempt | None = None
+    attempt: ReferenceAttempt | None = None
 
 
 class JoinReference:
@@ -539,7 +539,7 @@ class JoinReference:
             reads = barrier.reads(out, now_ns)
             opened = tuple(self.rings[read.stream].open(read) for read in reads)
             assert barrier.known.map is not None
-            attempt = Attempt(out, reads, barrier.absent(out, now_ns), barrier.known.map, opened)
+            attempt = ReferenceAttempt(out, reads, barrier.absent(out, now_ns), barrier.known.map, opened)
             self.stage = stage = stage._replace(wanted=stage.wanted[1:], attempt=attempt)
         attempt = stage.attempt  # type: ignore[assignment]
         return "attempt", attempt.out, attempt.reads, attempt.absent

@@ -23,7 +23,7 @@ from barrierlab.impl.join import (
     LatestValueJoinBarrier,
     MergeMap,
     OnFailure,
-    Pending,
+    PendingPolicy,
     SequenceJoinBarrier,
     SequenceMergeMapAnnounce,
     SequenceMergeRule,
@@ -33,9 +33,9 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
-from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, Outcome, Violation
-from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.explore.checker import BROKEN, HOLDS, Limits, NonDeterministicError, explore
+from barrierlab.model.checkpoint.check import MOST_STATES, REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.explore.checker import BROKEN, HOLDS, ExplorationLimits, NonDeterministicError, explore
 from barrierlab.model.join.history import JoinEntry, text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.late import SCOPES as LATE_JOIN
@@ -43,8 +43,8 @@ from barrierlab.model.join.lockstep import (
     FINISH,
     POLL,
     JoinLockstep,
-    Move,
-    Step,
+    JoinMove,
+    ScriptStep,
     accepts,
     begins,
     comes,
@@ -65,7 +65,7 @@ OUT = 9
 WALKS = 12
 """Runs of a scope without a restore, drawn with the seeds from 0 on; together about a quarter of what it costs."""
 
-Script = Sequence[Move]
+Script = Sequence[JoinMove]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class JoinScope:
         What happens in it.
     map : SequenceMergeMapAnnounce or TimestampMergeMapAnnounce or None
         What was announced before; None if nothing was.
-    scripts : sequence of sequence of Move
+    scripts : sequence of sequence of JoinMove
         What keeps its order: the frames of a stream, what is announced, the moments of the clock.
     barrier : str
         ``"sequence"``, ``"timestamp"`` or ``"latest"``; ``"newest"`` is the latest value by timestamp.
@@ -129,11 +129,11 @@ class JoinScope:
             self.is_confluent,
         )
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Explore it, then walk it without a restore; `parts` are of no concern to joins."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Explore it, then walk it without a restore; `components` are of no concern to joins."""
         begun, system = monotonic(), self.system()
         try:
-            result = explore(system, system.properties, limits=Limits(states=MOST_STATES, seconds=seconds))
+            result = explore(system, system.properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
         except (
             NonDeterministicError
         ) as error:  # the run to a violation cannot be made again: what is captured is not all
@@ -143,7 +143,7 @@ class JoinScope:
             violations.append(self._violation(broken.moves, system.journal(broken.moves), broken.reason))
         if verdict == HOLDS and self.is_confluent and len(system.outcomes) != 1:
             reason = f"{len(system.outcomes)} outcomes of the same frames"
-            violations.append(Violation("ORDER", self.name, 0, reason, f"# {self.name}.\n! ORDER: {reason}\n"))
+            violations.append(ScopeViolation("ORDER", self.name, 0, reason, f"# {self.name}.\n! ORDER: {reason}\n"))
         for turn in range(WALKS) if verdict == HOLDS else ():
             run, journal, reason_of = system.walk(turn)
             wrong = self._judged(journal)
@@ -157,7 +157,7 @@ class JoinScope:
 
     def _unlike(self, reason: str, elapsed: float) -> Outcome:
         """Two states of the code that look the same and do not behave the same."""
-        violation = Violation(REFINES, self.name, 0, reason, f"# {self.name}.\n! {REFINES}: {reason}\n")
+        violation = ScopeViolation(REFINES, self.name, 0, reason, f"# {self.name}.\n! {REFINES}: {reason}\n")
         return Outcome(self.name, "join", BROKEN, f"{REFINES}: {reason}", 0, 0, elapsed, (violation,))
 
     def _stage(self) -> JoinStage:
@@ -178,7 +178,7 @@ class JoinScope:
         wrong = judge_join(journal, self.system().spec).violations
         return str(wrong[0]) if wrong else ""
 
-    def _violation(self, run: Sequence[Step], journal: Sequence[JoinEntry], reason: str) -> Violation:
+    def _violation(self, run: Sequence[ScriptStep], journal: Sequence[JoinEntry], reason: str) -> ScopeViolation:
         """The run as text: its moves, its journal, and what is wrong: an invariant by name, if one is broken."""
         wrong = self._judged(journal)
         invariant = wrong.partition(":")[0] or REFINES
@@ -187,7 +187,7 @@ class JoinScope:
             lines.append(f"! {wrong}")
         if reason != wrong:
             lines.append(f"! {REFINES}: {reason}")
-        return Violation(invariant, self.name, len(run), reason, "".join(f"{line}\n" for line in lines))
+        return ScopeViolation(invariant, self.name, len(run), reason, "".join(f"{line}\n" for line in lines))
 
 
 # Short ways to write a scope.
@@ -605,7 +605,7 @@ _LATE_WRITER = tuple(
     for move in moves
 )
 _NO_TIME = Frame(1, 1, 1, None, None)
-_QUEUE, _REPLACE, _HOLD = (StageConfig(pending=pending, most_pending=2) for pending in Pending)
+_QUEUE, _REPLACE, _HOLD = (StageConfig(pending=pending, most_pending=2) for pending in PendingPolicy)
 _WANTED = (offers(2), offers(1), offers(3), offers(3))
 _PENDING = times(at_ns(1), window_ns(2, 1))
 STAGE = (

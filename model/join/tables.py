@@ -36,12 +36,12 @@ from barrierlab.impl.join import (
     decode,
     encode,
 )
-from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import BROKEN, HOLDS
 from barrierlab.model.join.reference import MOST, REFUSED
 
-Case = tuple[str, object, object]
+TableCase = tuple[str, object, object]
 """What is tried, what the code answers, what the document says."""
 
 # What a map may be, in numbers; None is null.
@@ -50,7 +50,7 @@ MOST_32 = 2**32 - 1
 MOST_RULES = 2**16 - 2
 
 
-class Rule(NamedTuple):
+class RuleFields(NamedTuple):
     """The fields of a rule as section 15 has them; `source` is None in a sequence rule."""
 
     stream: Any
@@ -60,7 +60,7 @@ class Rule(NamedTuple):
     window: Any
 
 
-class Map(NamedTuple):
+class MapFields(NamedTuple):
     """The fields of an announce; `clock` is None in a sequence map, and so is `late`."""
 
     out: Any
@@ -68,7 +68,7 @@ class Map(NamedTuple):
     stale: Any
     clock: Any
     late: Any
-    rules: tuple[Rule, ...]
+    rules: tuple[RuleFields, ...]
 
 
 def _is_in(value: object, least: int, most: int) -> bool:
@@ -80,7 +80,7 @@ def is_stream(value: object) -> bool:
     return _is_in(value, 1, MOST_32 - 1)
 
 
-def is_rule(rule: Rule, timed: bool) -> bool:
+def is_rule(rule: RuleFields, timed: bool) -> bool:
     """Whether sections 6.2, 6.3 and 8.2 allow a rule."""
     bits = 64 if timed else 32
     if not is_stream(rule.stream) or (rule.source not in (1, 2) if timed else rule.source is not None):
@@ -90,7 +90,7 @@ def is_rule(rule: Rule, timed: bool) -> bool:
     return rule.type == 1 and rule.offset is None and _is_in(rule.window, 1, 2**bits - 2)
 
 
-def is_map(each: Map, timed: bool) -> bool:
+def is_map(each: MapFields, timed: bool) -> bool:
     """Whether sections 6.2, 6.3 and rule 28 allow a map."""
     if not (is_stream(each.out) and _is_in(each.epoch, 0, MOST - 1)):
         return False
@@ -110,7 +110,7 @@ def is_map(each: Map, timed: bool) -> bool:
     return all(rule.window is None or late is None or rule.window >= late for rule in each.rules)
 
 
-def _made(rule: Rule, timed: bool) -> Any:
+def _made(rule: RuleFields, timed: bool) -> Any:
     """The rule as the code has it."""
     if timed:
         kind, source = MergeTimeRuleType(rule.type), TimestampSource(rule.source)
@@ -118,7 +118,7 @@ def _made(rule: Rule, timed: bool) -> Any:
     return SequenceMergeRule(rule.stream, MergeRuleType(rule.type), rule.offset, rule.window)
 
 
-def _announce(each: Map, timed: bool) -> Any:
+def _announce(each: MapFields, timed: bool) -> Any:
     """The map as the code has it."""
     rules = tuple(_made(rule, timed) for rule in each.rules)
     if timed:
@@ -143,14 +143,14 @@ def _is_made(allowed: bool) -> str:
 STREAMS = (-1, 0, 1, MOST_32 - 1, MOST_32, True)
 
 
-def rules() -> Iterator[Case]:
+def rules() -> Iterator[TableCase]:
     """Every rule at the ends of its ranges, with each pair of parameters."""
     for timed, bits in ((False, 32), (True, 64)):
         least = -(2 ** (bits - 1))
         offsets = (None, least, least + 1, -1, 0, -least - 1, -least, False)
         windows = (None, -1, 0, 1, 2**bits - 2, 2**bits - 1, True)
         for values in product(STREAMS, (0, 1), (1, 2) if timed else (None,), offsets, windows):
-            rule = Rule(*values)
+            rule = RuleFields(*values)
             yield str(rule), _fate(_made, rule, timed), _is_made(is_rule(rule, timed))
     yield "a rule type of times", _fate(SequenceMergeRule, 1, MergeTimeRuleType.OFFSET_NS, 0), REFUSED
     yield (
@@ -161,13 +161,13 @@ def rules() -> Iterator[Case]:
     yield "a source that is a number", _fate(TimestampMergeRule, 1, MergeTimeRuleType.OFFSET_NS, 1, 0), REFUSED
 
 
-def _maps(timed: bool) -> Iterator[Map]:
+def _maps(timed: bool) -> Iterator[MapFields]:
     """Sound maps, and each with one field changed."""
     source, other = (1, 2) if timed else (None, None)
-    at, behind = Rule(1, 0, source, 0, None), Rule(2, 0, source, -3, None)
-    wide, narrow = Rule(3, 1, source, None, 5), Rule(1, 1, other, None, 2)
+    at, behind = RuleFields(1, 0, source, 0, None), RuleFields(2, 0, source, -3, None)
+    wide, narrow = RuleFields(3, 1, source, None, 5), RuleFields(1, 1, other, None, 2)
     clock, late = (1, 2) if timed else (None, None)
-    sound = Map(9, 1, None, clock, late, (at, behind, wide))
+    sound = MapFields(9, 1, None, clock, late, (at, behind, wide))
     yield sound
     for stream in STREAMS:
         yield sound._replace(out=stream)
@@ -192,7 +192,7 @@ def _maps(timed: bool) -> Iterator[Map]:
         yield sound._replace(late=MOST - 1, rules=(at, behind))
 
 
-def maps() -> Iterator[Case]:
+def maps() -> Iterator[TableCase]:
     """Maps that are allowed and maps that are not, the bytes of those that are, and what is read in them."""
     for timed in (False, True):
         for each in _maps(timed):
@@ -210,7 +210,7 @@ def maps() -> Iterator[Case]:
     yield "a clock that is a number", _fate(TimestampMergeMapAnnounce, 9, 1, 1, timed_rules), REFUSED
 
 
-def settings() -> Iterator[Case]:
+def settings() -> Iterator[TableCase]:
     """What the other classes refuse when they are made."""
     for stream, epoch in product(STREAMS, (None, -1, 0, MOST - 1, MOST)):
         allowed = is_stream(stream) and (epoch is None or _is_in(epoch, 0, MOST - 1))
@@ -270,7 +270,7 @@ def _null(value: int | None, null: int) -> int:
     return null if value is None else value
 
 
-def written(each: Map, timed: bool) -> bytes:
+def written(each: MapFields, timed: bool) -> bytes:
     """The bytes of a map."""
     template = 3 if timed else 1
     block = [each.out, each.epoch, _null(each.stale, MOST)]
@@ -341,14 +341,14 @@ def read(data: bytes) -> tuple[object, ...]:
     return ("map", each) if is_map(each, template == 3) else ("no map", template, *block[:2])
 
 
-def _map_of(timed: bool, block: Sequence[int], rows: Sequence[Sequence[int]]) -> Map:
+def _map_of(timed: bool, block: Sequence[int], rows: Sequence[Sequence[int]]) -> MapFields:
     """The fields, with None for what stands for null."""
 
     def value(number: int, null: int) -> int | None:
         return None if number == null else number
 
     rules = tuple(
-        Rule(
+        RuleFields(
             row[0],
             row[1],
             row[2] if timed else None,
@@ -358,7 +358,7 @@ def _map_of(timed: bool, block: Sequence[int], rows: Sequence[Sequence[int]]) ->
         for row in rows
     )
     clock, late = (block[3], value(block[4], MOST)) if timed else (None, None)
-    return Map(block[0], block[1], value(block[2], MOST), clock, late, rules)
+    return MapFields(block[0], block[1], value(block[2], MOST), clock, late, rules)
 
 
 def _said(data: bytes) -> tuple[object, ...]:
@@ -373,15 +373,19 @@ def _said(data: bytes) -> tuple[object, ...]:
         case TimestampMergeMapRequest(out, epoch):
             return "request", 4, out, epoch
         case SequenceMergeMapAnnounce() as said:
-            some = tuple(Rule(r.input_stream_id, int(r.rule_type), None, r.offset, r.window_size) for r in said.rules)
-            return "map", Map(said.out_stream_id, said.epoch, said.stale_timeout_ns, None, None, some)
+            some = tuple(
+                RuleFields(r.input_stream_id, int(r.rule_type), None, r.offset, r.window_size) for r in said.rules
+            )
+            return "map", MapFields(said.out_stream_id, said.epoch, said.stale_timeout_ns, None, None, some)
         case TimestampMergeMapAnnounce() as said:
             some = tuple(
-                Rule(r.input_stream_id, int(r.rule_type), int(r.timestamp_source), r.offset_ns, r.window_ns)
+                RuleFields(r.input_stream_id, int(r.rule_type), int(r.timestamp_source), r.offset_ns, r.window_ns)
                 for r in said.rules
             )
             clock = int(said.clock_domain)
-            return "map", Map(said.out_stream_id, said.epoch, said.stale_timeout_ns, clock, said.lateness_ns, some)
+            return "map", MapFields(
+                said.out_stream_id, said.epoch, said.stale_timeout_ns, clock, said.lateness_ns, some
+            )
 
 
 def _messages() -> Iterator[bytes]:
@@ -435,7 +439,7 @@ def _messages() -> Iterator[bytes]:
             yield sound[:group] + _bytes((5, 0), GROUP)
 
 
-def wire() -> Iterator[Case]:
+def wire() -> Iterator[TableCase]:
     """Messages, whole and damaged, and what is read in them; requests and their bytes."""
     for data in _messages():
         yield f"decode({data.hex()})", _said(data), read(data)
@@ -457,7 +461,7 @@ class JoinTable:
     """
 
     of: str
-    cases: Callable[[], Iterator[Case]]
+    cases: Callable[[], Iterator[TableCase]]
     protocol: str = "join"
 
     @property
@@ -465,7 +469,7 @@ class JoinTable:
         """The name that a report gives it."""
         return f"join table: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
+    def check(self, components: Components, seconds: float | None) -> Outcome:
         """Try the cases until one is answered otherwise than the document says."""
         begun, number, reason = monotonic(), 0, ""
         cases = self.cases()
@@ -481,10 +485,10 @@ class JoinTable:
             tried, found, meant = case
             if found != meant:
                 reason = f"{tried}: the code answers {found!r}, the document {meant!r}"
-        violations: tuple[Violation, ...] = ()
+        violations: tuple[ScopeViolation, ...] = ()
         if reason:
             trace = f"# {self.name}.\n! {REFINES}: {reason}\n"
-            violations = (Violation(REFINES, self.name, 1, reason, trace),)
+            violations = (ScopeViolation(REFINES, self.name, 1, reason, trace),)
         verdict, why = (BROKEN, f"{REFINES}: {reason}") if reason else (HOLDS, "every case was tried")
         return Outcome(self.name, "join", verdict, why, number, number, monotonic() - begun, violations)
 

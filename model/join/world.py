@@ -29,7 +29,7 @@ from barrierlab.impl.join import (
     TimestampSource,
 )
 from barrierlab.impl.join.merge_map import ClockDomain
-from barrierlab.impl.join.stage import Attempt
+from barrierlab.impl.join.stage import JoinAttempt
 from barrierlab.model.join.history import FrameFacts, JoinEntry, JoinSpec, MapFacts, RuleFacts
 
 BY = {TimestampSource.FRAME_DESCRIPTOR: "frame", TimestampSource.SLOT_HEADER: "slot"}
@@ -179,13 +179,13 @@ class JoinWorld:
         """Ask the barrier, and nothing more: asking is free."""
         return self._asked(value, self.stage.barrier.ready(value, now_ns), now_ns)
 
-    def poll(self, now_ns: int) -> Attempt | Skipped | Readiness | None:
+    def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
         """What is next; where it is an attempt, it is begun, and its slots are opened. `end` ends it."""
         value = self.stage.next_out()
         answer = self.stage.poll(now_ns)
         if isinstance(answer, Skipped):
             self._note(answer, now_ns)
-        elif isinstance(answer, Attempt):
+        elif isinstance(answer, JoinAttempt):
             self._asked(answer.out, Readiness.DEGRADED if answer.absent else Readiness.READY, now_ns)
             self._opened = [self.rings[read.stream_id].open(read) for read in answer.reads]
         elif answer is not None and value is not None:
@@ -195,7 +195,7 @@ class JoinWorld:
     def try_next(self, now_ns: int) -> bool:
         """Begin an attempt at the next output, if it may be; whether one is under way then."""
         while self.stage.attempt is None:
-            if not isinstance(self.poll(now_ns), Attempt | Skipped):
+            if not isinstance(self.poll(now_ns), JoinAttempt | Skipped):
                 return False
         return True
 

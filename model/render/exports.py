@@ -59,7 +59,7 @@ def shiviz(drawn: SpaceTime) -> str:
     """
     stimuli: list[tuple[int, int, str, str, Arrow | None]] = []
     for order, arrow in enumerate(drawn.arrows):
-        if arrow.sent is not None and not arrow.put_back:
+        if arrow.sent is not None and not arrow.restored_in_flight:
             stimuli.append((arrow.sent, order, arrow.sender, f"send {arrow.message} on {arrow.channel}", arrow))
         if arrow.taken is not None:
             stimuli.append((arrow.taken, order, arrow.receiver, f"take {arrow.message} from {arrow.channel}", arrow))
@@ -156,7 +156,7 @@ def itf(entries: Sequence[Entry], topology: Topology, source: str, within: range
             if verb == ">restore":
                 for queue in channels.values():
                     queue.clear()
-        elif verb in ("send", "put_back") and channel is not None:
+        elif verb in ("send", "restored_in_flight") and channel is not None:
             channels[channel].append(subject)
         elif verb == "take" and channel is not None:
             _remove(channels[channel], subject)

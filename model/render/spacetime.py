@@ -44,12 +44,12 @@ class Arrow:
     kind : str
         Of the message: ``"Event"``, ``"CheckpointBarrier"``...
     sent, taken, applied : int or None
-        Steps; None if the trace does not show it. A message that is taken and applied later was held between.
+        Steps; None if the trace does not show it. A message that is taken and applied later was buffered between.
     gone : int or None
-        The step at which the job was restored while this was on its way, or held.
+        The step at which the job was restored while this was on its way, or buffered.
     ignored : bool
         Whether it was taken and had no effect.
-    put_back : bool
+    restored_in_flight : bool
         Whether it came out of a checkpoint, not from its sender.
     fate : Fate or None
         Of an event on a channel of the cut; None for the others.
@@ -66,7 +66,7 @@ class Arrow:
     gone: int | None = None
     ignored: bool = False
     recorded: bool = False
-    put_back: bool = False
+    restored_in_flight: bool = False
     fate: Fate | None = None
 
 
@@ -225,13 +225,13 @@ def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | N
 
 
 class _Layout:
-    """Where the laying out is: what is on its way on each channel, and what is held."""
+    """Where the laying out is: what is on its way on each channel, and what is buffered."""
 
     def __init__(self, drawn: SpaceTime, topology: Topology) -> None:
         self.drawn = drawn
         self.topology = topology
         self.on_way: dict[str, deque[Arrow]] = {}
-        self.held: dict[str, list[Arrow]] = {}
+        self.buffered: dict[str, list[Arrow]] = {}
         self.latest: dict[tuple[str, object], Arrow] = {}
         self.steps: list[int] = []  # of each entry
 
@@ -239,7 +239,7 @@ class _Layout:
         """The next entry: a step of its own if it shows."""
         at_ns, verb, node, channel, subject = entry
         drawn = self.drawn
-        shows = verb in _MARKS or verb in ("send", "take", "deliver", "block", "end", "put_back", ">restore")
+        shows = verb in _MARKS or verb in ("send", "take", "deliver", "block", "end", "restored_in_flight", ">restore")
         if shows or not drawn.times_ns:
             drawn.times_ns.append(at_ns)
         step = len(drawn.times_ns) - 1
@@ -250,29 +250,37 @@ class _Layout:
             drawn.marks.append(Mark(node, step, verb, text))
         elif verb == ">restore":
             drawn.restores.append(step)
-            for arrow in chain(*self.on_way.values(), *self.held.values()):
+            for arrow in chain(*self.on_way.values(), *self.buffered.values()):
                 arrow.gone = step
             self.on_way.clear()
-            self.held.clear()
+            self.buffered.clear()
         elif channel is not None:
             self._on_channel(verb, channel, subject, step)
 
     def _on_channel(self, verb: str, channel: str, subject: object, step: int) -> None:
-        if verb in ("send", "put_back"):
+        if verb in ("send", "restored_in_flight"):
             sender, receiver = self.topology.ends(channel)
-            arrow = Arrow(channel, sender, receiver, subject, kind_of(subject), step, put_back=verb == "put_back")
+            arrow = Arrow(
+                channel,
+                sender,
+                receiver,
+                subject,
+                kind_of(subject),
+                step,
+                restored_in_flight=verb == "restored_in_flight",
+            )
             self.drawn.arrows.append(arrow)
             self.on_way.setdefault(channel, deque()).append(arrow)
             self.latest[channel, subject] = arrow
         elif verb == "take":
             arrow = self._arrived(channel, subject)
             arrow.taken = step
-            self.held.setdefault(channel, []).append(arrow)
+            self.buffered.setdefault(channel, []).append(arrow)
         elif verb in ("deliver", "end", "block", "ignore"):
-            for arrow in self.held.get(channel, []):
+            for arrow in self.buffered.get(channel, []):
                 if arrow.message == subject or (verb == "block" and _checkpoint_of(arrow.message) == subject):
                     arrow.applied, arrow.ignored = step, verb == "ignore"
-                    self.held[channel].remove(arrow)
+                    self.buffered[channel].remove(arrow)
                     break
         elif verb == "capture" and isinstance(subject, tuple):
             recorded = self.latest.get((channel, subject[1]))

@@ -119,7 +119,7 @@ def _lines(drawn: SpaceTime, rows: dict[str, int], width: int) -> Iterable[str]:
 
 
 def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
-    """A bar on the receiver's line for as long as it held a message behind its barrier."""
+    """A bar on the receiver's line for as long as it buffered a message behind its barrier."""
     for arrow in drawn.arrows:
         if arrow.taken is None or arrow.applied == arrow.taken or arrow.kind == "CheckpointBarrier":
             continue
@@ -128,7 +128,7 @@ def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
             y = rows[arrow.receiver]
             yield (
                 f'<line x1="{_x(arrow.taken)}" y1="{y}" x2="{_x(last)}" y2="{y}" stroke="{_HELD}" stroke-width="7" '
-                f'stroke-opacity=".7"><title>{escape(str(arrow.message))} is held</title></line>'
+                f'stroke-opacity=".7"><title>{escape(str(arrow.message))} is buffered</title></line>'
             )
 
 
@@ -160,11 +160,13 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
     start = arrow.sent if arrow.sent is not None else max(end - 1, 0)
     x1, x2 = _x(start), _x(end)
     y1, y2 = float(rows[arrow.sender]), float(rows[arrow.receiver])
-    if arrow.put_back:
+    if arrow.restored_in_flight:
         y1 = y2 - 34  # it comes out of the checkpoint
     elif arrow.taken is None:
         y2 = y1 + (y2 - y1) * 0.8  # it never arrives
-    dash = ' stroke-dasharray="5 3"' if arrow.taken is None or arrow.put_back or arrow.fate is Fate.LOST else ""
+    dash = (
+        ' stroke-dasharray="5 3"' if arrow.taken is None or arrow.restored_in_flight or arrow.fate is Fate.LOST else ""
+    )
     name = escape(str(arrow.message))
     said = escape(arrow.fate.value) if arrow.fate is not None else "ignored" if arrow.ignored else "message"
     yield (
@@ -212,7 +214,12 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
         lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')
         lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{escape(words)}</text>')
         x += 44 + 6 * len(words)
-    others = (("black bar", "snapshot"), ("dashed", "cut"), ("yellow", "held behind its barrier"), ("ring", "recorded"))
+    others = (
+        ("black bar", "snapshot"),
+        ("dashed", "cut"),
+        ("yellow", "buffered behind its barrier"),
+        ("ring", "recorded"),
+    )
     signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in others)
     lines.append(f'<text class="s g" x="16" y="{y + 38}">{signs}</text>')
     return lines

@@ -26,7 +26,7 @@ from typing import cast
 from barrierlab.model.spec.attempts import Attempt, Run
 from barrierlab.model.spec.history import MessageView, kind_of
 
-Reason = tuple[str, int]
+TimedReason = tuple[str, int]
 
 SHOWS = {"exactly_once": "commit", "at_least_once": "write", "idempotent": "upsert"}
 """The guarantees, and by which effect a sink that gives one shows an event."""
@@ -38,7 +38,7 @@ def reasons(
     digest_at_start: Callable[[Attempt, str], str | None],
     cut_off: bool,
     repeats: bool = False,
-) -> Iterator[Reason]:
+) -> Iterator[TimedReason]:
     """Why the run does not hold.
 
     Parameters
@@ -81,13 +81,13 @@ def reasons(
 # One attempt.
 
 
-def _goes_on_after_a_crash(attempt: Attempt) -> Iterator[Reason]:
+def _goes_on_after_a_crash(attempt: Attempt) -> Iterator[TimedReason]:
     for who, at_ns, noted in attempt.history.crashes:
         if attempt.history.noted(who) > noted:
             yield f"{who} went on after it had crashed", at_ns
 
 
-def _out_of_place(attempt: Attempt) -> Iterator[Reason]:
+def _out_of_place(attempt: Attempt) -> Iterator[TimedReason]:
     """Everything is restored before anything runs (protocol rule 22, defect U-14)."""
     for at_ns, verb, node, channel, subject in attempt.history.out_of_place:
         what = f"{node} was restored" if verb == "restored" else f"{subject} was restored in {channel}"
@@ -97,7 +97,7 @@ def _out_of_place(attempt: Attempt) -> Iterator[Reason]:
             yield f"{what} after the job had begun to run", at_ns
 
 
-def _not_complete(attempt: Attempt) -> Iterator[Reason]:
+def _not_complete(attempt: Attempt) -> Iterator[TimedReason]:
     checkpoint_id, parent = attempt.restored_id, attempt.parent
     if checkpoint_id:
         why = "it was never triggered" if parent is None else parent.incomplete(checkpoint_id)
@@ -105,7 +105,7 @@ def _not_complete(attempt: Attempt) -> Iterator[Reason]:
             yield f"checkpoint {checkpoint_id} was restored, but {why}", attempt.start_ns
 
 
-def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | None]) -> Iterator[Reason]:
+def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | None]) -> Iterator[TimedReason]:
     """Every task is restored once, to the state of its cut; one that had finished does nothing more."""
     at_ns, start = attempt.start_ns, attempt.history.start
     assert start is not None
@@ -122,15 +122,15 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
             yield f"{name} runs although it had finished in {attempt.origin}", task.steps[0][0]
 
 
-def _channel(attempt: Attempt, channel: str) -> Iterator[Reason]:
+def _channel(attempt: Attempt, channel: str) -> Iterator[TimedReason]:
     """What is restored is what was in flight at the cut: given off before the sender's, not taken in before the other.
 
     Behind it the end, if the sender had finished and the receiver had not taken that. No barrier: the cut has been made
     (protocol rule 22, defect U-13).
     """
     at_ns, where = attempt.start_ns, f"restored in {channel}"
-    put_back = attempt.history.channels[channel].put_back
-    came = attempt.history.events(channel, "put_back")
+    restored_in_flight = attempt.history.channels[channel].restored_in_flight
+    came = attempt.history.events(channel, "restored_in_flight")
     due = _in_flight(attempt, channel)
     if came != due:
         left, right = Counter(due), Counter(came)
@@ -141,15 +141,15 @@ def _channel(attempt: Attempt, channel: str) -> Iterator[Reason]:
         if left == right:
             event = next(event for event, turn in zip(came, due, strict=True) if event != turn)
             yield f"{event} was {where} in another place than it was sent", at_ns
-    for message in put_back:
+    for message in restored_in_flight:
         if kind_of(message) in ("CheckpointBarrier", "CancelBarrier"):
             yield f"{message} was {where}: the cut has been made, and no barrier is part of it", at_ns
-    ends = sum(kind_of(message) == "EndOfInput" for message in put_back)
+    ends = sum(kind_of(message) == "EndOfInput" for message in restored_in_flight)
     end_due = _end_in_flight(attempt, channel)
     if ends != end_due:
         yield f"the end was {where} {_times(ends)}, and was in flight {_times(end_due)}", at_ns
-    elif ends and kind_of(put_back[-1]) != "EndOfInput":
-        yield f"{put_back[-1]} was {where} behind the end", at_ns
+    elif ends and kind_of(restored_in_flight[-1]) != "EndOfInput":
+        yield f"{restored_in_flight[-1]} was {where} behind the end", at_ns
 
 
 def _in_flight(attempt: Attempt, channel: str) -> list[object]:
@@ -167,7 +167,7 @@ def _end_in_flight(attempt: Attempt, channel: str) -> bool:
     return sender in start.finished and not parent.ended(channel, attempt.restored_id)
 
 
-def _watermarks_go_back(attempt: Attempt) -> Iterator[Reason]:
+def _watermarks_go_back(attempt: Attempt) -> Iterator[TimedReason]:
     """No operator promises less than it had promised before its cut. (A source may: it makes its events again.)"""
     for channel, kept in attempt.history.channels.items():
         sender = attempt.history.topology.ends(channel)[0]
@@ -192,7 +192,7 @@ def _last_watermark(attempt: Attempt, sender: str, channel: str) -> object | Non
 # The surviving history.
 
 
-def _sources(run: Run) -> Iterator[Reason]:
+def _sources(run: Run) -> Iterator[TimedReason]:
     """In every attempt a source goes on behind its cut; so of what survives it made 1, 2, ... n, each once.
 
     What it had made before a cut that was restored was sent, or recorded.
@@ -212,26 +212,28 @@ def _sources(run: Run) -> Iterator[Reason]:
                 yield f"{source} made {event} after a start from {attempt.origin}, where {source}{turn} was due", at_ns
 
 
-def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[Reason]:
+def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[TimedReason]:
     """What a source had made before its cut in the parent of `attempt`, and its channels never had."""
     parent, outputs_of = cast(Attempt, attempt.parent), attempt.history.topology.outputs(source)
     for _, exchange, outputs in attempt.history.topology.output_groups(source):
         had = []
         for channel in [outputs_of[index] for index in outputs]:
-            put_back = len(parent.history.events(channel, "put_back"))
-            had.append(parent.given_off(channel, attempt.restored_id)[put_back:])
+            restored_in_flight = len(parent.history.events(channel, "restored_in_flight"))
+            had.append(parent.given_off(channel, attempt.restored_id)[restored_in_flight:])
         for sent in had if exchange == "broadcast" else [list(chain.from_iterable(had))]:
             for event in Counter(made) - Counter(sent) if len(sent) != len(made) else ():
                 reason = f"{source} made {event} before its cut in {attempt.origin}, and neither sent nor recorded it"
                 yield reason, attempt.start_ns
 
 
-def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[Reason]:
+def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[TimedReason]:
     """Yield where what took effect is not what was emitted, in that order; if it `repeats`, at least once each."""
     given_off: list[object] = []
     applied: list[object] = []
     for attempt, checkpoint_id in run.surviving:
-        given_off += attempt.given_off(channel, checkpoint_id)[len(attempt.history.events(channel, "put_back")) :]
+        given_off += attempt.given_off(channel, checkpoint_id)[
+            len(attempt.history.events(channel, "restored_in_flight")) :
+        ]
         applied += attempt.taken_in(channel, checkpoint_id)
     if applied == given_off[: len(applied)]:
         return
@@ -247,7 +249,7 @@ def _surviving(run: Run, channel: str, repeats: bool) -> Iterator[Reason]:
 # Sinks.
 
 
-def _shown_otherwise(run: Run, sink: str, guarantee: str) -> Iterator[Reason]:
+def _shown_otherwise(run: Run, sink: str, guarantee: str) -> Iterator[TimedReason]:
     for attempt in run.attempts:
         for at_ns, verb, subject, _ in attempt.history.tasks[sink].outside:
             if verb in SHOWS.values() and verb != SHOWS[guarantee]:
@@ -255,7 +257,7 @@ def _shown_otherwise(run: Run, sink: str, guarantee: str) -> Iterator[Reason]:
                 yield f"{sink} is {guarantee}, but did {verb} {what}", at_ns
 
 
-def _shown_at_once(run: Run, sink: str, guarantee: str) -> Iterator[Reason]:
+def _shown_at_once(run: Run, sink: str, guarantee: str) -> Iterator[TimedReason]:
     verb = SHOWS[guarantee]
     for attempt in run.attempts:
         applied = attempt.applied(sink)
@@ -277,7 +279,7 @@ def _shown_at_once(run: Run, sink: str, guarantee: str) -> Iterator[Reason]:
                     yield f"{event} is visible at {sink}, and never came again", attempt.history.end_ns
 
 
-def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[Reason]:
+def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[TimedReason]:
     visible: list[object] = []
     lines: dict[int, list[object]] = {}  # by attempt: what took effect in those that it goes on from, and in itself
     for attempt in run.attempts:
@@ -308,7 +310,9 @@ def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[Reason]:
             yield f"{event} is not visible at {sink}, and the job has ended", end_ns
 
 
-def _falls_back(run: Run, attempt: Attempt, sink: str, visible: list[object], before: list[object]) -> Iterator[Reason]:
+def _falls_back(
+    run: Run, attempt: Attempt, sink: str, visible: list[object], before: list[object]
+) -> Iterator[TimedReason]:
     """Nothing may be visible that is behind the cut that is restored: it will come again."""
     if visible == before[: len(visible)]:
         return
@@ -325,7 +329,7 @@ def _falls_back(run: Run, attempt: Attempt, sink: str, visible: list[object], be
         yield reason, attempt.start_ns
 
 
-def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator[Reason]:
+def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator[TimedReason]:
     """Nothing is visible that is not before the cut of a complete checkpoint (protocol rule 20).
 
     Of the sink's events in order, `before` are before the restore, and `shown` were visible then. They are counted: an
@@ -348,7 +352,7 @@ def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator
 
 def _too_little(
     attempt: Attempt, sink: str, line: list[object], before: int, visible: list[object]
-) -> Iterator[Reason]:
+) -> Iterator[TimedReason]:
     """All is visible that is before the cut that was restored, or that was announced to the sink last."""
     task = attempt.history.tasks[sink]
     due, why, at_ns = before, f"{attempt.origin} was restored", attempt.start_ns

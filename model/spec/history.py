@@ -36,7 +36,7 @@ MOVES = {
     ">inject": "source, -, id: the source takes the command of a checkpoint",
     ">deliver": "task, channel, late or -: the task takes the head of a channel; late, when it is to go unaligned",
     ">overtake": "task, channel, -: the task takes the first barrier of a channel ahead of its place",
-    ">release": "task, -, late or -: the first message that is held and may go steps again",
+    ">drain": "task, -, late or -: the first message that is buffered and may go steps again",
     ">poll": "task, -, channels or -: the reading loop of the task goes round while these channels are readable",
     ">push": "task, -, -: the outbox goes on, now that there is room",
     ">trigger": "coordinator, -, id: a checkpoint begins",
@@ -58,7 +58,7 @@ EFFECTS = {
     "take": "task, channel, message: it leaves the channel",
     "deliver": "task, channel, message: an event or a watermark takes effect",
     "end": "task, channel, message: the end of an input takes effect",
-    "hold": "task, channel, message: it waits behind the barrier",
+    "buffer": "task, channel, message: it waits behind the barrier",
     "ignore": "task, channel, message: a stale or duplicate one has no effect",
     "block": "task, channel, id: the barrier of a checkpoint takes effect; the channel waits",
     "resume": "task, -, id: no channel waits for the checkpoint any more",
@@ -72,7 +72,7 @@ EFFECTS = {
     "completed": "coordinator, -, id: the checkpoint is complete",
     "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
-    "put_back": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
+    "restored_in_flight": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
     "write": "sink, -, event: it becomes visible outside, at once",
     "upsert": "sink, -, event: it becomes visible outside under its name, in the place of an earlier one",
     "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",
@@ -80,7 +80,7 @@ EFFECTS = {
     "rollback": "sink, -, transaction: its events never become visible",
 }
 
-# What a held message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
+# What a buffered message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
 CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "EndOfInput": 1}
 
 
@@ -109,7 +109,7 @@ def kind_of(message: object) -> str:
 
 
 def size_of(message: object) -> int:
-    """How many bytes `message` counts for where it is held."""
+    """How many bytes `message` counts for where it is buffered."""
     size = CONTROL_SIZES.get(type(message).__name__)
     return cast(MessageView, message).size_bytes if size is None else size
 
@@ -124,15 +124,15 @@ class ChannelHistory:
     applied : list of message
         What took effect at the receiver, in order: events, watermarks, barriers, the end. (For the barrier of an id
         that was never sent here: the id.)
-    put_back : list of message
+    restored_in_flight : list of message
         Those of `sent` that a restore put there.
     ignored : list of message
         What was taken and had no effect, in order.
     waiting : deque of message
-        What is held at the receiver when the journal ends.
-    deepest, most_held : int
-        The most messages that were in the channel, and held at the receiver, at a time; `deepest_ns` and
-        `most_held_ns` are the first times of that.
+        What is buffered at the receiver when the journal ends.
+    deepest, most_buffered : int
+        The most messages that were in the channel, and buffered at the receiver, at a time; `deepest_ns` and
+        `most_buffered_ns` are the first times of that.
     """
 
     __slots__ = (
@@ -144,9 +144,9 @@ class ChannelHistory:
         "deepest_ns",
         "end",
         "ignored",
-        "most_held",
-        "most_held_ns",
-        "put_back",
+        "most_buffered",
+        "most_buffered_ns",
+        "restored_in_flight",
         "sent",
         "sent_controls",
         "taken",
@@ -158,7 +158,7 @@ class ChannelHistory:
         self.taken: list[object] = []
         self.applied: list[object] = []
         self.ignored: list[object] = []
-        self.put_back: list[object] = []
+        self.restored_in_flight: list[object] = []
         self.waiting: deque[object] = deque()
         self.barriers: dict[int, object] = {}  # the first sent of each id
         self.ahead: set[int] = set()  # barriers on their way that go ahead of all, and need no room (rule 16)
@@ -166,7 +166,7 @@ class ChannelHistory:
         self.sent_controls = 0  # how many of `sent` are no events
         self.applied_controls = 0
         self.deepest = self.deepest_ns = 0
-        self.most_held = self.most_held_ns = 0
+        self.most_buffered = self.most_buffered_ns = 0
 
 
 class Cut:
@@ -199,7 +199,7 @@ class Cut:
         self.applied: dict[str, int] = {}
 
 
-class Outside(NamedTuple):
+class ExternalEffect(NamedTuple):
     """A sink's effect on the outside: a ``write``, ``upsert``, ``prepare``, ``commit`` or ``rollback``.
 
     `newest_complete` is the newest checkpoint that was complete by then; the restored one, if none was since.
@@ -226,8 +226,8 @@ class TaskHistory:
         The channels that still wait when the journal ends, and for which checkpoint.
     aborted : set of int
         The checkpoints that it declined, or cancelled at its outputs.
-    held_bytes, most_held_bytes, most_held_bytes_ns : int
-        Bytes held when the journal ends, the most at a time, and when first.
+    buffered_bytes, most_buffered_bytes, most_buffered_bytes_ns : int
+        Bytes buffered when the journal ends, the most at a time, and when first.
     recorded_bytes : dict of int to int
         By checkpoint, the bytes that it recorded as in flight, on the way in and on the way out.
     ended : set of str
@@ -238,7 +238,7 @@ class TaskHistory:
         The checkpoints whose barrier it forwarded flagged: those may have gone ahead of their place.
     restored : list of (id, digest)
         What it was restored to; once, where the history begins with a restore.
-    outside : list of Outside
+    outside : list of ExternalEffect
         A sink's effects on the outside, in order.
     notified : list of (id, time, newest complete id by then)
         The announcements that reached it.
@@ -247,13 +247,13 @@ class TaskHistory:
     __slots__ = (
         "aborted",
         "blocked",
+        "buffered_bytes",
         "controls",
         "cuts",
         "ended",
         "finished_ns",
-        "held_bytes",
-        "most_held_bytes",
-        "most_held_bytes_ns",
+        "most_buffered_bytes",
+        "most_buffered_bytes_ns",
         "notified",
         "outside",
         "recorded_bytes",
@@ -270,11 +270,11 @@ class TaskHistory:
         self.aborted: set[int] = set()
         self.unaligned: set[int] = set()
         self.ended: set[str] = set()
-        self.held_bytes = self.most_held_bytes = self.most_held_bytes_ns = 0
+        self.buffered_bytes = self.most_buffered_bytes = self.most_buffered_bytes_ns = 0
         self.recorded_bytes: dict[int, int] = {}
         self.finished_ns: int | None = None
         self.restored: list[tuple[int, str]] = []
-        self.outside: list[Outside] = []
+        self.outside: list[ExternalEffect] = []
         self.notified: list[tuple[int, int, int]] = []
 
 
@@ -346,7 +346,7 @@ class History:
     stuck : list of (source, time)
         When nothing could move any more though the source had events to give off.
     out_of_place : list of Entry
-        Every ``restored`` and ``put_back`` outside of a restore, or after something had run.
+        Every ``restored`` and ``restored_in_flight`` outside of a restore, or after something had run.
     end_ns : int
         The time of the last entry.
     """
@@ -489,7 +489,7 @@ class History:
                     channel.ahead.add(cast(MessageView, subject).checkpoint_id)
                 depth = len(sent) - len(channel.taken) - len(channel.ahead)
                 if depth > channel.deepest:
-                    depth -= max(0, len(channel.put_back) - len(channel.taken))  # those need no room
+                    depth -= max(0, len(channel.restored_in_flight) - len(channel.taken))  # those need no room
                     if depth > channel.deepest:
                         channel.deepest, channel.deepest_ns = depth, at_ns
                 task = tasks[node]
@@ -524,10 +524,10 @@ class History:
                     else:
                         task.controls.append(entry)
                         channel.applied_controls += 1
-            elif verb == ">deliver" or verb == ">release" or verb == ">push":
+            elif verb == ">deliver" or verb == ">drain" or verb == ">push":
                 pass
-            elif verb == "hold":
-                _hold(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
+            elif verb == "buffer":
+                _buffer(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
             elif verb == ">emit":
                 tasks[node].steps.append(entry)
             elif verb == ">restore":
@@ -560,12 +560,14 @@ class History:
             (step, cast(MessageView, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
         ]
         for channel in self.topology.outputs(name):
-            put_back = len(self.events(channel, "put_back"))
+            restored_in_flight = len(self.events(channel, "restored_in_flight"))
             events = self.events(channel, "sent")
             for cut in task.cuts:
                 made = bisect_left(emitted, (cut.step, 0))
                 last = emitted[made - 1][1] if made else 0
-                cut.sent[channel] = bisect_right(events, last, put_back, key=_sequence) if made else put_back
+                cut.sent[channel] = (
+                    bisect_right(events, last, restored_in_flight, key=_sequence) if made else restored_in_flight
+                )
 
 
 def _sequence(event: object) -> int:
@@ -576,23 +578,23 @@ def _goes_ahead(message: object) -> bool:
     return kind_of(message) == "CheckpointBarrier" and bool(cast(MessageView, message).flags & UNALIGNED_FLAG)
 
 
-def _hold(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
+def _buffer(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
     channel.waiting.append(message)
-    if len(channel.waiting) > channel.most_held:
-        channel.most_held, channel.most_held_ns = len(channel.waiting), at_ns
-    task.held_bytes += size_of(message)
-    if task.held_bytes > task.most_held_bytes:
-        task.most_held_bytes, task.most_held_bytes_ns = task.held_bytes, at_ns
+    if len(channel.waiting) > channel.most_buffered:
+        channel.most_buffered, channel.most_buffered_ns = len(channel.waiting), at_ns
+    task.buffered_bytes += size_of(message)
+    if task.buffered_bytes > task.most_buffered_bytes:
+        task.most_buffered_bytes, task.most_buffered_bytes_ns = task.buffered_bytes, at_ns
 
 
 def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
     """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect."""
     waiting = channel.waiting
     while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
-        task.held_bytes -= size_of(waiting.popleft())
+        task.buffered_bytes -= size_of(waiting.popleft())
     if message in waiting:  # the first, unless something overtook it
         waiting.remove(message)
-        task.held_bytes -= size_of(message)
+        task.buffered_bytes -= size_of(message)
 
 
 # The rare verbs, each told the entry and the one before it.
@@ -748,7 +750,7 @@ def _put_back(history: History, entry: Entry, previous: Entry | None) -> None:
     channel, message = history.channels[cast(str, entry[3])], entry[4]
     _in_its_place(history, entry)
     channel.sent.append(message)
-    channel.put_back.append(message)
+    channel.restored_in_flight.append(message)
     kind = kind_of(message)
     if kind != "Event":
         channel.sent_controls += 1
@@ -765,7 +767,7 @@ def _in_its_place(history: History, entry: Entry) -> None:
 
 
 def _outside(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.tasks[entry[2]].outside.append(Outside(entry[0], entry[1], entry[4], history.newest_complete))
+    history.tasks[entry[2]].outside.append(ExternalEffect(entry[0], entry[1], entry[4], history.newest_complete))
 
 
 _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
@@ -790,7 +792,7 @@ _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     ">stuck": _stuck,
     ">notify": _notify,
     "restored": _restored,
-    "put_back": _put_back,
+    "restored_in_flight": _put_back,
     ">overtake": _overtake,
     "end": _end,
     "ignore": _ignore,

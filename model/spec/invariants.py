@@ -316,7 +316,7 @@ def fwd(case: Case) -> Iterator[Violation]:
 
 
 def noloss(case: Case) -> Iterator[Violation]:
-    """All that is taken from a channel has its effect, exactly once, or is still held; every event made is sent.
+    """All that is taken from a channel has its effect, exactly once, or is still buffered; every event made is sent.
 
     A barrier or cancel may have none of its own if it is ignored, or its checkpoint aborted.
     """
@@ -414,7 +414,7 @@ def live(case: Case) -> Iterator[Violation]:
                 for message in kept.sent[len(kept.taken) :][:1]:
                     yield Violation("LIVE", f"{message} is left behind in {channel}", history.end_ns)
                 for message in list(kept.waiting)[:1]:
-                    yield Violation("LIVE", f"{message} of {channel} is held for ever", history.end_ns)
+                    yield Violation("LIVE", f"{message} of {channel} is buffered for ever", history.end_ns)
             for name, task in history.tasks.items():
                 if task.finished_ns is None:
                     yield Violation("LIVE", f"{name} never ends, though every source has", history.end_ns)
@@ -429,14 +429,14 @@ def bound(case: Case) -> Iterator[Violation]:
             reason = f"{kept.deepest} messages were in {channel} at a time; its capacity is {capacity}"
             yield Violation("BOUND", reason, kept.deepest_ns)
         most = limits.max_buffer_per_input
-        if most is not None and kept.most_held > most:
-            reason = f"{kept.most_held} messages of {channel} were held at a time; at most {most} may be"
-            yield Violation("BOUND", reason, kept.most_held_ns)
+        if most is not None and kept.most_buffered > most:
+            reason = f"{kept.most_buffered} messages of {channel} were buffered at a time; at most {most} may be"
+            yield Violation("BOUND", reason, kept.most_buffered_ns)
     for name, task in case.history.tasks.items():
         most = limits.max_buffer_memory_bytes
-        if most is not None and task.most_held_bytes > most:
-            reason = f"{task.most_held_bytes} bytes were held at {name} at a time; at most {most} may be"
-            yield Violation("BOUND", reason, task.most_held_bytes_ns)
+        if most is not None and task.most_buffered_bytes > most:
+            reason = f"{task.most_buffered_bytes} bytes were buffered at {name} at a time; at most {most} may be"
+            yield Violation("BOUND", reason, task.most_buffered_bytes_ns)
         most = limits.max_inflight_buffer_bytes
         for cut in task.cuts:
             recorded = task.recorded_bytes.get(cut.checkpoint_id, 0)
@@ -491,7 +491,7 @@ An invariant whose premise was never met holds of nothing: the verdict is vacuou
 
 SITUATIONS = {
     "in flight": "channels of completed checkpoints with something sent, and not taken, before the cut",
-    "held": "channels of which messages waited behind a barrier",
+    "buffered": "channels of which messages waited behind a barrier",
 }
 """What makes a run a harder test of CUT and FIFO, though they are asked without it; counted beside `PREMISES`."""
 
@@ -605,9 +605,9 @@ def _premises(cases: Sequence[Case]) -> dict[str, int]:
                 counts["in flight"] += left is not None and right is not None and left > right
             counts["FIFO"] += len(kept.sent) > 1
             counts["NOLOSS"] += len(case.events(channel, "taken"))
-            counts["held"] += kept.most_held > 0
+            counts["buffered"] += kept.most_buffered > 0
             counts["BOUND"] += channel in limits.channel_capacity and kept.deepest > 0
-            counts["BOUND"] += limits.max_buffer_per_input is not None and kept.most_held > 0
+            counts["BOUND"] += limits.max_buffer_per_input is not None and kept.most_buffered > 0
         for name, task in history.tasks.items():
             marks = Counter(step[1] for step in task.controls if kind_of(step[4]) == "Watermark")
             blocks = sum(step[1] == "block" for step in task.controls)
@@ -615,7 +615,7 @@ def _premises(cases: Sequence[Case]) -> dict[str, int]:
             counts["ID"] += blocks
             if blocks:
                 counts["FWD"] += marks["send"] + sum(len(case.events(c, "sent")) for c in case.topology.outputs(name))
-            counts["BOUND"] += limits.max_buffer_memory_bytes is not None and task.most_held_bytes > 0
+            counts["BOUND"] += limits.max_buffer_memory_bytes is not None and task.most_buffered_bytes > 0
             counts["BOUND"] += limits.max_inflight_buffer_bytes is not None and any(task.recorded_bytes.values())
     return counts
 
@@ -778,7 +778,7 @@ def _merged(by_channel: list[list[object]]) -> list[object]:
 
 def _made_here(case: Case, channel: str) -> list[object]:
     """The events of a source's channel that it made in this attempt."""
-    return case.events(channel, "sent")[len(case.events(channel, "put_back")) :]
+    return case.events(channel, "sent")[len(case.events(channel, "restored_in_flight")) :]
 
 
 def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:

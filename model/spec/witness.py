@@ -30,7 +30,7 @@ class WitnessError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class CutWitness:
     """What came of putting the steps before the cut of a checkpoint first.
 
     Attributes
@@ -63,7 +63,7 @@ class Witness:
     obstacle: str = ""
 
 
-def witness(entries: Sequence[Entry], run: Run, checkpoint_id: int, fold: Fold | None = None) -> Witness:
+def witness(entries: Sequence[Entry], run: Run, checkpoint_id: int, fold: Fold | None = None) -> CutWitness:
     """Return the run that passes through a complete checkpoint, or the pair of steps that cannot be exchanged for it.
 
     Parameters
@@ -103,7 +103,7 @@ def witness(entries: Sequence[Entry], run: Run, checkpoint_id: int, fold: Fold |
     for task, (recorded, found) in states.items():
         if not obstacle and found is not None and found != recorded:
             obstacle = f"the state of {task} is {found} there, and {recorded} was recorded"
-    return Witness(checkpoint_id, attempt.number, steps, len(first), exchanges, channels, states, obstacle)
+    return CutWitness(checkpoint_id, attempt.number, steps, len(first), exchanges, channels, states, obstacle)
 
 
 def _entries_of(entries: Sequence[Entry], attempt: Attempt) -> Sequence[Entry]:
@@ -137,7 +137,7 @@ def _replay(
 ) -> tuple[dict[str, tuple[object, ...]], str]:
     """Return what the channels hold after the steps before the cut, and what is wrong with it or with the order."""
     topology = attempt.history.topology
-    channels = {name: deque(attempt.history.channels[name].put_back) for name in topology.channels}
+    channels = {name: deque(attempt.history.channels[name].restored_in_flight) for name in topology.channels}
     obstacle = ""
     for _, verb, task, channel, subject in steps[:before]:
         if channel is None:
@@ -153,12 +153,12 @@ def _replay(
                 f"{task} took {subject} from {channel} before its cut, and {sender} sent it behind its own: "
                 "an orphan; these two steps cannot be exchanged"
             )
-    held = {name: tuple(each for each in queue if kind_of(each) == "Event") for name, queue in channels.items()}
-    for name, messages in held.items():
+    buffered = {name: tuple(each for each in queue if kind_of(each) == "Event") for name, queue in channels.items()}
+    for name, messages in buffered.items():
         recorded = attempt.history.recorded.get((name, checkpoint_id), [])
         if not obstacle and list(messages) != recorded:
             obstacle = f"{name} holds {_listed(messages)} there, and {_listed(recorded)} was recorded"
-    return held, obstacle
+    return buffered, obstacle
 
 
 def _listed(messages: Sequence[object]) -> str:

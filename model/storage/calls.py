@@ -101,7 +101,7 @@ class Right(NamedTuple):
         return Right(folders, tuple(each for each in self.attempts if each[0] > number)), None
 
 
-class Call(NamedTuple):
+class StoreCall(NamedTuple):
     """A call: a verb and an id, or how many to retain. ``complete none`` gives a manifest without parts."""
 
     verb: str
@@ -113,15 +113,15 @@ class Call(NamedTuple):
 
 VERBS = ("begin", "write", "complete", "abandon")
 MOVES = (
-    *(Call(verb, i) for i in range(1, MOST_ID + 1) for verb in VERBS),
-    Call("complete none", 1),
-    *(Call("retain", 1), Call("retain", 2), Call("clean", 0)),
+    *(StoreCall(verb, i) for i in range(1, MOST_ID + 1) for verb in VERBS),
+    StoreCall("complete none", 1),
+    *(StoreCall("retain", 1), StoreCall("retain", 2), StoreCall("clean", 0)),
 )
-State = tuple[int, int, int, int]
+CallState = tuple[int, int, int, int]
 """Indices of the reference, the store in memory, the directory, and of what is wrong."""
 
 
-def asked(store: SnapshotStore, call: Call) -> object:
+def asked(store: SnapshotStore, call: StoreCall) -> object:
     """The answer of a store: a value, or the kind of its error."""
     calls: dict[str, Callable[[], object]] = {
         "begin": lambda: store.begin(call.number),
@@ -168,7 +168,7 @@ class StoreCalls:
         self.wrongs: Interner[str] = Interner("")
         self._seen: dict[tuple[str, int], tuple[object, ...]] = {}
 
-    def start(self) -> State:
+    def start(self) -> CallState:
         """Nothing is there."""
         disk = Direct(EMPTY)
         store = DirectoryStore(PATH, disk.port)
@@ -180,11 +180,11 @@ class StoreCalls:
             0,
         )
 
-    def moves(self, state: State) -> Sequence[Call]:
+    def moves(self, state: CallState) -> Sequence[StoreCall]:
         """Every call; none once something is wrong."""
         return () if state[3] else MOVES
 
-    def after(self, state: State, move: Call) -> State:
+    def after(self, state: CallState, move: StoreCall) -> CallState:
         """Of all three; and whether they agree."""
         right, due = self.rights.values[state[0]].carried_out(move.verb, move.number)
         memory = _memory(self.memories.values[state[1]])
@@ -216,7 +216,7 @@ class StoreCalls:
         loaded = tuple(found.get(states.get(i, ""), NotCompleteError) for i in range(1, MOST_ID + 1))
         return complete, right.highest, right.leftovers, loaded, complete[0] if complete else 0
 
-    def broken(self, state: State) -> str | None:
+    def broken(self, state: CallState) -> str | None:
         """What is wrong."""
         return self.wrongs.values[state[3]] or None
 
@@ -238,6 +238,6 @@ def _told(what: object) -> str:
     return what.__name__ if isinstance(what, type) else str(what)
 
 
-def properties(system: StoreCalls) -> list[Always[State]]:
+def properties(system: StoreCalls) -> list[Always[CallState]]:
     """What `model.explore.checker.explore` is to ask."""
     return [Always("always", system.broken)]

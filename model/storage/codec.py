@@ -63,7 +63,7 @@ from barrierlab.impl.storage.store import DirectoryStore, MemoryStore
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.spec import history
 from barrierlab.model.storage.disk import cases as disk_cases
-from barrierlab.model.storage.files import EMPTY, Call, Direct
+from barrierlab.model.storage.files import EMPTY, Direct, FileCall
 from barrierlab.model.storage.links import cases as link_cases
 from barrierlab.model.storage.world import PATH, contents
 
@@ -216,7 +216,7 @@ def changed(data: bytes, step: int = 1) -> Iterator[bytes]:
     yield data + data
 
 
-class Case(NamedTuple):
+class CodecCase(NamedTuple):
     """What is asked, and why it is not so, or None."""
 
     name: str
@@ -226,24 +226,24 @@ class Case(NamedTuple):
 # Values.
 
 
-def _values() -> Iterator[Case]:
+def _values() -> Iterator[CodecCase]:
     for value, text in VALUES:
-        yield Case(f"encode {_told(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
+        yield CodecCase(f"encode {_told(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
     for fields in EVENTS:
-        yield Case(f"encode event {fields}", partial(_there_and_back, Event(*fields), _event(*fields)))
+        yield CodecCase(f"encode event {fields}", partial(_there_and_back, Event(*fields), _event(*fields)))
     for message in MESSAGES:
-        yield Case(f"the size of {message}", partial(_counts, message))
-        yield Case(f"the kind of {message}", partial(_kind, message))
+        yield CodecCase(f"the size of {message}", partial(_counts, message))
+        yield CodecCase(f"the kind of {message}", partial(_kind, message))
     for field in EVENT_FIELDS:
         identifies = field in ("source", "sequence", "part")
-        yield Case(f"an event with another {field}", partial(_is_same, field, not identifies))
+        yield CodecCase(f"an event with another {field}", partial(_is_same, field, not identifies))
     for name, data in NO_ENCODINGS:
-        yield Case(f"decode {name}", partial(_fails, partial(decode, data), DamagedError))
+        yield CodecCase(f"decode {name}", partial(_fails, partial(decode, data), DamagedError))
     for number, (value, kind) in enumerate(NO_VALUES, 1):
-        yield Case(f"encode no value, {number}", partial(_fails, partial(encode, value), kind))
-    yield Case("encode tuples in tuples", _deep)
+        yield CodecCase(f"encode no value, {number}", partial(_fails, partial(encode, value), kind))
+    yield CodecCase("encode tuples in tuples", _deep)
     for state, text in DIGESTS:
-        yield Case(f"digest {text}", partial(_is_digest, state, text))
+        yield CodecCase(f"digest {text}", partial(_is_digest, state, text))
 
 
 def _there_and_back(value: object, data: bytes) -> str | None:
@@ -303,8 +303,8 @@ CONTENT = pack("<IQ", 2, 3) + b"".join(pack("<I", len(event)) + event for event 
 SNAPSHOT = TaskSnapshot("join", 3, b"state", None, (InFlight(7, (b"x",)), RECORD), (InFlight(0, (b"out",)),))
 
 
-def _files() -> Iterator[Case]:
-    yield Case("a task's files", _task_files)
+def _files() -> Iterator[CodecCase]:
+    yield CodecCase("a task's files", _task_files)
     wrong: tuple[tuple[str, bytes], ...] = (
         ("of another kind", frame(OUTPUT_MAGIC, 3, CONTENT)),
         ("of another task", frame(INPUT_MAGIC, 4, CONTENT)),
@@ -321,11 +321,11 @@ def _files() -> Iterator[Case]:
         ("of a checksum alone", bytes(16)),
     )
     for name, data in wrong:
-        yield Case(f"a file {name}", partial(_fails, partial(decode_in_flight, data, 3), DamagedError))
+        yield CodecCase(f"a file {name}", partial(_fails, partial(decode_in_flight, data, 3), DamagedError))
     states = (("of another kind", frame(INPUT_MAGIC, 3, b"s")), ("of another task", frame(STATE_MAGIC, 2, b"s")))
     for name, data in states:
-        yield Case(f"a state file {name}", partial(_fails, partial(decode_state, data, 3), DamagedError))
-    yield Case("any change of a file", _changed_files)
+        yield CodecCase(f"a state file {name}", partial(_fails, partial(decode_state, data, 3), DamagedError))
+    yield CodecCase("any change of a file", _changed_files)
 
 
 def _task_files() -> str | None:
@@ -370,10 +370,10 @@ def _changed_files() -> str | None:
 # Manifests.
 
 
-def _manifests() -> Iterator[Case]:
-    yield Case("a manifest", _manifest)
-    yield Case("any change of a manifest", _changed_manifest)
-    yield Case("a manifest in another form", _other_manifests)
+def _manifests() -> Iterator[CodecCase]:
+    yield CodecCase("a manifest", _manifest)
+    yield CodecCase("any change of a manifest", _changed_manifest)
+    yield CodecCase("a manifest in another form", _other_manifests)
 
 
 def _parts() -> tuple[Part, ...]:
@@ -486,7 +486,7 @@ def _other_manifests() -> str | None:
 # What is taken, and what is refused.
 
 
-def _taken() -> Iterator[Case]:
+def _taken() -> Iterator[CodecCase]:
     file, other = StoredFile("operators/a/0/state.bin", 1, "0" * 32), StoredFile("elsewhere", 1, "0" * 32)
     record = InFlightFile(0, False, 1, StoredFile("operators/a/0/inflight_0.buf", 1, "0" * 32))
     part = Part("a", 0, None, file, (record,))
@@ -507,7 +507,7 @@ def _taken() -> Iterator[Case]:
         "the least number to retain": lambda: MemoryStore().retain(1),
     }
     for name, make in taken.items():
-        yield Case(f"{name} is taken", partial(_goes, make))
+        yield CodecCase(f"{name} is taken", partial(_goes, make))
     store = MemoryStore()
     store.begin(1)
     no: Any = None
@@ -568,11 +568,11 @@ def _taken() -> Iterator[Case]:
         "to retain what is true": lambda: store.retain(True),
     }
     for name, make in refused.items():
-        yield Case(f"{name} is refused", partial(_fails, make, ContractError))
-    yield Case("sizes and counts", _sizes)
+        yield CodecCase(f"{name} is refused", partial(_fails, make, ContractError))
+    yield CodecCase("sizes and counts", _sizes)
     for most in (None, 5):
         for or_none in ("", "for none"):
-            yield Case(f"a number from 2 to {most}, or None {or_none}", partial(_numbers, most, or_none))
+            yield CodecCase(f"a number from 2 to {most}, or None {or_none}", partial(_numbers, most, or_none))
 
 
 def _counts(message: StreamMessage) -> str | None:
@@ -636,22 +636,22 @@ def _sizes() -> str | None:
 # Stored checkpoints that are damaged.
 
 
-def _damages() -> Iterator[Case]:
+def _damages() -> Iterator[CodecCase]:
     for path in _stored().files:
-        yield Case(f"any damage to {path}", partial(_damaged, path))
-    yield Case("damage to every checkpoint", _all_damaged)
-    yield Case("retention among damaged ones", _retained)
-    yield Case("names of somebody else's", _foreign)
+        yield CodecCase(f"any damage to {path}", partial(_damaged, path))
+    yield CodecCase("damage to every checkpoint", _all_damaged)
+    yield CodecCase("retention among damaged ones", _retained)
+    yield CodecCase("names of somebody else's", _foreign)
 
 
-class Stored(NamedTuple):
+class StoredDisk(NamedTuple):
     """A disk with checkpoints 1 and 2, and the files of the second."""
 
     disk: Direct
     files: tuple[str, ...]
 
 
-def _stored(newest: int = 2) -> Stored:
+def _stored(newest: int = 2) -> StoredDisk:
     disk = Direct(EMPTY)
     store = DirectoryStore(PATH, disk.port)
     for checkpoint_id in range(1, newest + 1):
@@ -662,23 +662,23 @@ def _stored(newest: int = 2) -> Stored:
         "manifest.json",
         *(file.path for part in parts for file in (part.state, *(e.file for e in part.in_flight))),
     )
-    return Stored(disk, files)
+    return StoredDisk(disk, files)
 
 
 def _put(disk: Direct, path: str, data: bytes) -> None:
-    disk.ask(Call("create", path))
-    disk.ask(Call("write", path, data))
+    disk.ask(FileCall("create", path))
+    disk.ask(FileCall("write", path, data))
 
 
 def _damaged(path: str) -> str | None:
     at = f"{PATH}/checkpoint-2/{path}"
     good = _stored().disk.tree
-    data = Direct(good).ask(Call("read", at, 10**6))
+    data = Direct(good).ask(FileCall("read", at, 10**6))
     assert isinstance(data, bytes)
     for other in (*changed(data, max(1, len(data) // 6)), None):
         disk = Direct(good)
         if other is None:
-            disk.ask(Call("remove", at))
+            disk.ask(FileCall("remove", at))
         else:
             _put(disk, at, other)
         store = DirectoryStore(PATH, disk.port)
@@ -728,7 +728,7 @@ def _retained() -> str | None:
             disk,
             f"{PATH}/checkpoint-4/operators/a/0/state.bin",
             Direct(_stored(4).disk.tree).ask(  # type: ignore[arg-type]
-                Call("read", f"{PATH}/checkpoint-4/operators/a/0/state.bin", 10**6)
+                FileCall("read", f"{PATH}/checkpoint-4/operators/a/0/state.bin", 10**6)
             ),
         )
         if store.retain(1) != () or store.load(4).snapshots != contents(4, 2) or store.retain(1) != (3,):
@@ -740,26 +740,26 @@ def _foreign() -> str | None:
     """Folders that no id names, a folder of the greatest id, and a file where a checkpoint would be."""
     disk = _stored().disk
     for name in ("checkpoint-18446744073709551616", "checkpoint-01", "checkpoint-x", "notes"):
-        disk.ask(Call("make_folder", f"{PATH}/{name}"))
+        disk.ask(FileCall("make_folder", f"{PATH}/{name}"))
         _put(disk, f"{PATH}/{name}/manifest.json", b"")
     _put(disk, f"{PATH}/checkpoint-7", b"")
-    before = disk.ask(Call("names", PATH))
+    before = disk.ask(FileCall("names", PATH))
     store = DirectoryStore(PATH, disk.port)
     found = store.completed(), store.leftovers(), store.highest_id(), store.clean()
-    if found != ((2, 1), (), 7, ()) or disk.ask(Call("names", PATH)) != before:
+    if found != ((2, 1), (), 7, ()) or disk.ask(FileCall("names", PATH)) != before:
         return f"they are taken for {found}"
-    disk.ask(Call("make_folder", f"{PATH}/checkpoint-18446744073709551615"))
+    disk.ask(FileCall("make_folder", f"{PATH}/checkpoint-18446744073709551615"))
     return None if store.highest_id() == 2**64 - 1 else f"the highest id is {store.highest_id()}"
 
 
-GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
+GROUPS: dict[str, Callable[[], Iterator[CodecCase]]] = {
     "values": _values,
     "files": _files,
     "manifests": _manifests,
     "limits": _taken,
     "damage": _damages,
-    "links": lambda: starmap(Case, link_cases()),
-    "the disk of this machine": lambda: starmap(Case, disk_cases()),
+    "links": lambda: starmap(CodecCase, link_cases()),
+    "the disk of this machine": lambda: starmap(CodecCase, disk_cases()),
 }
 
 

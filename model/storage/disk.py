@@ -17,15 +17,20 @@ from unittest.mock import patch
 
 from barrierlab.impl.errors import LimitError
 from barrierlab.impl.storage.files import NotAFileError, RealFile, RealFiles, directory
-from barrierlab.model.storage.files import EMPTY, Call, Direct, Port
+from barrierlab.model.storage.files import EMPTY, Direct, FileCall, FilesPort
 
 LARGE = bytes(range(256)) * 300
 """More than a system call or a buffer is likely to take by halves unseen."""
 SET_UP = (
-    *(Call("create", "file"), Call("write", "file", b"abcde"), Call("create", "none"), Call("create", "large")),
-    *(Call("write", "large", LARGE), Call("make_folder", "empty"), Call("make_folder", "full")),
-    *(Call("create", "full/inner"), Call("write", "full/inner", b"x"), Call("link", "to_file", "file")),
-    *(Call("link", "to_folder", "full"), Call("link", "to_nothing", "gone")),
+    *(
+        FileCall("create", "file"),
+        FileCall("write", "file", b"abcde"),
+        FileCall("create", "none"),
+        FileCall("create", "large"),
+    ),
+    *(FileCall("write", "large", LARGE), FileCall("make_folder", "empty"), FileCall("make_folder", "full")),
+    *(FileCall("create", "full/inner"), FileCall("write", "full/inner", b"x"), FileCall("link", "to_file", "file")),
+    *(FileCall("link", "to_folder", "full"), FileCall("link", "to_nothing", "gone")),
 )
 """The calls that make what the cases below ask for."""
 THINGS = (
@@ -46,9 +51,9 @@ KINDS = (NotAFileError, FileNotFoundError, FileExistsError, NotADirectoryError, 
 
 def cases() -> Iterator[tuple[str, Callable[[], str | None]]]:
     """Each with a name, and with why disk and model differ, or None."""
-    calls = [Call(verb, thing) for thing in THINGS for verb in VERBS]
-    calls += [Call("read", thing, most) for thing in THINGS for most in READ_BYTES]
-    calls += [Call("rename", path, to) for path, to in RENAMED]
+    calls = [FileCall(verb, thing) for thing in THINGS for verb in VERBS]
+    calls += [FileCall("read", thing, most) for thing in THINGS for most in READ_BYTES]
+    calls += [FileCall("rename", path, to) for path, to in RENAMED]
     for call in calls:
         yield f"{call} {call.argument or ''}".strip(), partial(_differs, call)
     for path, text in PATHS:
@@ -69,7 +74,7 @@ def _named(path: object, text: str | None) -> str | None:
     return None if found == text else f"is taken for {found!r}"
 
 
-def _differs(call: Call) -> str | None:
+def _differs(call: FileCall) -> str | None:
     model = Direct(EMPTY)
     with TemporaryDirectory() as name:
         for each in SET_UP:
@@ -80,7 +85,7 @@ def _differs(call: Call) -> str | None:
     return None if found == expected else f"answers {_short(found)} on the disk, and {_short(expected)} in the model"
 
 
-def _make(root: Path, call: Call) -> None:
+def _make(root: Path, call: FileCall) -> None:
     """By other calls than those that are asked."""
     path = root / call.path
     if call.verb == "link":
@@ -91,7 +96,7 @@ def _make(root: Path, call: Call) -> None:
         path.write_bytes(call.argument if isinstance(call.argument, bytes) else b"")
 
 
-def _answer(files: Port | RealFiles, call: Call, root: str) -> str:
+def _answer(files: FilesPort | RealFiles, call: FileCall, root: str) -> str:
     """Return the answer to a call; a file that it opens is written, and looked at before it is closed."""
     path = root + call.path
     try:

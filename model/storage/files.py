@@ -42,20 +42,20 @@ class Folder(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-class Link(NamedTuple):
+class SymbolicLink(NamedTuple):
     """A symbolic link: the path of what it stands for, from the root."""
 
     to: str
 
 
-Node = File | Folder | Link
-Tree = tuple[Node, ...]
+FileNode = File | Folder | SymbolicLink
+Tree = tuple[FileNode, ...]
 """Nodes; the first is the root, and every node is reachable from it, now or after a crash."""
 
 EMPTY: Tree = (Folder(),)
 
 
-class Call(NamedTuple):
+class FileCall(NamedTuple):
     """What is asked of the file system."""
 
     verb: str
@@ -66,13 +66,13 @@ class Call(NamedTuple):
         return f"{self.verb.replace('_', ' ')} {self.path or '.'}"
 
 
-class Answer(NamedTuple):
+class FileAnswer(NamedTuple):
     """What comes of it: a value, or the number of an error."""
 
     value: object = None
     error: int = 0
 
-    def given(self, call: Call) -> object:
+    def given(self, call: FileCall) -> object:
         """The value, or the error raised."""
         if self.error in (errno.EISDIR, errno.ELOOP) and call.verb in ("read", "reopen"):
             raise NotAFileError(self.error, "something else than a file", call.path)
@@ -85,24 +85,24 @@ class _Fails(Exception):
     """The call fails with this error number."""
 
 
-def carried_out(tree: Tree, call: Call) -> tuple[Tree, Answer]:
+def carried_out(tree: Tree, call: FileCall) -> tuple[Tree, FileAnswer]:
     """The file system after a call, and the answer."""
     nodes = list(tree)
     try:
         value = _CALLS[call.verb](nodes, call)
     except _Fails as failure:
-        return tree, Answer(error=failure.args[0])
-    return _packed(nodes), Answer(value)
+        return tree, FileAnswer(error=failure.args[0])
+    return _packed(nodes), FileAnswer(value)
 
 
-def half_written(tree: Tree, call: Call) -> Tree:
+def half_written(tree: Tree, call: FileCall) -> Tree:
     """The file system after a write that failed: half of it is there."""
     data = call.argument
     assert isinstance(data, bytes)
     return carried_out(tree, call._replace(argument=data[: len(data) // 2]))[0]
 
 
-def _find(nodes: list[Node], path: str) -> int:
+def _find(nodes: list[FileNode], path: str) -> int:
     """The node of a path; a link that is not the last of it stands for what it names."""
     at = 0
     for name in path.split("/") if path not in ("", ".") else ():
@@ -117,12 +117,12 @@ def _find(nodes: list[Node], path: str) -> int:
     return at
 
 
-def _followed(nodes: list[Node], at: int) -> int:
+def _followed(nodes: list[FileNode], at: int) -> int:
     node = nodes[at]
-    return _find(nodes, node.to) if isinstance(node, Link) else at
+    return _find(nodes, node.to) if isinstance(node, SymbolicLink) else at
 
 
-def _folder(nodes: list[Node], path: str) -> tuple[int, Folder]:
+def _folder(nodes: list[FileNode], path: str) -> tuple[int, Folder]:
     at = _followed(nodes, _find(nodes, path))
     folder = nodes[at]
     if not isinstance(folder, Folder):
@@ -130,7 +130,7 @@ def _folder(nodes: list[Node], path: str) -> tuple[int, Folder]:
     return at, folder
 
 
-def _file(nodes: list[Node], path: str) -> tuple[int, File]:
+def _file(nodes: list[FileNode], path: str) -> tuple[int, File]:
     at = _find(nodes, path)
     file = nodes[at]
     if not isinstance(file, File):
@@ -138,7 +138,7 @@ def _file(nodes: list[Node], path: str) -> tuple[int, File]:
     return at, file
 
 
-def _change(nodes: list[Node], path: str, new: Node | None, gone: str = "", node: int = -1) -> None:
+def _change(nodes: list[FileNode], path: str, new: FileNode | None, gone: str = "", node: int = -1) -> None:
     """Change the names of the folder that `path` is in: `new` or `node` has its last name now, or nothing has."""
     parent, _, name = path.rpartition("/")
     at, folder = _folder(nodes, parent)
@@ -153,7 +153,7 @@ def _change(nodes: list[Node], path: str, new: Node | None, gone: str = "", node
     nodes[at] = Folder(tuple(sorted(names.items())), folder.durable, (*folder.changes, change))
 
 
-def _has(nodes: list[Node], path: str) -> bool:
+def _has(nodes: list[FileNode], path: str) -> bool:
     try:
         _find(nodes, path)
     except _Fails:
@@ -161,32 +161,32 @@ def _has(nodes: list[Node], path: str) -> bool:
     return True
 
 
-def _names(nodes: list[Node], call: Call) -> object:
+def _names(nodes: list[FileNode], call: FileCall) -> object:
     return tuple(name for name, _ in _folder(nodes, call.path)[1].names)
 
 
-def _exists(nodes: list[Node], call: Call) -> object:
+def _exists(nodes: list[FileNode], call: FileCall) -> object:
     return _has(nodes, call.path)
 
 
-def _is_folder(nodes: list[Node], call: Call) -> object:
+def _is_folder(nodes: list[FileNode], call: FileCall) -> object:
     return isinstance(nodes[_find(nodes, call.path)], Folder)
 
 
-def _make_folder(nodes: list[Node], call: Call) -> object:
+def _make_folder(nodes: list[FileNode], call: FileCall) -> object:
     if _has(nodes, call.path):
         raise _Fails(errno.EEXIST)
     _change(nodes, call.path, Folder())
     return None
 
 
-def _flush_folder(nodes: list[Node], call: Call) -> object:
+def _flush_folder(nodes: list[FileNode], call: FileCall) -> object:
     at, folder = _folder(nodes, call.path)
     nodes[at] = Folder(folder.names, folder.names)
     return None
 
 
-def _create(nodes: list[Node], call: Call) -> object:
+def _create(nodes: list[FileNode], call: FileCall) -> object:
     if _has(nodes, call.path):
         if isinstance(nodes[_find(nodes, call.path)], Folder):
             raise _Fails(errno.EISDIR)
@@ -195,19 +195,19 @@ def _create(nodes: list[Node], call: Call) -> object:
     return None
 
 
-def _link(nodes: list[Node], call: Call) -> object:
+def _link(nodes: list[FileNode], call: FileCall) -> object:
     assert isinstance(call.argument, str)
-    _change(nodes, call.path, Link(call.argument))
+    _change(nodes, call.path, SymbolicLink(call.argument))
     return None
 
 
-def _reopen(nodes: list[Node], call: Call) -> object:
+def _reopen(nodes: list[FileNode], call: FileCall) -> object:
     at, file = _file(nodes, call.path)
     nodes[at] = File(b"", file.durable)
     return None
 
 
-def _write(nodes: list[Node], call: Call) -> object:
+def _write(nodes: list[FileNode], call: FileCall) -> object:
     if _has(nodes, call.path):  # else it is open, and has no name any more
         at, file = _file(nodes, call.path)
         assert isinstance(call.argument, bytes)
@@ -215,14 +215,14 @@ def _write(nodes: list[Node], call: Call) -> object:
     return None
 
 
-def _flush(nodes: list[Node], call: Call) -> object:
+def _flush(nodes: list[FileNode], call: FileCall) -> object:
     if _has(nodes, call.path):
         at, file = _file(nodes, call.path)
         nodes[at] = File(file.content, file.content)
     return None
 
 
-def _rename(nodes: list[Node], call: Call) -> object:
+def _rename(nodes: list[FileNode], call: FileCall) -> object:
     assert isinstance(call.argument, str)
     node = _find(nodes, call.path)
     if _has(nodes, call.argument) and isinstance(nodes[_find(nodes, call.argument)], Folder):
@@ -231,12 +231,12 @@ def _rename(nodes: list[Node], call: Call) -> object:
     return None
 
 
-def _read(nodes: list[Node], call: Call) -> object:
+def _read(nodes: list[FileNode], call: FileCall) -> object:
     assert isinstance(call.argument, int)
     return _file(nodes, call.path)[1].content[: call.argument]
 
 
-def _remove(nodes: list[Node], call: Call) -> object:
+def _remove(nodes: list[FileNode], call: FileCall) -> object:
     node = nodes[_find(nodes, call.path)]
     if isinstance(node, Folder) and node.names:
         raise _Fails(errno.ENOTEMPTY)
@@ -244,7 +244,7 @@ def _remove(nodes: list[Node], call: Call) -> object:
     return None
 
 
-_CALLS: dict[str, Callable[[list[Node], Call], object]] = {
+_CALLS: dict[str, Callable[[list[FileNode], FileCall], object]] = {
     "names": _names,
     "exists": _exists,
     "is_folder": _is_folder,
@@ -262,7 +262,7 @@ _CALLS: dict[str, Callable[[list[Node], Call], object]] = {
 READS = ("names", "exists", "is_folder", "read")
 
 
-def _packed(nodes: list[Node]) -> Tree:
+def _packed(nodes: list[FileNode]) -> Tree:
     """The nodes that can be reached, in one order for each file system."""
     order: dict[int, int] = {0: 0}
     waiting = [0]
@@ -277,7 +277,7 @@ def _packed(nodes: list[Node]) -> Tree:
     return tuple(_renumbered(nodes[at], order) for at in waiting)
 
 
-def _renumbered(node: Node, order: dict[int, int]) -> Node:
+def _renumbered(node: FileNode, order: dict[int, int]) -> FileNode:
     if not isinstance(node, Folder):
         return node
     return Folder(
@@ -325,11 +325,11 @@ def _torn(file: File) -> bytes:
 _FATES = (_old, _new, _torn)
 
 
-def _kept(node: Node, at: int, kept: frozenset[tuple[int, int]], fate: Callable[[File], bytes]) -> Node:
+def _kept(node: FileNode, at: int, kept: frozenset[tuple[int, int]], fate: Callable[[File], bytes]) -> FileNode:
     if isinstance(node, File):
         content = node.content if node.content == node.durable else fate(node)
         return File(content, content)
-    if isinstance(node, Link):
+    if isinstance(node, SymbolicLink):
         return node
     names = dict(node.durable)
     for turn, change in enumerate(node.changes):
@@ -341,72 +341,72 @@ def _kept(node: Node, at: int, kept: frozenset[tuple[int, int]], fate: Callable[
     return Folder(entries, entries)
 
 
-class Port:
+class FilesPort:
     """`impl.storage.files.Files` whose calls another carries out: `ask` gives what comes of each, or raises."""
 
-    def __init__(self, ask: Callable[[Call], object]) -> None:
+    def __init__(self, ask: Callable[[FileCall], object]) -> None:
         self.ask = ask
 
     def names(self, folder: str) -> list[str]:
         """`Files.names`."""
-        found = self.ask(Call("names", folder))
+        found = self.ask(FileCall("names", folder))
         assert isinstance(found, tuple)
         return list(found)
 
     def exists(self, path: str) -> bool:
         """`Files.exists`."""
-        return self.ask(Call("exists", path)) is True
+        return self.ask(FileCall("exists", path)) is True
 
     def is_folder(self, path: str) -> bool:
         """`Files.is_folder`."""
-        return self.ask(Call("is_folder", path)) is True
+        return self.ask(FileCall("is_folder", path)) is True
 
     def make_folder(self, path: str) -> None:
         """`Files.make_folder`."""
-        self.ask(Call("make_folder", path))
+        self.ask(FileCall("make_folder", path))
 
     def flush_folder(self, path: str) -> None:
         """`Files.flush_folder`."""
-        self.ask(Call("flush_folder", path))
+        self.ask(FileCall("flush_folder", path))
 
     def create(self, path: str) -> OpenFile:
         """`Files.create`."""
-        self.ask(Call("create", path))
+        self.ask(FileCall("create", path))
         return OpenFile(self.ask, path)
 
     def reopen(self, path: str) -> OpenFile:
         """`Files.reopen`."""
-        self.ask(Call("reopen", path))
+        self.ask(FileCall("reopen", path))
         return OpenFile(self.ask, path)
 
     def rename(self, path: str, to: str) -> None:
         """`Files.rename`."""
-        self.ask(Call("rename", path, to))
+        self.ask(FileCall("rename", path, to))
 
     def read(self, path: str, most: int) -> bytes:
         """`Files.read`."""
-        found = self.ask(Call("read", path, most))
+        found = self.ask(FileCall("read", path, most))
         assert isinstance(found, bytes)
         return found
 
     def remove(self, path: str) -> None:
         """`Files.remove`."""
-        self.ask(Call("remove", path))
+        self.ask(FileCall("remove", path))
 
 
 class OpenFile:
     """A file that is being written. It has no name of its own: one that was removed meanwhile takes nothing."""
 
-    def __init__(self, ask: Callable[[Call], object], path: str) -> None:
+    def __init__(self, ask: Callable[[FileCall], object], path: str) -> None:
         self.ask, self.path = ask, path
 
     def write(self, data: bytes, /) -> None:
         """`Writing.write`."""
-        self.ask(Call("write", self.path, bytes(data)))
+        self.ask(FileCall("write", self.path, bytes(data)))
 
     def flush(self) -> None:
         """`Writing.flush`."""
-        self.ask(Call("flush", self.path))
+        self.ask(FileCall("flush", self.path))
 
     def close(self) -> None:
         """No call: nothing depends on it."""
@@ -417,9 +417,9 @@ class Direct:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.port = Port(self.ask)
+        self.port = FilesPort(self.ask)
 
-    def ask(self, call: Call) -> object:
+    def ask(self, call: FileCall) -> object:
         """Carry it out."""
         self.tree, answer = carried_out(self.tree, call)
         return answer.given(call)

@@ -11,7 +11,7 @@ from functools import partial
 from barrierlab.impl.errors import StoreError
 from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
-from barrierlab.model.storage.files import EMPTY, Call, Direct
+from barrierlab.model.storage.files import EMPTY, Direct, FileCall
 from barrierlab.model.storage.world import PATH, contents
 
 FOLDERS = ("", "/operators", "/operators/a", "/operators/a/0")
@@ -42,14 +42,14 @@ def _below(disk: Direct, folder: str) -> dict[str, object]:
 def _linked(disk: Direct, folder: str) -> dict[str, object]:
     """Move a folder out of the store, and put a link where it was; all that is behind the link."""
     inner = _below(disk, folder)
-    disk.ask(Call("make_folder", ELSEWHERE))
+    disk.ask(FileCall("make_folder", ELSEWHERE))
     for path, data in sorted(inner.items()):
         to = ELSEWHERE + path.removeprefix(folder)
-        disk.ask(Call("make_folder" if data is None else "create", to))
-        disk.ask(Call("write", to, data) if data is not None else Call("exists", to))
+        disk.ask(FileCall("make_folder" if data is None else "create", to))
+        disk.ask(FileCall("write", to, data) if data is not None else FileCall("exists", to))
     for path in (*sorted(inner, reverse=True), folder):
-        disk.ask(Call("remove", path))
-    disk.ask(Call("link", folder, ELSEWHERE))
+        disk.ask(FileCall("remove", path))
+    disk.ask(FileCall("link", folder, ELSEWHERE))
     return _below(disk, ELSEWHERE)
 
 

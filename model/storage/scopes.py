@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, outcome_of
-from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.explore.checker import Limits, M, Property, S, System, explore
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.explore.checker import ExplorationLimits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
-from barrierlab.model.storage.world import StoreSetup, StoreWorld, properties
+from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class StoreScope:
     ----------
     of : str
         The processes, and what goes wrong.
-    setup : StoreSetup
+    bounds : StoreBounds
     states : int
         How many there are: the number moves when the meaning does.
     """
 
     of: str
-    setup: StoreSetup
+    bounds: StoreBounds
     states: int
     protocol: str = "store"
 
@@ -38,9 +38,9 @@ class StoreScope:
         """The name in a report."""
         return f"store: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Explore it; `parts` are of no concern to the store."""
-        world = StoreWorld(self.setup)
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Explore it; `components` are of no concern to the store."""
+        world = StoreWorld(self.bounds)
         return _explored(self.name, world, properties(world), seconds)
 
 
@@ -52,8 +52,8 @@ class CallsScope:
     name: str = "store: any order of calls"
     protocol: str = "store"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Explore it; `parts` are of no concern to the store."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Explore it; `components` are of no concern to the store."""
         system = calls.StoreCalls()
         return _explored(self.name, system, calls.properties(system), seconds)
 
@@ -78,15 +78,15 @@ class BytesScope:
         """The name in a report."""
         return f"store bytes: {self.of}"
 
-    def check(self, parts: Parts, seconds: float | None) -> Outcome:
-        """Ask every case; `parts` are of no concern to the store."""
+    def check(self, components: Components, seconds: float | None) -> Outcome:
+        """Ask every case; `components` are of no concern to the store."""
         system = codec.Cases(self.of)
         return _explored(self.name, system, codec.properties(system), seconds)
 
 
 def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, M]], seconds: float | None) -> Outcome:
     """What it came to, each violation with its run."""
-    result = explore(system, properties, limits=Limits(states=MOST_STATES, seconds=seconds))
+    result = explore(system, properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
     return outcome_of(name, "store", result, invariant="")
 
 
@@ -105,27 +105,29 @@ EVERYTHING = ("recover", "clean", "take", "retain 1", "drop", "take", "take", "r
 TAKE = ("take", "retain 1")
 THREE = ("clean", *TAKE, "drop", *TAKE)
 WORLDS = (
-    StoreScope("all that can be asked", StoreSetup(one(*EVERYTHING), 2, left=True, parts=2), 609),
-    StoreScope("the first checkpoint, and a crash", StoreSetup(one("take"), 0, crashes=1), 56),
-    StoreScope("three checkpoints, and a crash", StoreSetup(one(*THREE), 1, left=True, crashes=1), 327),
-    StoreScope("a part with what is in flight, and a crash", StoreSetup(one("take"), 1, parts=2, crashes=1), 106),
-    StoreScope("a crash, and one in the work after it", StoreSetup(one("take"), crashes=2, restarts=AGAIN), 1372),
-    StoreScope("a killed process, then a crash", StoreSetup(one(*TAKE), crashes=1, kills=1, restarts=AGAIN), 2969),
+    StoreScope("all that can be asked", StoreBounds(one(*EVERYTHING), 2, left=True, parts=2), 609),
+    StoreScope("the first checkpoint, and a crash", StoreBounds(one("take"), 0, crashes=1), 56),
+    StoreScope("three checkpoints, and a crash", StoreBounds(one(*THREE), 1, left=True, crashes=1), 327),
+    StoreScope("a part with what is in flight, and a crash", StoreBounds(one("take"), 1, parts=2, crashes=1), 106),
+    StoreScope("a crash, and one in the work after it", StoreBounds(one("take"), crashes=2, restarts=AGAIN), 1372),
+    StoreScope("a killed process, then a crash", StoreBounds(one(*TAKE), crashes=1, kills=1, restarts=AGAIN), 2969),
     StoreScope(
         "a call that fails, then a crash",
-        StoreSetup(one("retain 1", *TAKE, "clean"), left=True, crashes=1, fails=1),
+        StoreBounds(one("retain 1", *TAKE, "clean"), left=True, crashes=1, fails=1),
         1891,
     ),
-    StoreScope("two calls that fail", StoreSetup(one(*TAKE), fails=2), 3472),
-    StoreScope("a reader, and retention", StoreSetup(beside(TAKE, "recover", name="reader"), until="rename"), 15689),
-    StoreScope("two writers begin", StoreSetup(beside(("take",), "take")), 4287),
-    StoreScope("an attempt that another removes", StoreSetup(beside(("take",), "clean"), until="create store/"), 10580),
+    StoreScope("two calls that fail", StoreBounds(one(*TAKE), fails=2), 3472),
+    StoreScope("a reader, and retention", StoreBounds(beside(TAKE, "recover", name="reader"), until="rename"), 15689),
+    StoreScope("two writers begin", StoreBounds(beside(("take",), "take")), 4287),
+    StoreScope(
+        "an attempt that another removes", StoreBounds(beside(("take",), "clean"), until="create store/"), 10580
+    ),
     StoreScope(
         "an attempt that another removes, and a crash",
-        StoreSetup(beside(TAKE, "clean"), until="reopen", crashes=1),
+        StoreBounds(beside(TAKE, "clean"), until="reopen", crashes=1),
         8003,
     ),
-    StoreScope("two writers retain", StoreSetup(beside(TAKE, "retain 1"), until="rename"), 14671),
+    StoreScope("two writers retain", StoreBounds(beside(TAKE, "retain 1"), until="rename"), 14671),
 )
 BYTES = (
     BytesScope("values", 92),

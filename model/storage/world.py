@@ -39,10 +39,10 @@ from barrierlab.model.explore.intern import Interner
 from barrierlab.model.storage.files import (
     EMPTY,
     READS,
-    Answer,
-    Call,
     Direct,
-    Port,
+    FileAnswer,
+    FileCall,
+    FilesPort,
     Tree,
     after_crash,
     carried_out,
@@ -64,7 +64,7 @@ def contents(checkpoint_id: int, parts: int) -> tuple[TaskSnapshot, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSetup:
+class StoreBounds:
     """A file system, the processes, and what may go wrong.
 
     Attributes
@@ -113,7 +113,7 @@ class Client(NamedTuple):
         Completions that were left in doubt.
     store : Hashable
         What its store remembers; None before it is opened.
-    answers : tuple of Answer
+    answers : tuple of FileAnswer
         To the calls of the operation under way.
     newest : int
         The newest id that was announced when the operation began; for who looks for the latest.
@@ -126,11 +126,11 @@ class Client(NamedTuple):
     parts: tuple[Part, ...] = ()
     tries: int = 0
     store: Hashable = None
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[FileAnswer, ...] = ()
     newest: int = 0
 
 
-class Monitor(NamedTuple):
+class StoreMonitor(NamedTuple):
     """What the properties remember.
 
     Attributes
@@ -152,7 +152,7 @@ class Monitor(NamedTuple):
     wrong: str = ""
 
 
-class Found(NamedTuple):
+class FoundCheckpoints(NamedTuple):
     """What a process finds that looks at everything: what is complete, the highest id, what is left over."""
 
     completed: tuple[int, ...] = ()
@@ -169,7 +169,7 @@ class Done(NamedTuple):
     store: Hashable = None
 
 
-class Move(NamedTuple):
+class StoreMove(NamedTuple):
     """A move; `client` is -1 for one of the machine."""
 
     client: int
@@ -181,36 +181,36 @@ class Move(NamedTuple):
         return self.text
 
 
-State = tuple[int, ...]
+StoreState = tuple[int, ...]
 """Indices of file system, monitor and what may still go wrong; then one for each client."""
 
 
 class _NextError(BaseException):
     """The operation asks something that has not been answered yet."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: FileCall) -> None:
         super().__init__(call)
         self.call = call
 
 
 class StoreWorld:
-    """The system of a setup, for `model.explore.checker.explore`."""
+    """The system of bounds, for `model.explore.checker.explore`."""
 
-    def __init__(self, setup: StoreSetup) -> None:
-        self.setup = setup
+    def __init__(self, bounds: StoreBounds) -> None:
+        self.bounds = bounds
         self.trees: Interner[Tree] = Interner()
-        self.monitors: Interner[Monitor] = Interner()
+        self.monitors: Interner[StoreMonitor] = Interner()
         self.clients: Interner[Client] = Interner()
         self.budgets: Interner[tuple[int, int, int]] = Interner()
-        self._asked: dict[int, Call | Done] = {}
-        self._after: dict[tuple[int, Call], tuple[int, Answer]] = {}
+        self._asked: dict[int, FileCall | Done] = {}
+        self._after: dict[tuple[int, FileCall], tuple[int, FileAnswer]] = {}
         self._left: dict[int, tuple[int, ...]] = {}
-        self._found: dict[int, Found] = {}
+        self._found: dict[int, FoundCheckpoints] = {}
         self._judged: dict[tuple[int, ...], str | None] = {}
 
     # The system.
 
-    def start(self) -> State:
+    def start(self) -> StoreState:
         """The checkpoints that are there before, and every process at its beginning."""
         disk = Direct(EMPTY)
         begun: list[int] = []
@@ -220,43 +220,43 @@ class StoreWorld:
             wrong = f"RAISED: before anything happens: {type(error).__name__}: {error}"
             return (
                 self.trees.number(disk.tree),
-                self.monitors.number(Monitor(wrong=wrong)),
+                self.monitors.number(StoreMonitor(wrong=wrong)),
                 self.budgets.number((0, 0, 0)),
             )
         return self._begun(disk.tree, tuple(begun))
 
     def _prepare(self, disk: Direct, begun: list[int]) -> None:
-        if not self.setup.before and not self.setup.left:
+        if not self.bounds.before and not self.bounds.left:
             return
         store = DirectoryStore(PATH, disk.port)
-        for checkpoint_id in range(1, self.setup.before + 1):
+        for checkpoint_id in range(1, self.bounds.before + 1):
             store.begin(checkpoint_id)
             begun.append(checkpoint_id)
-            parts = tuple(store.write(checkpoint_id, each) for each in contents(checkpoint_id, self.setup.parts))
-            store.complete(Manifest(checkpoint_id, checkpoint_id, self.setup.parts > 1, parts))
-        if self.setup.left:
-            store.begin(self.setup.before + 1)
-            begun.append(self.setup.before + 1)
-            store.write(self.setup.before + 1, contents(self.setup.before + 1, 1)[0])
+            parts = tuple(store.write(checkpoint_id, each) for each in contents(checkpoint_id, self.bounds.parts))
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, parts))
+        if self.bounds.left:
+            store.begin(self.bounds.before + 1)
+            begun.append(self.bounds.before + 1)
+            store.write(self.bounds.before + 1, contents(self.bounds.before + 1, 1)[0])
 
-    def _begun(self, tree: Tree, begun: tuple[int, ...]) -> State:
+    def _begun(self, tree: Tree, begun: tuple[int, ...]) -> StoreState:
         writers = [
-            work for _, work in self.setup.clients if any(not each.startswith(("open", "recover")) for each in work)
+            work for _, work in self.bounds.clients if any(not each.startswith(("open", "recover")) for each in work)
         ]
-        monitor = Monitor(begun, begun[: self.setup.before], disturbed=len(writers) > 1)
-        clients = [self.clients.number(Client(name, work)) for name, work in self.setup.clients]
-        budget = self.setup.crashes, self.setup.kills, self.setup.fails
+        monitor = StoreMonitor(begun, begun[: self.bounds.before], disturbed=len(writers) > 1)
+        clients = [self.clients.number(Client(name, work)) for name, work in self.bounds.clients]
+        budget = self.bounds.crashes, self.bounds.kills, self.bounds.fails
         state = self._settled(
             [self.trees.number(tree), self.monitors.number(monitor), self.budgets.number(budget), *clients]
         )
-        while self.setup.until:
+        while self.bounds.until:
             move = next(each for each in self.moves(state) if each.client == 0)
-            if self.setup.until in move.text:
+            if self.bounds.until in move.text:
                 break
             state = self.after(state, move)
         return state
 
-    def moves(self, state: State) -> Sequence[Move]:
+    def moves(self, state: StoreState) -> Sequence[StoreMove]:
         """The next call of each process; and what may go wrong."""
         if self.monitors.values[state[1]].wrong:
             return ()
@@ -265,22 +265,23 @@ class StoreWorld:
         for at, index in enumerate(state[3:]):
             client = self.clients.values[index]
             asked = self._next(index) if client.work else None
-            if not isinstance(asked, Call):
+            if not isinstance(asked, FileCall):
                 continue
-            found.append(Move(at, "call", f"{client.name}: {asked}"))
+            found.append(StoreMove(at, "call", f"{client.name}: {asked}"))
             if fails:
-                found.append(Move(at, "fail", f"{client.name}: {asked} fails"))
+                found.append(StoreMove(at, "fail", f"{client.name}: {asked} fails"))
                 if asked.verb not in READS:
-                    found.append(Move(at, "fail afterwards", f"{client.name}: {asked} is done, and fails"))
+                    found.append(StoreMove(at, "fail afterwards", f"{client.name}: {asked} is done, and fails"))
             if kills and client.store is not None:
-                found.append(Move(at, "kill", f"{client.name} is killed before: {asked}"))
-        if crashes and (found or not self.setup.restarts):
+                found.append(StoreMove(at, "kill", f"{client.name} is killed before: {asked}"))
+        if crashes and (found or not self.bounds.restarts):
             found += [
-                Move(-1, "crash", f"crash, and {self._told(state[0], k)}", k) for k in range(len(self._lefts(state[0])))
+                StoreMove(-1, "crash", f"crash, and {self._told(state[0], k)}", k)
+                for k in range(len(self._lefts(state[0])))
             ]
         return found
 
-    def after(self, state: State, move: Move) -> State:
+    def after(self, state: StoreState, move: StoreMove) -> StoreState:
         """The state behind a move."""
         crashes, kills, fails = self.budgets.values[state[2]]
         if move.verb == "crash":
@@ -288,7 +289,7 @@ class StoreWorld:
             monitor = self.monitors.values[state[1]]._replace(disturbed=True)
             wrong = self._wrong_now(tree, monitor)
             monitor = monitor._replace(wrong=wrong or "")
-            restarts = [self.clients.number(Client("next", self.setup.restarts))] if self.setup.restarts else []
+            restarts = [self.clients.number(Client("next", self.bounds.restarts))] if self.bounds.restarts else []
             budget = self.budgets.number((crashes - 1, kills, fails))
             return self._settled([tree, self.monitors.number(monitor), budget, *restarts])
         at = 3 + move.client
@@ -297,10 +298,10 @@ class StoreWorld:
         if move.verb == "kill":
             changed[1] = self.monitors.number(self.monitors.values[state[1]]._replace(disturbed=True))
             changed[2] = self.budgets.number((crashes, kills - 1, fails))
-            changed[at] = self.clients.number(Client("next", self.setup.restarts))
+            changed[at] = self.clients.number(Client("next", self.bounds.restarts))
             return self._settled(changed)
         asked = self._next(state[at])
-        assert isinstance(asked, Call)
+        assert isinstance(asked, FileCall)
         changed[0], answer = self._carried_out(state[0], asked)
         if move.verb != "call":
             if move.verb == "fail":
@@ -310,7 +311,7 @@ class StoreWorld:
                     else self.trees.values[state[0]]
                 )
                 changed[0] = self.trees.number(half)
-            answer = Answer(error=errno.EIO)
+            answer = FileAnswer(error=errno.EIO)
             changed[1] = self.monitors.number(self.monitors.values[state[1]]._replace(disturbed=True))
             changed[2] = self.budgets.number((crashes, kills, fails - 1))
         changed[at] = self.clients.number(client._replace(answers=(*client.answers, answer)))
@@ -318,32 +319,32 @@ class StoreWorld:
 
     # Properties.
 
-    def broken(self, state: State) -> str | None:
+    def broken(self, state: StoreState) -> str | None:
         """What has been found wrong."""
         return self.monitors.values[state[1]].wrong or None
 
-    def unsettled(self, state: State) -> str | None:
+    def unsettled(self, state: StoreState) -> str | None:
         """What is wrong where nothing more happens: the next process looks."""
         monitor = self.monitors.values[state[1]]
         return self._wrong_now(state[0], monitor) or self._unfinished(state, monitor)
 
-    def _unfinished(self, state: State, monitor: Monitor) -> str | None:
+    def _unfinished(self, state: StoreState, monitor: StoreMonitor) -> str | None:
         if monitor.disturbed:
             return None
-        due = tuple(range(1, self.setup.before + 1)) + self._due()
+        due = tuple(range(1, self.bounds.before + 1)) + self._due()
         if monitor.announced != due:
             return f"LIVE: announced are {monitor.announced}, though nothing failed; due were {due}"
         found, kept = self._look(state[0]), self._due_at_the_end()
         if found.completed != kept:
             return f"LIVE: complete are {found.completed}, though nothing failed; due were {kept}"
-        if found.leftovers and self.setup.clients[0][1][-1] == "clean":
+        if found.leftovers and self.bounds.clients[0][1][-1] == "clean":
             return f"LIVE: {found.leftovers} was left over by clean"
         return None
 
     def _due(self) -> tuple[int, ...]:
         """The ids of the checkpoints that the one process takes."""
-        checkpoint_id, due = self.setup.before + self.setup.left, []
-        for work in self.setup.clients[0][1]:
+        checkpoint_id, due = self.bounds.before + self.bounds.left, []
+        for work in self.bounds.clients[0][1]:
             if work in ("take", "drop"):
                 checkpoint_id += 1
                 due += [checkpoint_id] * (work == "take")
@@ -351,22 +352,22 @@ class StoreWorld:
 
     def _due_at_the_end(self) -> tuple[int, ...]:
         """The ids that are complete when the one process has ended, newest first."""
-        taken, complete = iter(self._due()), list(range(1, self.setup.before + 1))
-        for work in self.setup.clients[0][1]:
+        taken, complete = iter(self._due()), list(range(1, self.bounds.before + 1))
+        for work in self.bounds.clients[0][1]:
             if work == "take":
                 complete.append(next(taken))
             elif work.startswith("retain"):
                 complete = complete[-int(work.split()[1]) :]
         return tuple(reversed(complete))
 
-    def _wrong_now(self, tree: int, monitor: Monitor) -> str | None:
+    def _wrong_now(self, tree: int, monitor: StoreMonitor) -> str | None:
         """What would be wrong if a process came now and looked; every process that was there is no more."""
         key = (tree, self.monitors.number(monitor))
         if key not in self._judged:
             self._judged[key] = self._judge(self._look(tree), monitor)
         return self._judged[key]
 
-    def _judge(self, found: Found, monitor: Monitor) -> str | None:
+    def _judge(self, found: FoundCheckpoints, monitor: StoreMonitor) -> str | None:
         if found.failed:
             return found.failed
         for checkpoint_id in monitor.announced:
@@ -382,9 +383,9 @@ class StoreWorld:
 
     # Looking.
 
-    def _look(self, tree: int) -> Found:
+    def _look(self, tree: int) -> FoundCheckpoints:
         if tree not in self._found:
-            self._found[tree] = looked(self.trees.values[tree], self.setup.parts)
+            self._found[tree] = looked(self.trees.values[tree], self.bounds.parts)
         return self._found[tree]
 
     def _lefts(self, tree: int) -> tuple[int, ...]:
@@ -398,31 +399,31 @@ class StoreWorld:
 
     # One operation.
 
-    def _carried_out(self, tree: int, call: Call) -> tuple[int, Answer]:
+    def _carried_out(self, tree: int, call: FileCall) -> tuple[int, FileAnswer]:
         if (tree, call) not in self._after:
             following, answer = carried_out(self.trees.values[tree], call)
             self._after[tree, call] = self.trees.number(following), answer
         return self._after[tree, call]
 
-    def _next(self, index: int) -> Call | Done:
+    def _next(self, index: int) -> FileCall | Done:
         """The call that a process asks next, or how its operation ended."""
         if index not in self._asked:
             client = self.clients.values[index]
             answers = iter(client.answers)
 
-            def ask(call: Call) -> object:
+            def ask(call: FileCall) -> object:
                 answer = next(answers, None)
                 if answer is None:
                     raise _NextError(call)
                 return answer.given(call)
 
             try:
-                self._asked[index] = self._operate(client, Port(ask))
+                self._asked[index] = self._operate(client, FilesPort(ask))
             except _NextError as waits:
                 self._asked[index] = waits.call
         return self._asked[index]
 
-    def _operate(self, client: Client, port: Port) -> Done:
+    def _operate(self, client: Client, port: FilesPort) -> Done:
         """Carry out the operation that a process is at."""
         store: DirectoryStore | None = None
         try:
@@ -430,7 +431,7 @@ class StoreWorld:
                 done = Done("done", 0)
                 store = DirectoryStore(PATH, port)
             else:
-                quiet = Port(lambda call: ())
+                quiet = FilesPort(lambda call: ())
                 store = DirectoryStore(PATH, quiet)
                 quiet.ask = port.ask
                 store.restore(client.store)
@@ -450,7 +451,7 @@ class StoreWorld:
         checkpoint_id, stage = client.checkpoint_id, client.stage
         if verb == "recover":
             usable = store.latest_usable()
-            wrong = _not_as_written(usable.checkpoint, self.setup.parts)
+            wrong = _not_as_written(usable.checkpoint, self.bounds.parts)
             skipped = tuple(each.checkpoint_id for each in usable.passed_over)
             return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped))
         if verb == "clean":
@@ -461,15 +462,15 @@ class StoreWorld:
             checkpoint_id = store.highest_id() + 1
             store.begin(checkpoint_id)
         elif stage == "write":
-            snapshot = contents(checkpoint_id, self.setup.parts)[len(client.parts)]
+            snapshot = contents(checkpoint_id, self.bounds.parts)[len(client.parts)]
             return Done("wrote", store.write(checkpoint_id, snapshot))
         elif stage == "complete":
-            store.complete(Manifest(checkpoint_id, checkpoint_id, self.setup.parts > 1, client.parts))
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, client.parts))
         else:
             store.abandon(checkpoint_id)
         return Done("done", checkpoint_id)
 
-    def _settled(self, state: list[int]) -> State:
+    def _settled(self, state: list[int]) -> StoreState:
         """The state when every operation that has ended is followed by the next."""
         for at in range(3, len(state)):
             while (client := self.clients.values[state[at]]).work and isinstance(done := self._next(state[at]), Done):
@@ -492,7 +493,7 @@ class StoreWorld:
                     return f"DOUBT: checkpoint {client.checkpoint_id} surely failed, and may be found complete"
         return ""
 
-    def _ended(self, client: Client, monitor: Monitor, done: Done) -> tuple[Client, Monitor]:
+    def _ended(self, client: Client, monitor: StoreMonitor, done: Done) -> tuple[Client, StoreMonitor]:
         """The process and the monitor behind the end of an operation."""
         if done.verb == "raised":
             return client, monitor._replace(wrong=f"RAISED: {client.name}, at {client.work[0]}: {done.subject}")
@@ -504,16 +505,16 @@ class StoreWorld:
             return following, monitor._replace(wrong=wrong)
         if done.verb == "recovered":
             checkpoint_id, wrong, skipped = cast("tuple[int, str, tuple[int, ...]]", done.subject)
-            if not wrong and checkpoint_id < client.newest and not self.setup.fails:
+            if not wrong and checkpoint_id < client.newest and not self.bounds.fails:
                 wrong = f"READER: {client.name} got {checkpoint_id}, and {client.newest} was announced"
-            if not wrong and skipped and not self.setup.fails:
+            if not wrong and skipped and not self.bounds.fails:
                 wrong = f"READER: {client.name} passed over {skipped}"
             return following, monitor._replace(wrong=wrong)
         if done.verb in ("failed", "taken"):
             return self._failed(client, following, monitor, done)
         if done.verb == "wrote":
             parts = (*client.parts, cast("Part", done.subject))
-            stage = "write" if len(parts) < self.setup.parts else "complete" if client.work[0] == "take" else "abandon"
+            stage = "write" if len(parts) < self.bounds.parts else "complete" if client.work[0] == "take" else "abandon"
             return client._replace(parts=parts, stage=stage), monitor
         checkpoint_id = cast("int", done.subject)
         if client.work[0] in ("take", "drop"):
@@ -526,7 +527,9 @@ class StoreWorld:
                 monitor = monitor._replace(announced=tuple(sorted((*monitor.announced, checkpoint_id))))
         return following, monitor
 
-    def _failed(self, client: Client, following: Client, monitor: Monitor, done: Done) -> tuple[Client, Monitor]:
+    def _failed(
+        self, client: Client, following: Client, monitor: StoreMonitor, done: Done
+    ) -> tuple[Client, StoreMonitor]:
         """A careful driver: what is in doubt is completed again once, what failed is abandoned once."""
         if not monitor.disturbed:
             return client, monitor._replace(wrong=f"LIVE: {client.work[0]} {client.stage} failed, and nothing had")
@@ -539,7 +542,7 @@ class StoreWorld:
         return following, monitor
 
 
-def looked(tree: Tree, parts: int) -> Found:
+def looked(tree: Tree, parts: int) -> FoundCheckpoints:
     """Look at everything in a file system where nothing fails."""
     try:
         store = DirectoryStore(PATH, Direct(tree).port)
@@ -547,16 +550,16 @@ def looked(tree: Tree, parts: int) -> Found:
         for checkpoint_id in completed:
             wrong = _not_as_written(store.load(checkpoint_id), parts)
             if wrong:
-                return Found(failed=wrong)
+                return FoundCheckpoints(failed=wrong)
         if completed:
             usable = store.latest_usable()
             if usable.passed_over or usable.checkpoint.manifest.checkpoint_id != completed[0]:
-                return Found(failed=f"READER: the latest is not {completed[0]}")
-        return Found(completed, store.highest_id(), store.leftovers())
+                return FoundCheckpoints(failed=f"READER: the latest is not {completed[0]}")
+        return FoundCheckpoints(completed, store.highest_id(), store.leftovers())
     except StoreError as error:
-        return Found(failed=f"WHOLE: {error}")
+        return FoundCheckpoints(failed=f"WHOLE: {error}")
     except Exception as error:  # whatever the code under test does
-        return Found(failed=f"RAISED: {type(error).__name__}: {error}")
+        return FoundCheckpoints(failed=f"RAISED: {type(error).__name__}: {error}")
 
 
 def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:
@@ -566,6 +569,6 @@ def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:
     return ""
 
 
-def properties(world: StoreWorld) -> list[Always[State] | Quiescent[State]]:
+def properties(world: StoreWorld) -> list[Always[StoreState] | Quiescent[StoreState]]:
     """What `model.explore.checker.explore` is to ask."""
     return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]

@@ -22,8 +22,8 @@ from unittest import SkipTest
 
 from barrierlab.model.checkpoint.asked import JUDGES, divided
 from barrierlab.model.checkpoint.capabilities import READS_ON
-from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.external import PROTOCOLS, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.hosting import ExternalError
@@ -34,7 +34,7 @@ from barrierlab.model.suites.standard import SCOPES
 
 
 @dataclass(frozen=True, repr=False)
-class Case:
+class ConformanceCase:
     """One scope in which an aligner is checked.
 
     Attributes
@@ -72,14 +72,14 @@ class Case:
         if self.not_asked:
             raise SkipTest(self.not_asked)
         try:
-            outcome = self.scope.check(_parts(self.kind, self.scope.protocol), seconds)
+            outcome = self.scope.check(_components(self.kind, self.scope.protocol), seconds)
         except ExternalError as error:
             raise AssertionError(str(error)) from None
         if outcome.verdict != HOLDS:
             raise AssertionError(report(outcome))
 
 
-def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Case]:
+def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[ConformanceCase]:
     """Every case for an aligner: aligned, and if it goes unaligned, in every other mode.
 
     A case that needs what the class does not declare (`model.checkpoint.capabilities`) is among them, to be skipped.
@@ -109,7 +109,7 @@ def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Case]
     asked, others = divided(scopes, capabilities, judge)
     why = {each.name: each.why for each in others}
     judged = {each.name for each in asked} | set(why)
-    return [Case(kind, each, why.get(each.name, "")) for each in scopes if each.name in judged]
+    return [ConformanceCase(kind, each, why.get(each.name, "")) for each in scopes if each.name in judged]
 
 
 def report(outcome: Outcome) -> str:
@@ -119,7 +119,7 @@ def report(outcome: Outcome) -> str:
     return "\n\n".join(_told(violation) for violation in outcome.violations)
 
 
-def _told(violation: Violation) -> str:
+def _told(violation: ScopeViolation) -> str:
     moves = f"{violation.steps} move{'s' * (violation.steps != 1)}"
     line = f"{violation.invariant} is broken after {moves}: {violation.reason} ({violation.scope})"
     hint = f"\n\nhint: {READS_ON}" if violation.reads_on else ""
@@ -127,7 +127,7 @@ def _told(violation: Violation) -> str:
 
 
 @cache
-def _parts(kind: type, protocol: str) -> Parts:
+def _components(kind: type, protocol: str) -> Components:
     """The class is looked at once."""
     return parts_of(kind, protocol)
 
@@ -136,7 +136,7 @@ def _parts(kind: type, protocol: str) -> Parts:
 
 
 def _worlds(scope: str) -> Iterable[Scope]:
-    """Whole dataflows, and the kept stories of them."""
+    """Whole dataflows, and the kept scripted cases of them."""
     return (each for each in SCOPES[scope]() if each not in GATES)
 
 

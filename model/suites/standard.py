@@ -19,8 +19,8 @@ from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.injector_scopes import SCOPES as INJECTORS
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.recovery_scopes import SCOPES as RECOVERIES
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.scripted_scopes import stories
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.scripted_scopes import scripted_cases
 from barrierlab.model.checkpoint.sink_scopes import SCOPES as SINKS
 from barrierlab.model.checkpoint.task_scopes import SCOPES as TASKS
 from barrierlab.model.control.refinement import SCOPES as CONTROL_TABLES
@@ -50,7 +50,7 @@ FAULTS: dict[str, dict[str, object]] = {
     "closed input": {"closes": True},
     "crash": {"crashes": 1, "guarantee": "exactly_once"},
 }
-"""What goes wrong once in a scope, in the words of `Setup`."""
+"""What goes wrong once in a scope, in the words of `Bounds`."""
 
 NO_CRASH = tuple(name for name in FAULTS if name != "crash")
 
@@ -75,8 +75,8 @@ def _worlds(
     """One scope a mode and fault."""
     words = ", ".join(f"{name} {value}".replace("_", " ") for name, value in extent.items())
     for mode, fault in product(modes, faults):
-        setup = Setup(topology, mode=mode, **{**extent, **(FAULTS | COMBINED | ABORTED)[fault]})  # type: ignore[arg-type]
-        yield WorldScope(f"{mode}: {topology}; {words}; {fault}", setup)
+        bounds = Bounds(topology, mode=mode, **{**extent, **(FAULTS | COMBINED | ABORTED)[fault]})  # type: ignore[arg-type]
+        yield WorldScope(f"{mode}: {topology}; {words}; {fault}", bounds)
 
 
 def tiny() -> Iterator[Scope]:
@@ -92,7 +92,7 @@ def tiny() -> Iterator[Scope]:
     yield from (scope for scope in CONTROL_TABLES if scope.states < 300)
     yield from TINY_JOINS
     yield from STORES
-    yield from stories()
+    yield from scripted_cases()
 
 
 def _tracked() -> Iterator[WorldScope]:
@@ -124,10 +124,12 @@ def small() -> Iterator[Scope]:
     yield from _worlds(JOIN, ("aligned",), ("no fault", "abort", "timeout", "closed input"), events=2, checkpoints=2)
     yield from _worlds(JOIN, MODES, ("no fault",), watermarks=1, **one_of_each)
     yield from _worlds(JOIN, both, ("no fault", "crash"), parallelism=(("join", 2),), **one_of_each)
-    yield from _worlds(JOIN, ("unaligned", "fallback"), ("no fault",), sender_records=True, **one_of_each)
+    yield from _worlds(JOIN, ("unaligned", "aligned_with_timeout"), ("no fault",), sender_records=True, **one_of_each)
     yield from _worlds(JOIN, MODES, ("no fault",), max_buffer_per_input=1, events=2, checkpoints=1)
     yield from _worlds(JOIN, MODES, ("no fault",), max_buffer_memory_bytes=1, events=2, checkpoints=1)
-    yield from _worlds(JOIN, ("unaligned", "fallback"), ("no fault",), max_inflight_buffer_bytes=1, **one_of_each)
+    yield from _worlds(
+        JOIN, ("unaligned", "aligned_with_timeout"), ("no fault",), max_inflight_buffer_bytes=1, **one_of_each
+    )
     yield from _worlds(THREE, faults=("no fault", "closed input"), **one_of_each)
     yield from _worlds(DIAMOND, faults=("no fault", "abort"), **one_of_each)
     yield from _worlds(TWO_SINKS, faults=("no fault", "closed input"), **one_of_each)
@@ -139,14 +141,14 @@ def small() -> Iterator[Scope]:
     yield from (*CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from JOINS
     yield from STORES
-    yield from stories()
+    yield from scripted_cases()
 
 
 def _combined() -> Iterator[WorldScope]:
     """Ends, watermarks, little room and limits together with a crash; operators that emit; sinks that promise less."""
     one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
     little_room: dict[str, Any] = {"events": 2, "checkpoints": 1, "capacity": 1, "sender_records": True}
-    ahead, crash, ends = ("unaligned", "fallback"), ("crash",), ("closed input and crash",)
+    ahead, crash, ends = ("unaligned", "aligned_with_timeout"), ("crash",), ("closed input and crash",)
     for topology in (CHAIN, LONG):
         yield from _worlds(topology, MODES, ends, events=1, checkpoints=2)
     yield from _worlds(PAIR, ("aligned",), ends, **one_of_each)
@@ -166,7 +168,7 @@ def _aborted() -> Iterator[WorldScope]:
     one_of_each: dict[str, Any] = {"events": 1, "checkpoints": 1}
     yield from _worlds(LONG, MODES, ("abort and crash",), **one_of_each)
     yield from _worlds(PAIR, ("aligned",), tuple(ABORTED), **one_of_each)
-    yield from _worlds(PAIR, ("fallback",), ("timeout and crash",), **one_of_each)
+    yield from _worlds(PAIR, ("aligned_with_timeout",), ("timeout and crash",), **one_of_each)
 
 
 def full() -> Iterator[Scope]:
@@ -183,7 +185,7 @@ def full() -> Iterator[Scope]:
     yield from (*CONTROL, *WIDE_CONTROL, *CONTROL_TABLES, *CONTROL_RUNS)
     yield from (*JOINS, *WIDE_JOINS)
     yield from STORES
-    yield from stories()
+    yield from scripted_cases()
 
 
 SCOPES: dict[str, Callable[[], Iterator[Scope]]] = {"tiny": tiny, "small": small, "full": full}

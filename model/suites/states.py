@@ -1,6 +1,6 @@
 """The states of a protocol, and the rows that lead from one to another: seen by exploring its table, written nowhere.
 
-A state is what a reader calls the situation of the inputs: ``idle``, ``aligning``, ``recording`` (`Gate.state`,
+A state is what a reader calls the situation of the inputs: ``idle``, ``aligning``, ``recording`` (`GateState.state`,
 `Upstreams.state`). The explorer runs a table through its small scopes, and each use of a row is an edge.
 """
 
@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from barrierlab.impl.control import Carrier
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
-from barrierlab.model.checkpoint.refinement import Steps, run
-from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.refinement import GateSteps, run
+from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.control.refinement import SCOPES as UPSTREAMS
 from barrierlab.model.control.refinement import open_to
 from barrierlab.model.control.upstreams import ControlStimulus, Upstreams
@@ -23,7 +23,7 @@ from barrierlab.model.explore.table import Row, Traced
 from barrierlab.model.suites.tables import TABLES
 
 
-class Edge(NamedTuple):
+class StateEdge(NamedTuple):
     """A row that applied in `state` and led to `reached`."""
 
     state: str
@@ -41,7 +41,7 @@ class _Observed:
         moves: Callable[[Any], Sequence[Any]],
         after: Callable[[Any, Any], Any],
     ) -> None:
-        self.edges: set[Edge] = set()
+        self.edges: set[StateEdge] = set()
         self.moves = moves
         self._table, self._start, self._after = table, start, after
 
@@ -55,7 +55,7 @@ class _Observed:
         reached = self._after(value, move)
         states = [*(before.state for before, _ in self._table.found), reached.state]
         for (_, row), (state, to) in zip(self._table.found, pairwise(states), strict=True):
-            self.edges.add(Edge(state, row.name, to))
+            self.edges.add(StateEdge(state, row.name, to))
         return reached
 
 
@@ -67,8 +67,10 @@ def _systems(name: str) -> Iterator[_Observed]:
     table: Traced[Any, Any] = Traced(TABLES[name])
     for gate in GATES:
         if gate.protocol == name and not gate.slow:
-            steps = Steps(gate.stimuli, gate.answers)
-            yield _Observed(table, Gate.new(table, gate.rules), steps.moves, lambda value, move: run(value, move)[0])
+            steps = GateSteps(gate.stimuli, gate.answers)
+            yield _Observed(
+                table, GateState.new(table, gate.rules), steps.moves, lambda value, move: run(value, move)[0]
+            )
     for scope in UPSTREAMS:
         if name == scope.protocol:
             start = Upstreams(table, Carrier.CONTROL, scope.expected)
@@ -76,7 +78,7 @@ def _systems(name: str) -> Iterator[_Observed]:
 
 
 @cache
-def edges(name: str) -> tuple[Edge, ...]:
+def edges(name: str) -> tuple[StateEdge, ...]:
     """Return all edges of the protocol's table, in the order of its rows.
 
     Parameters
@@ -84,7 +86,7 @@ def edges(name: str) -> tuple[Edge, ...]:
     name : str
         One of `TABLES`.
     """
-    found: set[Edge] = set()
+    found: set[StateEdge] = set()
     for system in _systems(name):
         explore(system)
         found |= system.edges
@@ -114,7 +116,7 @@ def page(name: str) -> Iterator[str]:
 def mermaid(name: str) -> Iterator[str]:
     """Yield the lines of a state diagram in Mermaid: an arrow for each pair of states, labelled with its rows.
 
-    Rows that leave a state as it is stand in a note beside it. A label of Mermaid may hold no colon.
+    Rows that leave a state as it is stand in a note beside it. A label of Mermaid may buffer no colon.
     """
     arrows: dict[tuple[str, str], list[str]] = {}
     for edge in edges(name):

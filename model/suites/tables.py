@@ -2,15 +2,15 @@
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-from barrierlab.model.checkpoint.tables.fallback import FALLBACK
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
-from barrierlab.model.checkpoint.tables.stimuli import Effect, Part, Stimulus
+from barrierlab.model.checkpoint.tables.aligned_with_timeout import ALIGNED_WITH_TIMEOUT
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
+from barrierlab.model.checkpoint.tables.stimuli import Effect, SnapshotComplete, Stimulus
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.control.table import CONTROL
 from barrierlab.model.control.upstreams import ControlStimulus, Upstreams
 from barrierlab.model.explore.table import Row, Table, TableError
 
-TABLES: dict[str, Table[Gate, Stimulus] | Table[Upstreams, ControlStimulus]] = {
+TABLES: dict[str, Table[GateState, Stimulus] | Table[Upstreams, ControlStimulus]] = {
     **{name: protocol.table for name, protocol in PROTOCOLS.items()},
     "control": CONTROL,
 }
@@ -18,16 +18,16 @@ TABLES: dict[str, Table[Gate, Stimulus] | Table[Upstreams, ControlStimulus]] = {
 __all__ = [
     "ALIGNED",
     "CONTROL",
-    "FALLBACK",
+    "ALIGNED_WITH_TIMEOUT",
     "TABLES",
     "UNALIGNED",
     "ControlStimulus",
     "Effect",
-    "Gate",
+    "GateState",
     "Stimulus",
-    "Part",
+    "SnapshotComplete",
     "Row",
-    "Rules",
+    "GateRules",
     "Table",
     "TableError",
     "Upstreams",

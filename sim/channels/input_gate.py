@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 
 from barrierlab.impl import StreamMessage
-from barrierlab.sim.channels.spsc import Channel, Chunk
+from barrierlab.sim.channels.spsc import Channel, MessageChunk
 
 
-class Reader:
+class GateReader:
     """The messages of one input gate's channels: round robin over those with data, one buffer at a time.
 
     Apache Flink, `SingleInputGate.inputChannelsWithData`: a channel that has more goes to the end of the line.
@@ -24,10 +24,10 @@ class Reader:
         self._line: deque[int] = deque()
         self._listed = [False] * len(channels)
         self.blocked = [False] * len(channels)
-        self._chunk: Chunk = []
+        self._chunk: MessageChunk = []
         self._place = 0
         self._open = -1
-        self._partial: dict[int, Chunk] = {}
+        self._partial: dict[int, MessageChunk] = {}
 
     def notify(self, local: int) -> None:
         """Channel `local` has data."""
@@ -60,7 +60,7 @@ class Reader:
             self._channels[local].close()
         return self._indices[local], message
 
-    def unread(self, local: int) -> Chunk:
+    def unread(self, local: int) -> MessageChunk:
         """What of channel `local` has been opened and not been taken yet."""
         if self._open == local:
             return self._chunk[self._place :]
@@ -106,10 +106,10 @@ class Inbox:
     __slots__ = ("_by_message", "_readers", "_turn", "_where")
 
     def __init__(self, gates: list[list[int]], channels: list[Channel], by_message: bool) -> None:
-        self._readers = [Reader(indices, [channels[i] for i in indices]) for indices in gates]
+        self._readers = [GateReader(indices, [channels[i] for i in indices]) for indices in gates]
         self._by_message = by_message
         self._turn = 0
-        self._where: dict[int, tuple[Reader, int]] = {}
+        self._where: dict[int, tuple[GateReader, int]] = {}
         for reader, indices in zip(self._readers, gates, strict=True):
             for local, index in enumerate(indices):
                 self._where[index] = (reader, local)
@@ -142,7 +142,7 @@ class Inbox:
         reader, local = self._where[index]
         reader.recheck(local)
 
-    def unread(self, index: int) -> Chunk:
+    def unread(self, index: int) -> MessageChunk:
         """What of input `index` has been opened and not been taken yet."""
         reader, local = self._where[index]
         return reader.unread(local)

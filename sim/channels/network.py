@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from barrierlab.impl import CheckpointBarrier, Event, StreamMessage, Watermark, size_of
-from barrierlab.sim.channels.spsc import Chunk, Overtakers, no_matter, nobody
+from barrierlab.sim.channels.spsc import MessageChunk, Overtakers, no_matter, nobody
 from barrierlab.sim.core.clock import Clock
 
 # What holds a received chunk.
@@ -52,7 +52,7 @@ class Buffer:
     __slots__ = ("finished", "messages", "needs_segment", "readers", "size", "start")
 
     def __init__(self, needs_segment: bool) -> None:
-        self.messages: Chunk = []
+        self.messages: MessageChunk = []
         self.size = 0
         self.start = 0
         self.readers = 0
@@ -137,7 +137,7 @@ class NetworkChannel:
         self._used = 0
         self._flush = False
         self._stops, self._stopped = stops_behind_barriers, False
-        self._received: deque[tuple[Chunk, int]] = deque()
+        self._received: deque[tuple[MessageChunk, int]] = deque()
         self._opened: Buffer | int = NO_BUFFER
         self.exclusive = exclusive
         self.credit = self._free_exclusive = exclusive
@@ -190,12 +190,12 @@ class NetworkChannel:
         self._subpartition.append(event)
         self._offer()
 
-    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+    def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """Ahead of all, in chunks of a segment's size that take neither buffer nor credit.
 
         Apache Flink, `RecoveredInputChannel`: it has buffers of its own.
         """
-        chunks: list[Chunk] = []
+        chunks: list[MessageChunk] = []
         room = 0
         for message in messages:
             size = size_of(message)
@@ -275,7 +275,7 @@ class NetworkChannel:
         while self._sendable() and (self.credit > 0 or not self._subpartition[0].needs_segment):
             self._send()
 
-    def _slice(self) -> tuple[Chunk, Buffer]:
+    def _slice(self) -> tuple[MessageChunk, Buffer]:
         head = self._subpartition[0]
         if len(self._subpartition) == 1:
             self._flush = False
@@ -390,7 +390,7 @@ class NetworkChannel:
 
     # The receiver's side.
 
-    def _receive(self, chunk: Chunk, takes_buffer: bool, backlog: int) -> None:
+    def _receive(self, chunk: MessageChunk, takes_buffer: bool, backlog: int) -> None:
         holder = NO_BUFFER
         if takes_buffer:
             if self._free_floating:
@@ -417,7 +417,7 @@ class NetworkChannel:
         self._overtakers.put(barrier, sum(len(chunk) for chunk, _ in self._received))
         self.on_overtaking()
 
-    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+    def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
         """Let `barrier` pass what was received before the barrier of its id; whether that one was there."""
         if self._gate is None:
             return self.prioritise_barrier(barrier) is not None
@@ -432,7 +432,7 @@ class NetworkChannel:
             ahead += len(chunk)
         return False
 
-    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+    def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and what it has passed at the receiver."""
         if self._gate is None:
             queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
@@ -464,7 +464,7 @@ class NetworkChannel:
         """Whether the receiver may open a buffer."""
         return self._sendable() if self._gate is None else bool(self._received)
 
-    def open(self) -> Chunk:
+    def open(self) -> MessageChunk:
         """The next buffer's messages, in order."""
         if self._gate is None:
             chunk, buffer = self._slice()

@@ -17,7 +17,7 @@ from typing import Protocol
 from barrierlab.impl import CheckpointBarrier, Event, StreamMessage
 from barrierlab.sim.core.clock import Clock
 
-Chunk = list[StreamMessage]
+MessageChunk = list[StreamMessage]
 
 
 class Channel(Protocol):
@@ -34,7 +34,7 @@ class Channel(Protocol):
     def push(self, message: StreamMessage) -> None:
         """Put `message` behind all that was pushed before."""
 
-    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+    def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
 
     @property
@@ -50,7 +50,7 @@ class Channel(Protocol):
     def in_transit(self) -> bool:
         """Return whether something is on the link, either way."""
 
-    def open(self) -> Chunk:
+    def open(self) -> MessageChunk:
         """The next buffer's messages, in order."""
 
     def close(self) -> None:
@@ -65,10 +65,10 @@ class Channel(Protocol):
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
         """If the barrier of this id still lies at the sender, send `barrier` past all in its place; else None."""
 
-    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+    def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
         """If the barrier of this id lies at the receiver, let `barrier` pass all in its place; whether it did."""
 
-    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+    def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and the events it has passed at the receiver: still to be taken.
 
         `unread` is what the reader has opened and not taken yet.
@@ -100,7 +100,7 @@ class Overtakers:
         """`barrier` has passed the next `queued` messages that the reader will open, and all opened before."""
         self._passed.append((barrier, self.opened + queued))
 
-    def take(self, unread: Chunk, queued: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+    def take(self, unread: MessageChunk, queued: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The oldest barrier, and the events of `unread` and `queued` that it has passed."""
         barrier, place = self._passed.popleft()
         passed = [*unread, *queued][: place - (self.opened - len(unread))]
@@ -117,11 +117,11 @@ class SpscChannel:
     __slots__ = (
         "_clock",
         "_due_ns",
-        "_expedited",
         "_held",
         "_in_transit",
         "_latency",
         "_overtakers",
+        "_prioritised",
         "capacity",
         "on_announcement",
         "on_arrival",
@@ -143,7 +143,7 @@ class SpscChannel:
         self._clock, self._latency = clock, latency
         self._in_transit: deque[StreamMessage] = deque()
         self._held = 0  # places that are taken though nothing is in the queue: by what is on its way, or has left early
-        self._expedited: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
+        self._prioritised: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
@@ -161,7 +161,7 @@ class SpscChannel:
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
             self._clock.after(self._due_ns - self._clock.now, self._arrive)
 
-    def put_back(self, messages: Iterable[StreamMessage]) -> None:
+    def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """Into the queue, however many there are: the sender waits until there is room again."""
         self.queue.extend(messages)
         if self.queue:
@@ -180,7 +180,7 @@ class SpscChannel:
         """Whether a message is there."""
         return bool(self.queue)
 
-    def open(self) -> Chunk:
+    def open(self) -> MessageChunk:
         """The next buffer: one message."""
         message = self.queue.popleft()
         self._overtakers.opened += 1
@@ -214,24 +214,24 @@ class SpscChannel:
         """Nothing lies at the sender."""
         return None
 
-    def expedite_received(self, barrier: CheckpointBarrier) -> bool:
+    def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
         """Let `barrier` pass what is before the barrier of its id in the queue."""
         for place, message in enumerate(self.queue):
             if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
                 del self.queue[place]
                 self._overtakers.put(barrier, place)
-                self._expedited.add(barrier.checkpoint_id)
+                self._prioritised.add(barrier.checkpoint_id)
                 self._held += 1
                 self.on_departure(barrier.checkpoint_id)
                 self.on_overtaking()
                 return True
         return False
 
-    def take_overtaking(self, unread: Chunk) -> tuple[CheckpointBarrier, list[Event]]:
+    def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and what it has passed."""
         barrier, passed = self._overtakers.take(unread, [*self.queue, *self._in_transit])
-        if barrier.checkpoint_id in self._expedited:
-            self._expedited.remove(barrier.checkpoint_id)
+        if barrier.checkpoint_id in self._prioritised:
+            self._prioritised.remove(barrier.checkpoint_id)
             self._held -= 1
             self.on_room()
         return barrier, passed

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from barrierlab.model.checkpoint.check import Outcome, Violation
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
 from barrierlab.model.errors import InputError
 from barrierlab.sim.core.files import read_text, write
 
@@ -50,7 +50,7 @@ def kept(path: Path) -> tuple[str, Outcome]:
         if digest != _digest(path, content):
             raise ValueError("it was changed, or copied from elsewhere")
         key = content.pop("key")
-        violations = tuple(Violation(**each) for each in content.pop("violations"))
+        violations = tuple(ScopeViolation(**each) for each in content.pop("violations"))
         outcome = Outcome(**content, violations=violations)
         return key, replace(outcome, asked_for=tuple(outcome.asked_for))
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from barrierlab.model.checkpoint.check import Outcome
-    from barrierlab.sim.check.runner import Plan
+    from barrierlab.sim.check.runner import CheckPlan
 
 NAME = "barrierlab"
 """Of the node above the tests: ``-k barrierlab`` selects them all."""
@@ -82,7 +82,7 @@ class NotHeldError(Exception):
 class ScopeTest(pytest.Item):
     """One scope, explored when the test is run."""
 
-    def __init__(self, *, chosen: Plan, at: tuple[Path, int | None], not_asked: str = "", **node: Any) -> None:
+    def __init__(self, *, chosen: CheckPlan, at: tuple[Path, int | None], not_asked: str = "", **node: Any) -> None:
         super().__init__(**node)
         self._chosen, self._at, self._not_asked = chosen, at, not_asked
 

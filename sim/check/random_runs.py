@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barrierlab.model.checkpoint.world import World
-from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 RUNS = 300
 _LONGEST = 60
@@ -38,7 +38,7 @@ def by_random_runs(defect: BarrierDefect) -> RandomRuns:
     from hypothesis import HealthCheck, Phase, given, settings  # an import of half a second
     from hypothesis import strategies as st
 
-    world = World(defect.setup, defect.parts)
+    world = World(defect.bounds, defect.components)
     made, first, smallest = 0, 0, 0
 
     @settings(

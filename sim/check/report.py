@@ -15,16 +15,16 @@ from rich.table import Table
 
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, READS_ON, RULES
-from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation, reach_of, verdict_of
+from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation, reach_of, verdict_of
 from barrierlab.model.checkpoint.scripted_scopes import TELLS
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
 from barrierlab.model.spec.invariants import PREMISES
-from barrierlab.sim.check.runner import CheckError, Plan
+from barrierlab.sim.check.runner import CheckError, CheckPlan
 from barrierlab.sim.check.sarif import place_of, steps_of
 from barrierlab.sim.core.files import write
 
 
-def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
+def as_json(outcomes: Sequence[Outcome], chosen: CheckPlan) -> dict[str, Any]:
     """One object: the verdict, the scopes, the violations; of an external aligner, the judge and what is not asked.
 
     Of each scope also how many different things there were to judge, by invariant, and at how many places its faults
@@ -37,7 +37,7 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
     if chosen.judge:
         judged = {
             "judge": chosen.judge,
-            "releases_first": chosen.releases_first,
+            "drains_first": chosen.drains_first,
             "not_asked": [
                 {"name": each.name, "protocol": each.protocol, "capability": each.capability}
                 for each in chosen.not_asked
@@ -59,13 +59,13 @@ def as_json(outcomes: Sequence[Outcome], chosen: Plan) -> dict[str, Any]:
     }
 
 
-def violations_of(outcomes: Sequence[Outcome]) -> list[Violation]:
-    """All of them: what a run breaks before what departs from table or story, shortest run first."""
+def violations_of(outcomes: Sequence[Outcome]) -> list[ScopeViolation]:
+    """All of them: what a run breaks before what departs from table or scripted case, shortest run first."""
     found = [violation for outcome in outcomes for violation in outcome.violations]
     return sorted(found, key=lambda each: (each.invariant in (REFINES, TELLS), each.steps, each.scope))
 
 
-def show(console: Console, outcomes: Sequence[Outcome], chosen: Plan) -> None:
+def show(console: Console, outcomes: Sequence[Outcome], chosen: CheckPlan) -> None:
     """A line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
     table = Table(title_justify="left")
     for name in ("protocol", "scopes", "states", "transitions", "seconds", "verdict"):
@@ -109,12 +109,12 @@ def _reach_lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"struck nothing: {name}, in {scopes[0]!r}{others}"
 
 
-def line_of(violation: Violation) -> str:
+def line_of(violation: ScopeViolation) -> str:
     """A violation in a line."""
     return f"! {violation.invariant}: {violation.reason} ({violation.scope}; {violation.steps} steps)"
 
 
-def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
+def summary(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
     """``verdict: holds (104 scopes, 312,345 states; vacuous: WM; struck nothing: timeout)``.
 
     Of an external aligner: ``verdict: holds for 7 of 16 scopes (2,178 states); not asked: aborts (rule 10), ...``.
@@ -139,14 +139,14 @@ def summary(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     if chosen.not_asked:
         rules = RULES | DIFFERENCES | EXTENT
         text += f"; not asked: {', '.join(f'{name} ({rules[name]})' for name in chosen.undeclared)}"
-    if chosen.releases_first:
-        text += "; of a loop that releases before it reads on (reads_on=False)"
+    if chosen.drains_first:
+        text += "; of a loop that drains before it reads on (reads_on=False)"
     if chosen.judge == "dataflows":
         text += f"; no invariant of dataflows asks rules {', '.join(BEYOND_DATAFLOWS)}"
     return text
 
 
-def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
+def junit(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
     """A test suite, a case a scope: broken is a failure, undecided is an error, what is not asked is skipped.
 
     Properties of the suite are the version, what was asked, the counts, what was not asked for want of which
@@ -195,7 +195,7 @@ def junit(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
+def markdown(outcomes: Sequence[Outcome], chosen: CheckPlan) -> str:
     """For the summary page of a job."""
     lines = [f"### barrierlab: {summary(outcomes, chosen)}", "", "| protocol | scopes | states | seconds | verdict |"]
     lines.append("| --- | ---: | ---: | ---: | --- |")
@@ -218,7 +218,7 @@ def markdown(outcomes: Sequence[Outcome], chosen: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def workflow_commands(outcomes: Sequence[Outcome], chosen: Plan) -> Iterator[str]:
+def workflow_commands(outcomes: Sequence[Outcome], chosen: CheckPlan) -> Iterator[str]:
     """Commands of GitHub Actions: an error a violation, with the first move of its run; a warning for what is open.
 
     Both are at the class statement of the external class, if there is one.

@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 
 from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
-from barrierlab.model.checkpoint.check import Outcome, Scope, Violation
-from barrierlab.model.checkpoint.components import SOUND, Parts
-from barrierlab.model.checkpoint.external import load, releases_first
+from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation
+from barrierlab.model.checkpoint.components import SOUND, Components
+from barrierlab.model.checkpoint.external import drains_first, load
 from barrierlab.model.checkpoint.external_parts import ALIGNER, External
 from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.protocols import EXACT
@@ -31,7 +31,7 @@ from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
-from barrierlab.sim.check.sources import Key, external_modules, is_external, key_of
+from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
 from barrierlab.sim.core.files import write
 
 PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
@@ -46,7 +46,7 @@ class CheckError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CheckPlan:
     """What is to be checked.
 
     Attributes
@@ -63,7 +63,7 @@ class Plan:
         One of `model.checkpoint.asked.JUDGES`; empty where no external aligner is judged.
     not_asked : tuple of NotAsked
         The scopes that need what the class does not declare.
-    releases_first : bool
+    drains_first : bool
         Whether the class declares that its loop releases what may go before it reads on.
     scope : str
         The group, or the one scope, that was asked for by name.
@@ -75,7 +75,7 @@ class Plan:
     folder: str = ""
     judge: str = ""
     not_asked: tuple[NotAsked, ...] = ()
-    releases_first: bool = False
+    drains_first: bool = False
     scope: str = ""
 
     @property
@@ -85,7 +85,7 @@ class Plan:
         return tuple(name for name in (*RULES, *DIFFERENCES, *EXTENT) if name in found)
 
 
-def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> Plan:
+def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> CheckPlan:
     """The scopes of a group, or one scope by its name, for some protocols: by default all that apply.
 
     Of an external aligner, those that `judge` asks, and that need no more than it declares.
@@ -106,7 +106,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     if implementation:
         external = External.of([load(each, folder) for each in implementation.split(",")])
         aligner, capabilities = external.aligner, external.capabilities
-        first = aligner is not None and releases_first(aligner)
+        first = aligner is not None and drains_first(aligner)
         if judge == "table" and tuple(external.of_role) != (ALIGNER,):
             raise CheckError(f"--judge table with --impl {implementation}: allowed for an aligner alone")
         protocols_of_its = tuple(OF_BARRIERS) if aligner is None else OF_GATES
@@ -134,7 +134,7 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return Plan(group, found, implementation, folder, judge, not_asked, first, scope)
+    return CheckPlan(group, found, implementation, folder, judge, not_asked, first, scope)
 
 
 _ONLY_THE_TABLE = "it compares with a table; add --judge table"
@@ -152,7 +152,7 @@ def _named(scope: str) -> tuple[str, tuple[str, ...]]:
 
 
 def run(
-    chosen: Plan,
+    chosen: CheckPlan,
     master: str,
     budget_s: float | None,
     directory: Path | None = None,
@@ -168,7 +168,7 @@ def run(
 
     Parameters
     ----------
-    chosen : Plan
+    chosen : CheckPlan
     master : str
         A Spark master, or `processes` or `processes[N]`.
     budget_s : float or None
@@ -215,7 +215,7 @@ def make_folder(directory: Path, option: str) -> None:
         raise CheckError(f"{option} {directory}: cannot be made: {error.strerror}; give another folder") from error
 
 
-def _run_here(chosen: Plan, budget_s: float | None, tick: Callable[[int], None]) -> list[Outcome]:
+def _run_here(chosen: CheckPlan, budget_s: float | None, tick: Callable[[int], None]) -> list[Outcome]:
     deadline_s, share_s = _limits(budget_s, 1, len(chosen.names))
     outcomes = []
     for number, name in enumerate(chosen.names, 1):
@@ -225,7 +225,7 @@ def _run_here(chosen: Plan, budget_s: float | None, tick: Callable[[int], None])
 
 
 def _run(
-    chosen: Plan,
+    chosen: CheckPlan,
     master: str,
     budget_s: float | None,
     directory: Path,
@@ -276,7 +276,7 @@ def _seconds_left(deadline_s: float | None, share_s: float | None) -> float | No
 
 
 def _taken_over(
-    paths: Sequence[Path], chosen: Plan, resume: bool, is_ledger: bool, say: Callable[[str], None]
+    paths: Sequence[Path], chosen: CheckPlan, resume: bool, is_ledger: bool, say: Callable[[str], None]
 ) -> dict[Path, Outcome]:
     """Return the kept verdicts that count, those that are decided and of the same key, and remove the others."""
     there = [path for path in paths if path.exists()]
@@ -307,13 +307,13 @@ def _taken_over(
 
 
 def _check_into(
-    chosen: Plan, directory: str, deadline_s: float | None, share_s: float | None, keeps: bool, name: str
+    chosen: CheckPlan, directory: str, deadline_s: float | None, share_s: float | None, keeps: bool, name: str
 ) -> None:
     """Check one scope, and write down what it came to: whole or not at all.
 
     If the verdict is to be kept, it gets a key, unless what it depends on was loaded or read behind that key's back.
     """
-    key = _key(chosen) if keeps else Key("")  # of what this process loads, whatever the plan was made of
+    key = _key(chosen) if keeps else VerdictKey("")  # of what this process loads, whatever the plan was made of
     with _noting_files():
         outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s))
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
@@ -341,7 +341,7 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
             _opened.add(str(path))
 
 
-def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
+def check_one(chosen: CheckPlan, name: str, seconds: float | None = None) -> Outcome:
     """Check one scope of a plan, here and now."""
     scope = _scopes(chosen.group)[name]
     if seconds is not None and seconds <= 0:
@@ -351,9 +351,9 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
     if not chosen.implementation:  # the package's own machines make millions of values and no cycles
         gc.disable()
     try:
-        outcome = scope.check(_parts(chosen, scope.protocol), seconds)
+        outcome = scope.check(_components(chosen, scope.protocol), seconds)
     except (ExternalError, NonDeterministicError) as error:  # the class did something that it must not, deep in a run
-        violation = Violation("RAISED", name, 0, str(error))
+        violation = ScopeViolation("RAISED", name, 0, str(error))
         return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
     finally:
         if collects:
@@ -362,8 +362,8 @@ def check_one(chosen: Plan, name: str, seconds: float | None = None) -> Outcome:
 
 
 _known_scopes: dict[str, dict[str, Scope]] = {}
-_known_parts: dict[tuple[tuple[type, ...], str], Parts] = {}
-_known_keys: dict[str, Key] = {}
+_known_parts: dict[tuple[tuple[type, ...], str], Components] = {}
+_known_keys: dict[str, VerdictKey] = {}
 _imported: set[str] = set()
 """External modules that were loaded before anything was explored, and which the key therefore covers."""
 _hooked: list[bool] = []
@@ -380,14 +380,14 @@ def _scopes(group: str) -> dict[str, Scope]:
     return _known_scopes[group]
 
 
-def _key(chosen: Plan) -> Key:
+def _key(chosen: CheckPlan) -> VerdictKey:
     """Return the key of the code as this process has loaded it: once, since it loads it once."""
     if chosen.implementation not in _known_keys:
         _known_keys[chosen.implementation] = key_of(chosen.implementation, chosen.folder)
     return _known_keys[chosen.implementation]
 
 
-def _parts(chosen: Plan, protocol: str) -> Parts:
+def _components(chosen: CheckPlan, protocol: str) -> Components:
     if not chosen.implementation:
         return SOUND
     kinds = tuple(load(each, chosen.folder) for each in chosen.implementation.split(","))

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from barrierlab.model.checkpoint.check import REFINES, Outcome, Violation, reach_of
+from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation, reach_of
 from barrierlab.model.checkpoint.external import load
 from barrierlab.model.checkpoint.scripted_scopes import TELLS
 from barrierlab.model.explore.checker import UNDECIDED
-from barrierlab.sim.check.runner import Plan
+from barrierlab.sim.check.runner import CheckPlan
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT = "%SRCROOT%"
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     name: str
 
 
-def place_of(chosen: Plan) -> Place | None:
+def place_of(chosen: CheckPlan) -> Place | None:
     """Return where the class that is checked is written; None without one, or if it comes from no source file."""
     if not chosen.implementation:
         return None
@@ -100,15 +100,15 @@ def steps_of(trace: str) -> list[str]:
     return re.split(r"\n(?! )", "\n".join(lines)) if lines else []
 
 
-def sarif(outcomes: Sequence[Outcome], violations: Sequence[Violation], chosen: Plan, status: int) -> str:
+def sarif(outcomes: Sequence[Outcome], violations: Sequence[ScopeViolation], chosen: CheckPlan, status: int) -> str:
     """Return a log with one run: a result a violation, and a notification for each scope that is undecided.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
-    violations : sequence of Violation
+    violations : sequence of ScopeViolation
         Of `outcomes`, in the order in which they are to be shown.
-    chosen : Plan
+    chosen : CheckPlan
     status : int
         The exit status of the command.
     """
@@ -157,7 +157,7 @@ def _meaning(name: str) -> str:
     return {**MEANING, **BESIDE_INVARIANTS}.get(name, name)
 
 
-def _result(violation: Violation, rule: int, chosen: Plan, place: Place | None) -> dict[str, Any]:
+def _result(violation: ScopeViolation, rule: int, chosen: CheckPlan, place: Place | None) -> dict[str, Any]:
     identity = f"{violation.invariant}\n{violation.scope}\n{chosen.implementation}"
     steps = steps_of(violation.trace)
     found: dict[str, Any] = {

@@ -56,7 +56,7 @@ json.dump(files, answer)
 """Print every file that importing a module opens or loads code from, and ``:name`` of a module that no file made."""
 
 
-class Key(NamedTuple):
+class VerdictKey(NamedTuple):
     """The key of a verdict.
 
     Attributes
@@ -74,7 +74,7 @@ class Key(NamedTuple):
     files: frozenset[str] = frozenset()
 
 
-def key_of(implementation: str = "", folder: str = "") -> Key:
+def key_of(implementation: str = "", folder: str = "") -> VerdictKey:
     """Return the key of verdicts on `impl`, or on external classes: ``module:Class``, with commas between them.
 
     Parameters
@@ -92,14 +92,14 @@ def key_of(implementation: str = "", folder: str = "") -> Key:
         command = [sys.executable, "-c", _LIST]
         listed = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
         if listed.returncode:
-            return Key("", f"importing {', '.join(modules)} alone fails")
+            return VerdictKey("", f"importing {', '.join(modules)} alone fails")
         found = json.loads(listed.stdout)
         if unknown := sorted(each[1:] for each in found if each.startswith(":")):
-            return Key("", f"the module {unknown[0]!r} is loaded from no file")
+            return VerdictKey("", f"the module {unknown[0]!r} is loaded from no file")
         paths = {Path(each).resolve() for each in found if not each.startswith(":")}
         files = [path for path in paths if path.is_file() and is_external(path)]
         _add(hashed, files)
-    return Key(hashed.hexdigest(), files=frozenset(map(str, files)))
+    return VerdictKey(hashed.hexdigest(), files=frozenset(map(str, files)))
 
 
 def external_modules() -> set[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.operators import make as make_operator
 from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
@@ -22,14 +22,14 @@ from barrierlab.sim.core.distributions import Arrivals, Distribution, EventLog, 
 from barrierlab.sim.scenario.settings import ChannelSettings, Scenario, aligner_config, ns, unaligned_config
 
 
-class Builder:
+class JobBuilder:
     """Builds a scenario's job, as often as it is asked.
 
     Parameters
     ----------
     scenario : Scenario
     randoms : Randoms
-    parts : Parts
+    components : Components
         Whose machines.
     links : mapping of str to Slowness
         The exchanges that a fault slows.
@@ -39,12 +39,12 @@ class Builder:
         self,
         scenario: Scenario,
         randoms: Randoms,
-        parts: Parts,
+        components: Components,
         links: Mapping[str, Slowness],
     ) -> None:
         self.scenario, self._randoms, self._links = scenario, randoms, links
-        self._parts = scenario.mode.machines(parts)
-        self.ledger = parts.ledger()
+        self._components = scenario.mode.machines(components)
+        self.ledger = components.ledger()
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
 
@@ -213,12 +213,12 @@ class Builder:
             round(settings.out_of_order_s.mean * 1e3),
         )
         interval = self.scenario.checkpoint.interval_s if settings.trigger == "periodic" else None
-        injector = self._parts.injector(
+        injector = self._components.injector(
             BarrierInjectorConfig(periodic_interval_ns=None if interval is None else ns(interval), source_id=task),
             ports.clock.now,
         )
         exchanges = self._exchanges(task)
-        node.task = self._parts.make_source(task, injector, unaligned_config(self.scenario), exchanges, node.told)
+        node.task = self._components.make_source(task, injector, unaligned_config(self.scenario), exchanges, node.told)
         node.handle = injector.coordinator_handle()
         return node
 
@@ -251,12 +251,16 @@ class Builder:
             checkpoint.interruptible_timers,
         )
         aligns, config = self.scenario.aligns(task), aligner_config(checkpoint, len(inputs))
-        unaligned, its, parts = unaligned_config(self.scenario), make_task_operator(self.scenario, task), self._parts
+        unaligned, its, components = (
+            unaligned_config(self.scenario),
+            make_task_operator(self.scenario, task),
+            self._components,
+        )
         if outputs:
-            node.task = parts.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
+            node.task = components.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
         else:
-            writer = parts.writer(task, self.ledger, settings.guarantee, node.told)
-            node.task = parts.make_sink(task, its, config, unaligned, aligns, writer, node.told)
+            writer = components.writer(task, self.ledger, settings.guarantee, node.told)
+            node.task = components.make_sink(task, its, config, unaligned, aligns, writer, node.told)
         return node
 
 

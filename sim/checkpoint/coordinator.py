@@ -22,7 +22,7 @@ from barrierlab.impl import (
     Refused,
     Triggered,
 )
-from barrierlab.impl.checkpoint.actions import Action
+from barrierlab.impl.checkpoint.actions import CoordinatorAction
 from barrierlab.model.spec.history import Entry
 from barrierlab.sim.checkpoint.faults import Faults
 from barrierlab.sim.checkpoint.metrics import Metrics
@@ -39,7 +39,7 @@ Draw = Mapping[str, Callable[[], int]]
 
 def switch_ns(scenario: Scenario) -> int | None:
     """Return how long after its trigger an aligned checkpoint turns unaligned, in nanoseconds; None: never."""
-    return ns(scenario.checkpoint.aligned_timeout_s) if scenario.mode.settings.is_late else None
+    return ns(scenario.checkpoint.aligned_checkpoint_timeout_s) if scenario.mode.settings.is_late else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class CoordinatorNode:
     on_the_way : int
         Announcements that have not reached their task yet.
     gone : set of str
-        The tasks that have ended and left: a complete checkpoint holds their final part. One that has ended and is not
-        among them waits for such a checkpoint, and can fail (Apache Flink, FLIP-147).
+        The tasks that have ended and left: a complete checkpoint holds their final snapshot. One that has ended and is
+        not among them waits for such a checkpoint, and can fail (Apache Flink, FLIP-147).
     running : int
         How many tasks of the attempt have not ended, as far as has been heard.
     triggered_ns : dict of int to int
@@ -104,7 +104,7 @@ class CoordinatorNode:
         self._arrives_ns: dict[str, int] = {}
         self._heard_ns: dict[str, int] = {}
         self._ended_ns: dict[str, int] = {}  # when a task's end was heard of
-        self._saving: set[int] = set()  # checkpoints of which final parts are being saved, before the manifest
+        self._saving: set[int] = set()  # checkpoints of which final snapshots are being saved, before the manifest
         self._publishing: dict[int, tuple[Acknowledge, ...]] = {}
         self._unsaved: set[tuple[str, int]] = set()  # parts that the store refused
 
@@ -126,7 +126,7 @@ class CoordinatorNode:
         for checkpoint_id, parts in self._publishing.items():
             self._storage.cut_short(checkpoint_id, parts)
 
-    def at_rest(self) -> bool:
+    def quiescent(self) -> bool:
         """Nothing is pending, nothing is being published, and all has been announced."""
         return not self.machine.pending and self.machine.settled and not self.on_the_way
 
@@ -207,7 +207,7 @@ class CoordinatorNode:
             self._entries.append((now, ">decline", report.task, None, report.checkpoint_id))
             self._carry_out(self.machine.decline(report, now))
 
-    def give_up(self, checkpoint_id: int, reason: Reason) -> None:
+    def abort_checkpoint(self, checkpoint_id: int, reason: Reason) -> None:
         """A source says that a newer command replaced this one."""
         if not self.dead:
             self._carry_out(self.machine.abort(checkpoint_id, reason, self._clock.now))
@@ -220,7 +220,7 @@ class CoordinatorNode:
         return bool(newest)
 
     def finished(self, part: Acknowledge) -> None:
-        """A task has ended, and has nothing more to report but its final part."""
+        """A task has ended, and has nothing more to report but its final snapshot."""
         self._hear_in_order(part.task, self._latencies.ack[part.task](), lambda: self._heard_end(part))
 
     def _heard_end(self, part: Acknowledge) -> None:
@@ -247,7 +247,7 @@ class CoordinatorNode:
 
     # What the machine says.
 
-    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+    def _carry_out(self, actions: tuple[CoordinatorAction, ...]) -> None:
         now = self._clock.now
         for action in actions:
             if isinstance(action, Triggered):
@@ -284,9 +284,9 @@ class CoordinatorNode:
             node.task.gate.aligner.note_trigger(checkpoint_id, now)
         if self._switch_ns is not None:
             barrier = CheckpointBarrier.new_unaligned(checkpoint_id, checkpoint_id)
-            self._clock.after(self._switch_ns, lambda: self._expedite(barrier))
+            self._clock.after(self._switch_ns, lambda: self._prioritise(barrier))
 
-    def _expedite(self, barrier: CheckpointBarrier) -> None:
+    def _prioritise(self, barrier: CheckpointBarrier) -> None:
         """The time for an aligned checkpoint is up, everywhere at once: it counts from the trigger (rule 11)."""
         if barrier.checkpoint_id in self.machine.pending:
             for node in self._job.nodes.values():
@@ -300,7 +300,7 @@ class CoordinatorNode:
         node.inject(action.command)
 
     def _publish(self, action: Publish) -> None:
-        """Write the manifest, once all final parts are saved that no checkpoint holds yet."""
+        """Write the manifest, once all final snapshots are saved that no checkpoint holds yet."""
         checkpoint_id, now = action.checkpoint_id, self._clock.now
         final = [part for part in action.parts if part.finished and part.task not in self.gone]
         saved_ns = max((self._save_final(part) for part in final), default=now)
@@ -315,7 +315,7 @@ class CoordinatorNode:
             self._clock.after(saved_ns - now, lambda: self._saved_final(action, final))
 
     def _save_final(self, part: Acknowledge) -> int:
-        """When the final part of a task that has ended and waits for its last checkpoint will be here, and saved.
+        """When the final snapshot of a task that has ended and waits for its last checkpoint will be here, and saved.
 
         The task does that when it hears of the checkpoint, on its own, as it does its other asynchronous parts.
         """
@@ -339,7 +339,7 @@ class CoordinatorNode:
             self._not_saved(action.checkpoint_id, Reason.STORE_FAILED)
 
     def _not_saved(self, checkpoint_id: int, why: Reason) -> None:
-        """A final part was not saved: there will be no manifest, and another try (rule 20)."""
+        """A final snapshot was not saved: there will be no manifest, and another try (rule 20)."""
         if not self.dead and checkpoint_id in self._saving:
             self._saving.remove(checkpoint_id)
             self._carry_out(self.machine.publish_failed(checkpoint_id, self._clock.now, definite=True, why=why))

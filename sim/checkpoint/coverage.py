@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.spec.invariants import PREMISES, Verdict
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
-from barrierlab.sim.checkpoint.faults import Effect
+from barrierlab.sim.checkpoint.faults import FaultEffect
 from barrierlab.sim.checkpoint.metrics import CheckpointRecord
 from barrierlab.sim.scenario.settings import Fault, Scenario, ns
 
@@ -199,7 +199,7 @@ def _restarts_in_a_row(restarts: Sequence[RecoveryRecord], records: Sequence[Che
 # Faults.
 
 
-def _idle(scenario: Scenario, effects: dict[str, Effect], ended_ns: int) -> Iterator[str]:
+def _idle(scenario: Scenario, effects: dict[str, FaultEffect], ended_ns: int) -> Iterator[str]:
     """A line for each fault that did nothing."""
     until_ns = ns(scenario.until_s)
     for fault in scenario.faults:
@@ -219,7 +219,7 @@ def _idle(scenario: Scenario, effects: dict[str, Effect], ended_ns: int) -> Iter
         yield f"fault {fault.name}: {why}"
 
 
-def _missed(faults: Sequence[Fault], effects: dict[str, Effect]) -> Iterator[str]:
+def _missed(faults: Sequence[Fault], effects: dict[str, FaultEffect]) -> Iterator[str]:
     """A line for each fault that struck at times only where there was nothing."""
     for fault in faults:
         effect = effects[fault.name]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from math import inf
 
 from barrierlab.impl import Restore
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.spec.history import Entry
 from barrierlab.sim.channels.network import NetworkChannel
-from barrierlab.sim.checkpoint.build import Builder
+from barrierlab.sim.checkpoint.build import JobBuilder
 from barrierlab.sim.checkpoint.coordinator import NAME, CoordinatorNode, Latencies, switch_ns
 from barrierlab.sim.checkpoint.failover import Recovery
 from barrierlab.sim.checkpoint.faults import Faults
@@ -37,8 +37,8 @@ class Engine:
         Said after `run`: the scenario's time was up while the job still ran.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, parts: Parts = SOUND) -> None:
-        self.scenario, self.seed, self.parts = scenario, seed, parts
+    def __init__(self, scenario: Scenario, seed: int, components: Components = SOUND) -> None:
+        self.scenario, self.seed, self.components = scenario, seed, components
         self.clock = Clock()
         self.entries: list[Entry] = []
         self.job = Job()
@@ -47,7 +47,7 @@ class Engine:
         self._randoms = Randoms(seed)
         checkpoint, draw = scenario.checkpoint, self._randoms.sampler
         self.faults = Faults(scenario, self._randoms)
-        self._builder = Builder(scenario, self._randoms, parts, self.faults.links)
+        self._builder = JobBuilder(scenario, self._randoms, components, self.faults.links)
         lands = self._randoms.stream("store", "in doubt")
         self.storage = Storage(
             scenario, self.faults, draw(scenario.store.manifest_s, "store", "manifest"), lambda: lands.random() < 0.5
@@ -65,7 +65,7 @@ class Engine:
             self.clock,
             self.job,
             self.storage,
-            parts.plan,
+            components.plan,
             self.faults.recovery,
             draw(scenario.recovery.detection_s, "recovery", "detection"),
             draw(scenario.recovery.restart_s, "recovery", "restart"),
@@ -80,7 +80,7 @@ class Engine:
 
     def _new_coordinator(self, first_id: int) -> CoordinatorNode:
         scenario, topology = self.scenario, self.scenario.topology
-        machine = self.parts.coordinator(
+        machine = self.components.coordinator(
             coordinator_config(scenario), tuple(topology.tasks), tuple(topology.sources), first_id
         )
         return CoordinatorNode(
@@ -166,7 +166,7 @@ class Engine:
         """Every task has ended, and what they wrote is committed."""
         if self.coordinator.running or self.recovery.under_way:
             return False
-        return self.coordinator.machine.ended and self.coordinator.at_rest()
+        return self.coordinator.machine.ended and self.coordinator.quiescent()
 
     def _last_ns(self) -> float:
         """How long a checkpoint that does not end is waited for; a restart that is under way does end."""
@@ -177,10 +177,10 @@ class Engine:
 
     def _at_rest(self) -> bool:
         """The job runs, and every checkpoint has ended, at the coordinator and at each task."""
-        if self.recovery.under_way or self.coordinator.dead or not self.coordinator.at_rest():
+        if self.recovery.under_way or self.coordinator.dead or not self.coordinator.quiescent():
             return False
         return not any(
-            node.task.gate.aligner.is_aligning() or node.task.gate.has_released for node in self.job.operator_nodes
+            node.task.gate.aligner.is_aligning() or node.task.gate.can_drain for node in self.job.operator_nodes
         )
 
     # A failover.
@@ -213,14 +213,14 @@ class Engine:
             entries.append((now, "restored", task, None, (checkpoint_id, state)))
         topology = self.scenario.topology
         for name, messages in restore.channels.items():
-            entries.extend((now, "put_back", topology.ends(name)[1], name, message) for message in messages)
-            self.job.channels[name].put_back(messages)
+            entries.extend((now, "restored_in_flight", topology.ends(name)[1], name, message) for message in messages)
+            self.job.channels[name].restored_in_flight(messages)
         entries += outside
         finished = {}
         for task, node in self.job.nodes.items():
             if node.task.finished:
                 node.ended = True
-                finished[task] = node.task.final_part()
+                finished[task] = node.task.final_snapshot()
             if isinstance(node, SourceNode):
                 node.seek()
             else:

@@ -37,7 +37,7 @@ def times_ns(fault: Fault, random: Random) -> Iterator[int]:
 
 
 @dataclass(slots=True)
-class Effect:
+class FaultEffect:
     """What a fault came to: how often it struck, and how often that, or something while it lasted, met anything."""
 
     struck: int = 0
@@ -51,9 +51,9 @@ class Slowness:
     __slots__ = ("_causes",)
 
     def __init__(self) -> None:
-        self._causes: list[tuple[float, Callable[[], int], Effect]] = []
+        self._causes: list[tuple[float, Callable[[], int], FaultEffect]] = []
 
-    def add(self, factor: float, added: Callable[[], int], effect: Effect) -> Callable[[], None]:
+    def add(self, factor: float, added: Callable[[], int], effect: FaultEffect) -> Callable[[], None]:
         """From now on it takes `factor` as long, and what `added` draws besides; what is returned ends that."""
         cause = factor, added, effect
         self._causes.append(cause)
@@ -91,7 +91,7 @@ class Faults:
         The way of a task's acknowledgements to the coordinator; those that some fault slows.
     refusing : list of Fault
         Why the store refuses just now: failing_store and full_store.
-    effects : dict of str to Effect
+    effects : dict of str to FaultEffect
         By name of the fault.
     """
 
@@ -102,7 +102,7 @@ class Faults:
         self.acks = {task: Slowness() for f in scenario.faults if f.kind == "late_ack" for task in self.tasks_of(f)}
         self.refusing: list[Fault] = []
         self._losing: list[Fault] = []
-        self.effects = {fault.name: Effect() for fault in scenario.faults}
+        self.effects = {fault.name: FaultEffect() for fault in scenario.faults}
 
     def tasks_of(self, fault: Fault) -> list[str]:
         """The subtasks that the fault is about."""

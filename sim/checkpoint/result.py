@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.trace import head_of, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
-from barrierlab.model.spec.witness import Witness, witness
+from barrierlab.model.spec.witness import CutWitness, witness
 from barrierlab.sim.checkpoint import figures
 from barrierlab.sim.checkpoint.build import make_task_operator
 from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
@@ -450,7 +450,7 @@ class Result:
             ]
         )
 
-    def witness(self, checkpoint_id: int) -> Witness:
+    def witness(self, checkpoint_id: int) -> CutWitness:
         """Return the run that passes through the state which a complete checkpoint recorded, or what is in its way.
 
         Raises
@@ -504,7 +504,7 @@ def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:
     seed : int, optional
         The scenario's own where not given.
     **make
-        `parts=`: a `model.checkpoint.components.Parts`, of others' machines in place of those of `impl`.
+        `parts=`: a `model.checkpoint.components.Components`, of others' machines in place of those of `impl`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
     return CheckpointBarrier.new_unaligned(barrier.checkpoint_id, barrier.epoch)
 
 
-class Coordinator(Protocol):
+class CoordinatorPort(Protocol):
     """The coordinator as tasks see it: they report to it, and ask when a checkpoint was triggered, in nanoseconds."""
 
     triggered_ns: dict[int, int]
@@ -55,11 +55,11 @@ class Coordinator(Protocol):
     def report(self, report: Acknowledge | Decline) -> None:
         """A task has something to say."""
 
-    def give_up(self, checkpoint_id: int, reason: Reason) -> None:
+    def abort_checkpoint(self, checkpoint_id: int, reason: Reason) -> None:
         """A newer command replaced this one at a source."""
 
     def finished(self, part: Acknowledge) -> None:
-        """A task has ended; this is its final part."""
+        """A task has ended; this is its final snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Ports:
     clock: Clock
     entries: list[Entry]
     metrics: Metrics
-    coordinator: Coordinator
+    coordinator: CoordinatorPort
     switch_ns: int | None
     caught_up: Callable[[], None]
 
@@ -265,7 +265,7 @@ class Node:
             return
         channel.push(barrier)
         if index in self._unsettled.get(checkpoint_id, ()) and self._is_late(checkpoint_id):
-            self._expedite_output(index, flagged(barrier))
+            self._prioritise_output(index, flagged(barrier))
 
     def _forwarded(self, barrier: CheckpointBarrier) -> None:
         """An aligned barrier is on its way out: until it has left each channel, it may yet overtake there."""
@@ -297,9 +297,9 @@ class Node:
             if self.task.prioritise_barrier(index, barrier):
                 self.wake()
             else:
-                self._expedite_output(index, barrier)
+                self._prioritise_output(index, barrier)
 
-    def _expedite_output(self, index: int, barrier: CheckpointBarrier) -> None:
+    def _prioritise_output(self, index: int, barrier: CheckpointBarrier) -> None:
         passed = self._outputs[index].prioritise_barrier(barrier)
         if passed is not None:
             self.task.convert_to_unaligned(barrier.checkpoint_id)
@@ -330,7 +330,7 @@ class Node:
         task = self.task
         if task.finished and not self.ended and not task.outbox and not task.reports:
             self.ended = True
-            self.coordinator.finished(task.final_part())
+            self.coordinator.finished(task.final_snapshot())
 
     def _note_captured(self, report: Acknowledge) -> None:
         """Into the journal: the in-flight data that the acknowledgement carries."""
@@ -503,7 +503,7 @@ class SourceNode(Node):
     def inject(self, command: InjectBarrierCommand) -> None:
         """The coordinator's command is here; what it replaces is aborted (rule 3)."""
         for replaced in self.handle.inject(command).replaced:
-            self.coordinator.give_up(replaced, Reason.REPLACED)
+            self.coordinator.abort_checkpoint(replaced, Reason.REPLACED)
         self.wake()
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
@@ -606,11 +606,11 @@ class OperatorNode(Node):
                 return
             continues = True
             now = clock.now
-            if gate.has_released:
-                entries.append((now, ">release", name, None, None))
-                task.release_next(now)
+            if gate.can_drain:
+                entries.append((now, ">drain", name, None, None))
+                task.drain_next(now)
             elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
-                entries.append((now, ">release", name, None, None))
+                entries.append((now, ">drain", name, None, None))
                 self._offer(*self._in_hand)
             else:
                 taken = inbox.take()
@@ -645,7 +645,7 @@ class OperatorNode(Node):
         self.entries.append((now, "take", self.name, channel, barrier))
         took = self.task.offer_overtaking(index, barrier, ahead, now)
         assert took, "one checkpoint at a time: no older part is incomplete when a barrier overtakes"
-        self._expedite_inputs(barrier)
+        self._prioritise_inputs(barrier)
 
     def overtaken(self, index: int) -> None:
         """A barrier has overtaken in input `index`."""
@@ -656,19 +656,19 @@ class OperatorNode(Node):
     def announced(self, index: int, barrier: CheckpointBarrier) -> None:
         """An aligned barrier has been queued at the receiver: it may be late enough to overtake."""
         if self.task.gate.wants_overtaking(index, barrier, self.clock.now):
-            self._inputs[index].expedite_received(flagged(barrier))
+            self._inputs[index].prioritise_received(flagged(barrier))
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> None:
         super().prioritise_barrier(barrier)
         if not self.dead:
-            self._expedite_inputs(barrier)
+            self._prioritise_inputs(barrier)
 
-    def _expedite_inputs(self, barrier: CheckpointBarrier) -> None:
+    def _prioritise_inputs(self, barrier: CheckpointBarrier) -> None:
         """Barriers of this checkpoint that lie in the inputs go to the front, if the task is to go unaligned."""
         gate, now = self.task.gate, self.clock.now
         for index, channel in enumerate(self._inputs):
             if gate.wants_overtaking(index, barrier, now):
-                channel.expedite_received(flagged(barrier))
+                channel.prioritise_received(flagged(barrier))
 
     def arrived(self, index: int) -> None:
         """Input `index` has data."""
@@ -734,7 +734,7 @@ class OperatorNode(Node):
             self.task.gate.on_time(self.clock.now)
             barrier = self.task.gate.aligner.barrier
             if barrier is not None:
-                self._expedite_inputs(barrier)
+                self._prioritise_inputs(barrier)
             self.wake()
 
 

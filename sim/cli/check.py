@@ -21,7 +21,7 @@ from barrierlab.sim.check.sarif import sarif
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.files import write
 from barrierlab.sim.core.status import OF_VERDICT, stdout_console
-from barrierlab.sim.sweep.progress import Watch
+from barrierlab.sim.sweep.progress import ProgressWatch
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -122,7 +122,7 @@ def check_command(
     if directory is not None:
         make_folder(directory, "--save")
     try:
-        with Watch(len(chosen.names), what="scopes") as watch:
+        with ProgressWatch(len(chosen.names), what="scopes") as watch:
             outcomes = run(chosen, master, budget_s, kept_in, resume, watch.tick, _say, is_ledger=changed)
     except KeyboardInterrupt:
         kept = f"go on with --save {directory} --resume" if directory else "with --save DIR it could go on from here"

@@ -12,14 +12,14 @@ from typing import Any
 import click
 from rich.table import Table
 
-from barrierlab.model.defects.barrier_kind import BarrierDefect
-from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, Entry, catalogue
+from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, CatalogueEntry, catalogue
 from barrierlab.model.defects.engines.kind import STANDINGS, EngineEntry
-from barrierlab.model.defects.found import Found
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.sim.core.status import HOLDS, UNDECIDED, VIOLATION, stdout_console
-from barrierlab.sim.sweep.progress import Watch
+from barrierlab.sim.sweep.progress import ProgressWatch
 
 
 class DefectsError(InputError):
@@ -27,10 +27,10 @@ class DefectsError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DefectRow:
     """What running an entry came to."""
 
-    entry: Entry
+    entry: CatalogueEntry
     status: str
     found: Found
 
@@ -72,9 +72,9 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
     """
     chosen = _chosen(names, engines)
     rows = []
-    with Watch(len(chosen), what="entries") as watch:
+    with ProgressWatch(len(chosen), what="entries") as watch:
         for done, entry in enumerate(chosen, 1):
-            rows.append(Row(entry, *entry.run()))
+            rows.append(DefectRow(entry, *entry.run()))
             watch.tick(done)
     if json_wanted:
         click.echo(json.dumps([row.as_json() for row in rows], indent=2))
@@ -89,9 +89,9 @@ def defects_command(names: tuple[str, ...], as_markdown: bool, json_wanted: bool
     sys.exit(VIOLATION if UNSOUND in found else UNDECIDED if MISSED in found else HOLDS)
 
 
-def _chosen(names: Sequence[str], engines: bool) -> list[Entry]:
+def _chosen(names: Sequence[str], engines: bool) -> list[CatalogueEntry]:
     names = [name.upper() if re.fullmatch(r"[a-z]-\d+", name) else name for name in names]  # a-04 is A-04
-    entries: tuple[Entry, ...] = () if engines else catalogue()
+    entries: tuple[CatalogueEntry, ...] = () if engines else catalogue()
     if engines or not {*names} <= _words(entries).keys():
         from barrierlab.model.defects.engines.catalogue import (
             reports,  # which looks at a dozen aligners, and takes a moment
@@ -107,18 +107,18 @@ def _chosen(names: Sequence[str], engines: bool) -> list[Entry]:
     return [entry for entry in entries if entry.id in names or entry.name in names]
 
 
-def _words(entries: Sequence[Entry]) -> dict[str, None]:
+def _words(entries: Sequence[CatalogueEntry]) -> dict[str, None]:
     """By what an entry can be called, in order."""
     return dict.fromkeys(word for entry in entries for word in (entry.id, entry.name))
 
 
-def _show_one(row: Row) -> None:
+def _show_one(row: DefectRow) -> None:
     click.echo(f"{row.entry.id} {row.entry.name}: {row.entry.document}: {row.status}\n\n{row.entry.page}\n")
     if row.found.trace:
         click.echo(row.found.trace)
 
 
-def _show_all(rows: Sequence[Row]) -> None:
+def _show_all(rows: Sequence[DefectRow]) -> None:
     table = Table()
     for name in ("id", "name", "breaks", "steps", "states", "status"):
         table.add_column(name, justify="right" if name in ("steps", "states") else "left")
@@ -130,7 +130,7 @@ def _show_all(rows: Sequence[Row]) -> None:
     click.echo(summary(rows))
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[DefectRow]) -> str:
     """``97 of 97 that can be run are caught; 13 are listed``."""
     run = [row for row in rows if row.status != LISTED]
     caught = sum(row.status == CAUGHT for row in run)
@@ -140,7 +140,7 @@ def summary(rows: Sequence[Row]) -> str:
 # The page.
 
 
-def page(rows: Sequence[Row], all_detectors: bool = True) -> Iterator[str]:
+def page(rows: Sequence[DefectRow], all_detectors: bool = True) -> Iterator[str]:
     """`docs/defects.md`; only what the explorer catches, if not `all_detectors` are to look."""
     yield "# What goes wrong when the documents are taken at their word"
     yield ""
@@ -182,7 +182,7 @@ them). Storm's checkpoint tuples, row 21, lose nothing there, which is enough fo
 """
 
 
-def engine_page(rows: Sequence[Row]) -> Iterator[str]:
+def engine_page(rows: Sequence[DefectRow]) -> Iterator[str]:
     """`docs/engines.md`."""
     from barrierlab.model.defects.engines.catalogue import SOUND
 
@@ -207,7 +207,7 @@ def engine_page(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
 
 
-def _section(row: Row) -> Iterator[str]:
+def _section(row: DefectRow) -> Iterator[str]:
     entry = row.entry
     if entry.defect is None:
         yield f"### {entry.id}: listed"
@@ -227,7 +227,7 @@ def _section(row: Row) -> Iterator[str]:
     yield ""
 
 
-def _matrix(rows: Sequence[Row], all_detectors: bool) -> Iterator[str]:
+def _matrix(rows: Sequence[DefectRow], all_detectors: bool) -> Iterator[str]:
     yield "## Who catches what"
     yield ""
     yield "Explorer: moves of the shortest run, states that were seen until it was found, its seconds; of a few calls,"
@@ -249,7 +249,7 @@ def _matrix(rows: Sequence[Row], all_detectors: bool) -> Iterator[str]:
     yield ""
 
 
-def _random(entry: Entry) -> tuple[str, str]:
+def _random(entry: CatalogueEntry) -> tuple[str, str]:
     """By random runs of the entry's own scope."""
     from barrierlab.sim.check.random_runs import by_random_runs
 
@@ -261,13 +261,19 @@ def _random(entry: Entry) -> tuple[str, str]:
 
 # Two shipped scenarios in which a defect is looked for: the mode in which its machines go, and with how many seeds.
 _SCENES = {
-    "crash_and_recover": ({"aligned": "aligned", "unaligned": "unaligned", "fallback": "aligned-timeout-50ms"}, 2),
-    "survive_anything": ({"aligned": "aligned", "unaligned": "unaligned", "fallback": "aligned-timeout-30ms"}, 5),
+    "crash_and_recover": (
+        {"aligned": "aligned", "unaligned": "unaligned", "aligned_with_timeout": "aligned_with_timeout"},
+        2,
+    ),
+    "survive_anything": (
+        {"aligned": "aligned", "unaligned": "unaligned", "aligned_with_timeout": "aligned_with_timeout"},
+        5,
+    ),
 }
 _SETTINGS = {"crash_and_recover": {}, "survive_anything": {"shape": "join"}}
 
 
-def _simulated(entry: Entry) -> str:
+def _simulated(entry: CatalogueEntry) -> str:
     """By a shipped scenario, with some seeds."""
     from barrierlab.sim.checkpoint.result import run
     from barrierlab.sim.scenario.load import load
@@ -275,10 +281,10 @@ def _simulated(entry: Entry) -> str:
     if not isinstance(entry.defect, BarrierDefect):
         return ""
     for name, (modes, seeds) in _SCENES.items():
-        scenario = load(name, {"mode": modes[entry.defect.setup.mode], **_SETTINGS[name]})
+        scenario = load(name, {"mode": modes[entry.defect.bounds.mode], **_SETTINGS[name]})
         for seed in range(1, seeds + 1):
             try:
-                result = run(scenario, seed, parts=entry.defect.parts)
+                result = run(scenario, seed, components=entry.defect.components)
             except Exception as error:  # whatever broken code raises in the middle of a run
                 return f"{name} {seed}: {type(error).__name__}"
             if result.violations:

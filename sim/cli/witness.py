@@ -14,7 +14,7 @@ from barrierlab.model.errors import InputError
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import HistoryError
 from barrierlab.model.spec.topology import TopologyError
-from barrierlab.model.spec.witness import Witness, WitnessError, witness
+from barrierlab.model.spec.witness import CutWitness, WitnessError, witness
 from barrierlab.sim.checkpoint.result import Result, run
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.cli.show import read_trace
@@ -64,7 +64,7 @@ def _is_trace(run_of: str) -> bool:
     return Path(run_of).suffix == ".trace" or (Path(run_of).is_file() and Path(run_of).suffix != ".toml")
 
 
-def _of_scenario(name: str, checkpoint_id: int, seed: int | None, pairs: tuple[str, ...]) -> tuple[Witness, bool]:
+def _of_scenario(name: str, checkpoint_id: int, seed: int | None, pairs: tuple[str, ...]) -> tuple[CutWitness, bool]:
     result = run(load(name, read_settings(pairs)), seed)
     if not isinstance(result, Result):
         raise NoWitnessError(f"{name}: its runs have no checkpoints; give a scenario of checkpoints, or a trace")
@@ -74,7 +74,7 @@ def _of_scenario(name: str, checkpoint_id: int, seed: int | None, pairs: tuple[s
         raise NoWitnessError(f"{name}: {error}") from error
 
 
-def _of_trace(path: Path, checkpoint_id: int, has_settings: bool) -> tuple[Witness, bool]:
+def _of_trace(path: Path, checkpoint_id: int, has_settings: bool) -> tuple[CutWitness, bool]:
     if has_settings:
         raise NoWitnessError("--seed and --set are of a scenario, and a trace is given; leave them out")
     try:
@@ -87,7 +87,7 @@ def _of_trace(path: Path, checkpoint_id: int, has_settings: bool) -> tuple[Witne
     return found, is_exact
 
 
-def lines_of(found: Witness, is_exact: bool) -> list[str]:
+def lines_of(found: CutWitness, is_exact: bool) -> list[str]:
     """Return what a reader is told."""
     if found.obstacle:
         permitted = "" if is_exact else "; the protocol, at least once, permits it"
@@ -103,7 +103,7 @@ def lines_of(found: Witness, is_exact: bool) -> list[str]:
     ]
 
 
-def as_json_object(found: Witness) -> dict[str, object]:
+def as_json_object(found: CutWitness) -> dict[str, object]:
     """Return the same for machines."""
     return {
         "checkpoint": found.checkpoint_id,
@@ -120,7 +120,7 @@ def as_json_object(found: Witness) -> dict[str, object]:
     }
 
 
-def as_text(found: Witness) -> str:
+def as_text(found: CutWitness) -> str:
     """Return the steps in their new order, a line each, with a line at the recorded state."""
     lines = [
         " ".join(filter(None, (f"{at_ns / 1e9:.9f}", task, verb.removeprefix(">"), channel, text_of(subject))))

@@ -22,7 +22,7 @@ from barrierlab.impl.control import (
     Message,
 )
 from barrierlab.impl.messages import Event
-from barrierlab.model.control.invariants import Entry, Monitor, verdict_of
+from barrierlab.model.control.invariants import ControlEntry, ControlMonitor, verdict_of
 from barrierlab.model.control.operators import DISCARDING
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD
 from barrierlab.model.control.world import CARRIER, Processors, as_text, head_of
@@ -34,13 +34,13 @@ from barrierlab.sim.core.distributions import Arrivals, stream
 from barrierlab.sim.scenario.settings import ns
 
 
-class Link:
+class TimedChannel:
     """A channel in time: what is sent arrives after the latency, in order."""
 
     def __init__(self, engine: ControlEngine, name: str, settings: LinkSettings) -> None:
         self.name = name
         self.queue: deque[Message] = deque()
-        self.sender: Node
+        self.sender: ProcessorChannels
         self.receiver: ProcessorNode
         self._engine = engine
         self._capacity = settings.capacity
@@ -71,7 +71,7 @@ class Link:
         return self.queue.popleft()
 
 
-class Node:
+class ProcessorChannels:
     """A machine with its outgoing channels."""
 
     machine: ControlProcessor | ControlSourceProcessor
@@ -105,7 +105,7 @@ class Node:
                 outputs[output].send(message)
 
 
-class HeadNode(Node):
+class HeadNode(ProcessorChannels):
     """The head, which sends what the scenario says, when it says so."""
 
     def __init__(self, engine: ControlEngine) -> None:
@@ -123,7 +123,7 @@ class HeadNode(Node):
         self.push()
 
 
-class ProcessorNode(Node):
+class ProcessorNode(ProcessorChannels):
     """A processor that serves one message at a time."""
 
     machine: ControlProcessor
@@ -181,7 +181,7 @@ class ProcessorNode(Node):
         link.sender.run()
 
 
-class SourceNode(ProcessorNode):
+class ControlSourceNode(ProcessorNode):
     """A processor that events come to from outside, until the scenario's time is up."""
 
     def __init__(self, engine: ControlEngine, name: str, make: Processors) -> None:
@@ -224,7 +224,7 @@ class ControlEngine:
     def __init__(self, scenario: ControlScenario, seed: int, make: Callable[..., ControlProcessor]) -> None:
         self.scenario, self.seed = scenario, seed
         self.clock = Clock()
-        self.entries: list[Entry] = []
+        self.entries: list[ControlEntry] = []
         control = scenario.control
         kinds = {name: operator.kind for name, operator in scenario.operators.items()}
         parameters = {name: dict(operator.parameters) for name, operator in scenario.operators.items()}
@@ -234,11 +234,11 @@ class ControlEngine:
             "make_aligner": ALIGNERS[control.aligner],
         }
         processors = Processors(kinds, parameters, options, make)
-        self.links = {name: Link(self, name, settings) for name, settings in scenario.links.items()}
+        self.links = {name: TimedChannel(self, name, settings) for name, settings in scenario.links.items()}
         self.head = HeadNode(self)
         self.nodes: dict[str, ProcessorNode] = {}
         for name in scenario.wiring.processors:
-            kind = SourceNode if name in scenario.sources else ProcessorNode
+            kind = ControlSourceNode if name in scenario.sources else ProcessorNode
             self.nodes[name] = kind(self, name, processors)
 
     def note(self, verb: str, node: str, where: str | None, subject: object) -> None:
@@ -264,7 +264,7 @@ class ControlResult:
     def __init__(self, scenario: ControlScenario, seed: int, engine: ControlEngine) -> None:
         self.scenario, self.seed, self.entries = scenario, seed, engine.entries
         discards = [name for name, operator in scenario.operators.items() if operator.kind in DISCARDING]
-        monitor = Monitor(scenario.wiring, scenario.control.hold_data, discards)
+        monitor = ControlMonitor(scenario.wiring, scenario.control.hold_data, discards)
         self.metrics = ControlMetrics(scenario.wiring)
         for entry in engine.entries:
             monitor.see(entry)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from barrierlab.model.control.invariants import Entry, Key, key_of, text_of
+from barrierlab.model.control.invariants import ControlEntry, SignalKey, key_of, text_of
 from barrierlab.model.control.topology import HEAD, ControlWiring
 
 NS_PER_MS = 1e6
@@ -35,7 +35,7 @@ class ControlMetrics:
 
     Attributes
     ----------
-    barriers : dict of Key to BarrierRecord
+    barriers : dict of SignalKey to BarrierRecord
     end : tuple of (str, int) or None
         The terminal signal that was sent, and when.
     ended_ns : dict of str to int
@@ -44,11 +44,11 @@ class ControlMetrics:
 
     def __init__(self, wiring: ControlWiring) -> None:
         self._wiring = wiring
-        self.barriers: dict[Key, BarrierRecord] = {}
+        self.barriers: dict[SignalKey, BarrierRecord] = {}
         self.end: tuple[str, int] | None = None
         self.ended_ns: dict[str, int] = {}
 
-    def see(self, entry: Entry) -> None:
+    def see(self, entry: ControlEntry) -> None:
         """Read the next entry."""
         at_ns, verb, node, where, subject = entry
         signal: Any = subject

@@ -26,18 +26,18 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from barrierlab.impl.control import BarrierControlSignalKind, CountingAligner, IdentityAligner, InstantControlSignal
-from barrierlab.impl.control.processor import MakeAligner
+from barrierlab.impl.control.processor import MakeControlAligner
 from barrierlab.model.control.operators import KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.load import Builder
+from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.scenario.readers import (
     CHANNEL,
     SOURCE,
     TICK_S,
     TOP,
-    Reader,
+    ValueReader,
     distribution,
     flag,
     number,
@@ -48,7 +48,7 @@ from barrierlab.sim.scenario.readers import (
 )
 from barrierlab.sim.scenario.settings import ZERO, OperatorSettings, SourceSettings
 
-ALIGNERS: dict[str, MakeAligner] = {"identity": IdentityAligner, "counting": CountingAligner}
+ALIGNERS: dict[str, MakeControlAligner] = {"identity": IdentityAligner, "counting": CountingAligner}
 SIGNALS: dict[str, BarrierControlSignalKind | InstantControlSignal] = {
     signal.value: signal for signal in (*BarrierControlSignalKind, *InstantControlSignal)
 }
@@ -57,9 +57,9 @@ MOST_SIGNALS = 100_000
 OWN_TOP = {key: TOP[key] for key in ("title", "topology", "until_s", "seed")}
 OWN_TABLES = ("parameters", "control", "source", "operator", "channel", "signal")
 OWN_SOURCE = {key: SOURCE[key] for key in ("rate_per_s", "arrivals", "on_s", "off_s", "events")}
-OWN_OPERATOR: dict[str, Reader] = {"kind": one_of(*KINDS), "service_s": distribution}
+OWN_OPERATOR: dict[str, ValueReader] = {"kind": one_of(*KINDS), "service_s": distribution}
 OWN_CHANNEL = {key: CHANNEL[key] for key in ("capacity", "latency_s")}
-CONTROL_TABLE: dict[str, Reader] = {
+CONTROL_TABLE: dict[str, ValueReader] = {
     "wiring": text,
     "aligner": one_of(*ALIGNERS),
     "hold_data": flag,
@@ -67,13 +67,13 @@ CONTROL_TABLE: dict[str, Reader] = {
     "capacity": whole(),
     "latency_s": distribution,
 }
-SIGNAL: dict[str, Reader] = {
+SIGNAL: dict[str, ValueReader] = {
     "kind": one_of(*SIGNALS),
     "channel": one_of(DATA, CONTROL),
     "at_s": number(),
     "every_s": number(TICK_S),
 }
-PARAMETERS: dict[str, Reader] = {
+PARAMETERS: dict[str, ValueReader] = {
     "selectivity": number(0.0, most=1.0),
     "batch_count": whole(),
     "window_ms": whole(),
@@ -135,7 +135,7 @@ class ControlScenario:
         return self.wiring.text
 
 
-class ControlBuilder(Builder):
+class ControlBuilder(ScenarioBuilder):
     """Reads a scenario of control signals."""
 
     top, tables = OWN_TOP, OWN_TABLES

@@ -33,7 +33,7 @@ from barrierlab.impl.join import (
     LatenessScope,
     LatestValueJoinBarrier,
     OnFailure,
-    Pending,
+    PendingPolicy,
     SequenceJoinBarrier,
     SequenceMergeMapAnnounce,
     SequenceMergeRule,
@@ -44,10 +44,10 @@ from barrierlab.impl.join import (
     TimestampSource,
 )
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.load import Builder
+from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.scenario.readers import (
     TICK_S,
-    Reader,
+    ValueReader,
     WrongValueError,
     distribution,
     flag,
@@ -157,7 +157,7 @@ def moments(value: Any) -> tuple[float, ...]:
     return read
 
 
-def signed(most: float) -> Reader:
+def signed(most: float) -> ValueReader:
     """A number from `-most` to `most`."""
 
     def read(value: Any) -> float:
@@ -176,7 +176,7 @@ def whole_signed(value: Any) -> int:
 
 
 DOMAINS = one_of(*(domain.name for domain in ClockDomain))
-TOP: dict[str, Reader] = {
+TOP: dict[str, ValueReader] = {
     "title": text,
     "until_s": number(TICK_S),
     "warmup_s": number(),
@@ -184,12 +184,12 @@ TOP: dict[str, Reader] = {
     "seed": whole(0),
 }
 TABLES = ("parameters", "join", "input")
-JOIN: dict[str, Reader] = {
+JOIN: dict[str, ValueReader] = {
     "barrier": one_of("sequence", "timestamp", "latest"),
     "drive": text,
     "tick_s": number(TICK_S),
     "budget_s": number(),
-    "pending": one_of(*(each.value for each in Pending)),
+    "pending": one_of(*(each.value for each in PendingPolicy)),
     "most_pending": whole(),
     "on_failure": one_of(*(each.value for each in OnFailure)),
     "by_timestamp": flag,
@@ -206,7 +206,7 @@ JOIN: dict[str, Reader] = {
     "control_latency_s": distribution,
     "control_loss": share,
 }
-INPUT: dict[str, Reader] = {
+INPUT: dict[str, ValueReader] = {
     "rate_per_s": number(TICK_S, most=1e9),
     "phase_s": number(),
     "jitter_s": distribution,
@@ -227,7 +227,7 @@ INPUT: dict[str, Reader] = {
 }
 
 
-class JoinBuilder(Builder):
+class JoinBuilder(ScenarioBuilder):
     """Reads a scenario with a table [join]."""
 
     top = TOP
@@ -348,5 +348,5 @@ def make_stage(scenario: JoinScenario) -> JoinStage:
         kind = TimestampMergeMapAnnounce if join.by_timestamp else SequenceMergeMapAnnounce
         barrier = LatestValueJoinBarrier(config, kind, join.by_timestamp)
     slots = tuple((stream, scenario.inputs[name].slots) for name, stream in scenario.streams.items())
-    pending = None if join.pending is None else Pending(join.pending)
+    pending = None if join.pending is None else PendingPolicy(join.pending)
     return JoinStage(barrier, StageConfig(OnFailure(join.on_failure), pending, join.most_pending, slots))

@@ -36,7 +36,7 @@ from barrierlab.sim.scenario.readers import (
     TABLES,
     TOP,
     WHEN,
-    Reader,
+    ValueReader,
     WrongValueError,
     one_of,
     stem,
@@ -105,7 +105,7 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
         data = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and a number of thousands of digits
         raise ScenarioError(f"{file}: not TOML: {error}") from error
-    builder: Any = Builder
+    builder: Any = ScenarioBuilder
     for table, (module, name_of_builder) in OTHERS.items():
         if table in data:
             builder = getattr(import_module(module), name_of_builder)
@@ -125,10 +125,10 @@ def _read_text(name: str | Path) -> tuple[str, str]:
     return (folder / f"{name}.toml").read_text(encoding="utf-8"), f"{name}.toml"
 
 
-class Builder:
+class ScenarioBuilder:
     """Reads one scenario file. Every fault names the file and the key."""
 
-    top: Mapping[str, Reader] = TOP
+    top: Mapping[str, ValueReader] = TOP
     tables: Sequence[str] = TABLES
 
     def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -271,10 +271,10 @@ class Builder:
                 self.fail(f"[{name}]", f"holds tables, one for each name: [{name}.{key}]")
             yield key, table
 
-    def _section(self, where: str, table: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    def _section(self, where: str, table: Mapping[str, Any], readers: Mapping[str, ValueReader]) -> dict[str, Any]:
         return {key: self._value(where, key, value, readers) for key, value in table.items()}
 
-    def _value(self, where: str, key: str, value: Any, readers: Mapping[str, Reader]) -> Any:
+    def _value(self, where: str, key: str, value: Any, readers: Mapping[str, ValueReader]) -> Any:
         if key not in readers:
             self._unknown(where, key, list(readers))
         try:

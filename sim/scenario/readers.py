@@ -32,7 +32,7 @@ def stem(key: str) -> str:
     return key
 
 
-Reader = Callable[[Any], Any]
+ValueReader = Callable[[Any], Any]
 
 
 class WrongValueError(ValueError):
@@ -43,7 +43,7 @@ MOST = 1e12  # of anything that is a number: thirty thousand years, if it is sec
 TICK_S = 1e-9  # the clock's step: what comes again and again comes no oftener
 
 
-def number(low: float = 0.0, *, above: bool = False, most: float = MOST) -> Reader:
+def number(low: float = 0.0, *, above: bool = False, most: float = MOST) -> ValueReader:
     """A number of at least `low`, or above it, and at most `most`."""
 
     def read(value: Any) -> float:
@@ -55,7 +55,7 @@ def number(low: float = 0.0, *, above: bool = False, most: float = MOST) -> Read
     return read
 
 
-def whole(low: int = 1, most: int | None = None) -> Reader:
+def whole(low: int = 1, most: int | None = None) -> ValueReader:
     """A whole number of at least `low` and at most `most`."""
 
     def read(value: Any) -> int:
@@ -68,7 +68,7 @@ def whole(low: int = 1, most: int | None = None) -> Reader:
     return read
 
 
-def one_of(*names: str) -> Reader:
+def one_of(*names: str) -> ValueReader:
     """One of `names`."""
 
     def read(value: Any) -> str:
@@ -124,7 +124,7 @@ def distribution(value: Any) -> Distribution:
     return Distribution(name, numbers)
 
 
-SOURCE: dict[str, Reader] = {
+SOURCE: dict[str, ValueReader] = {
     "parallelism": whole(1, 1000),
     "rate_per_s": number(TICK_S, most=1e9),
     "arrivals": one_of("deterministic", "poisson", "bursty"),
@@ -141,24 +141,24 @@ SOURCE: dict[str, Reader] = {
     "out_of_order_s": distribution,
     "trigger": one_of("coordinator", "periodic"),
 }
-OPERATOR: dict[str, Reader] = {
+OPERATOR: dict[str, ValueReader] = {
     "kind": one_of(*KINDS),
     "parallelism": whole(1, 1000),
     "service_s": distribution,
     "sync_s": distribution,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }
-SINK: dict[str, Reader] = {
+SINK: dict[str, ValueReader] = {
     "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),
     "aligns": flag,
 }
-PARAMETERS: dict[str, Reader] = {
+PARAMETERS: dict[str, ValueReader] = {
     "fanout": whole(0, 1000),
     "selectivity": number(0.0, most=1.0),
     "window_ms": whole(),
 }
 PARAMETERS_OF = {"flat_map": ("fanout",), "filter": ("selectivity",), "join": ("window_ms",), "window": ("window_ms",)}
-CHANNEL: dict[str, Reader] = {
+CHANNEL: dict[str, ValueReader] = {
     "exchange": one_of("auto", *EXCHANGES),
     "form": one_of("spsc", "network"),
     "capacity": whole(),
@@ -175,7 +175,7 @@ CHANNEL: dict[str, Reader] = {
     "flush_late_s": distribution,
     "bytes_per_s": number(1.0),
 }
-CHECKPOINT: dict[str, Reader] = {
+CHECKPOINT: dict[str, ValueReader] = {
     "interval_s": number(TICK_S),
     "first_s": number(),
     "min_pause_s": number(),
@@ -183,7 +183,7 @@ CHECKPOINT: dict[str, Reader] = {
     "max_concurrent": whole(),
     "tolerable_failures": whole(0),
     "alignment_timeout_s": number(TICK_S),
-    "aligned_timeout_s": number(),
+    "aligned_checkpoint_timeout_s": number(),
     "max_inflight_bytes": whole(),
     "max_buffer_per_input": whole(),
     "max_buffer_memory_bytes": whole(),
@@ -195,15 +195,19 @@ CHECKPOINT: dict[str, Reader] = {
     "sync_s": distribution,
     "async_s": distribution,
 }
-RECOVERY: dict[str, Reader] = {"detection_s": distribution, "restart_s": distribution, "read_bytes_per_s": number(1.0)}
-STORE: dict[str, Reader] = {"bytes_per_s": number(1.0), "manifest_s": distribution, "retained": whole()}
-WHEN: dict[str, Reader] = {
+RECOVERY: dict[str, ValueReader] = {
+    "detection_s": distribution,
+    "restart_s": distribution,
+    "read_bytes_per_s": number(1.0),
+}
+STORE: dict[str, ValueReader] = {"bytes_per_s": number(1.0), "manifest_s": distribution, "retained": whole()}
+WHEN: dict[str, ValueReader] = {
     "at_s": number(),
     "every_s": number(TICK_S),
     "first_s": number(),
     "rate_per_s": number(most=1e9),
 }
-FAULT: dict[str, Reader] = {
+FAULT: dict[str, ValueReader] = {
     "task": text,
     "channel": text,
     "for_s": distribution,
@@ -226,7 +230,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "cancel_checkpoint": ((), ()),
     "slow_recovery": (("for_s",), ("factor", "added_s")),
 }
-TOP: dict[str, Reader] = {
+TOP: dict[str, ValueReader] = {
     "title": text,
     "topology": text,
     "protocol": one_of(*(name for name, each in PROTOCOLS.items() if not each.settings.is_late)),

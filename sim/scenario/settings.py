@@ -98,7 +98,7 @@ class CheckpointSettings:
     max_concurrent: int = 1
     tolerable_failures: int | None = None
     alignment_timeout_s: float = 60.0
-    aligned_timeout_s: float = 0.0
+    aligned_checkpoint_timeout_s: float = 0.0
     max_inflight_bytes: int = 512 * 1024 * 1024
     max_buffer_per_input: int = 100_000
     max_buffer_memory_bytes: int = 256 * 1024 * 1024
@@ -180,8 +180,8 @@ class Scenario:
     @property
     def mode(self) -> Protocol:
         """The protocol of its barriers; one with a timeout for the alignment is another than one that never aligns."""
-        if protocol_of(self.protocol).settings.is_flagged and self.checkpoint.aligned_timeout_s > 0:
-            return protocol_of("fallback")
+        if protocol_of(self.protocol).settings.is_flagged and self.checkpoint.aligned_checkpoint_timeout_s > 0:
+            return protocol_of("aligned_with_timeout")
         return protocol_of(self.protocol)
 
     def aligns(self, task: str) -> bool:
@@ -266,7 +266,7 @@ def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig | None:
     if not scenario.mode.goes_unaligned:
         return None
     return UnalignedCheckpointConfig(
-        alignment_timeout_threshold_ns=ns(checkpoint.aligned_timeout_s),
+        alignment_timeout_threshold_ns=ns(checkpoint.aligned_checkpoint_timeout_s),
         max_inflight_buffer_bytes=checkpoint.max_inflight_bytes,
     )
 

@@ -42,11 +42,11 @@ ASKED = ("sweep", "title", "question", "parts", "versions")  # of the manifest
 SHOWN_ERRORS = 50
 _FEW_RUNS = 5000
 
-Row = dict[str, Any]
-_ByValue = dict[tuple[str, str, str], Row]  # keyed by part, axis, value
+AnalysisRow = dict[str, Any]
+_ByValue = dict[tuple[str, str, str], AnalysisRow]  # keyed by part, axis, value
 
 
-def analysed(store: Store, master: str) -> Row:
+def analysed(store: Store, master: str) -> AnalysisRow:
     """The analysis of the sweep in `store`: the kept one if results and program are the same still, else a new one."""
     program = [Path(str(module)).read_text(encoding="utf-8") for module in (__file__, measured.__file__)]
     basis = short_hash([version("barrierlab"), program, sorted(store.files("runs"))])
@@ -61,7 +61,7 @@ def analysed(store: Store, master: str) -> Row:
     return kept
 
 
-def analyse(spark: SparkSession, store: Store) -> Row:
+def analyse(spark: SparkSession, store: Store) -> AnalysisRow:
     """The analysis of the sweep in `store`, whole or as far as it is."""
     from pyspark.sql import functions as F
 
@@ -122,7 +122,7 @@ def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
     )
 
 
-def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> Row:
+def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> AnalysisRow:
     from pyspark.sql import functions as F
 
     added = ("violations", "checkpoints_completed", "checkpoints_failed", "failures", "events_replayed", "duplicates")
@@ -146,7 +146,7 @@ def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, in
     return {name: found.get(name, 0) for name in (*known, *sorted(found.keys() - set(known)))}
 
 
-def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]:
+def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
     """What became of the steady checkpoints of each cell: durations are of the completed ones alone.
 
     A cell whose checkpoints expire has short durations, of the few that did not: its share says that first.
@@ -172,7 +172,7 @@ def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]
     ]
 
 
-def _quantiles(spark: SparkSession, steady: DataFrame) -> list[Row]:
+def _quantiles(spark: SparkSession, steady: DataFrame) -> list[AnalysisRow]:
     """End-to-end quantiles of each cell, with the order statistics that bound them."""
     from pyspark.sql import functions as F
 
@@ -259,7 +259,7 @@ def t_interval(
     confidence: float = CONFIDENCE,
     least: float = -inf,
     most: float = inf,
-) -> Row:
+) -> AnalysisRow:
     """Mean of `n` independent values, which are from `least` to `most`, with Student's interval.
 
     No bounds with fewer values than `LEAST_RUNS`.
@@ -272,14 +272,14 @@ def t_interval(
     return {"n": n, "at": mean, "low": max(mean - half, least), "high": min(mean + half, most)}
 
 
-def _cells(per_run: DataFrame) -> list[Row]:
+def _cells(per_run: DataFrame) -> list[AnalysisRow]:
     """Means of each cell, over seeds."""
     cell = ["part", "scenario", "parameters"]
     found = per_run.groupBy(*cell).agg(*_moments(STATISTICS)).orderBy(*cell).collect()
     return [{**_about(row), **{s: _interval(row, s, least=0.0) for s in STATISTICS}} for row in found]
 
 
-def _pieces(per_run: DataFrame) -> list[Row]:
+def _pieces(per_run: DataFrame) -> list[AnalysisRow]:
     """Where the time of a checkpoint goes: mean pieces of the critical path, for each cell; each run counts alike."""
     from pyspark.sql import functions as F
 
@@ -293,7 +293,7 @@ def _pieces(per_run: DataFrame) -> list[Row]:
     return [{**_about(row), "runs": row["runs"], "n": row["n"], **{s: row[s] for s in STATISTICS}} for row in found]
 
 
-def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[Row]:
+def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[AnalysisRow]:
     """What each operator of a scenario shows: of each checkpoint the largest value over its subtasks, then the mean."""
     from pyspark.sql import functions as F
 
@@ -310,7 +310,7 @@ def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[Row
     return _rows(found.orderBy("part", "scenario", "start_delay_ms", "operator"))
 
 
-def _effects(spark: SparkSession, per_run: DataFrame, parts: Sequence[Row]) -> list[Row]:
+def _effects(spark: SparkSession, per_run: DataFrame, parts: Sequence[AnalysisRow]) -> list[AnalysisRow]:
     """Each axis of each part: means over the other axes, and differences from the axis's first value."""
     from pyspark.sql import functions as F
 
@@ -371,7 +371,7 @@ def _over_seeds(frame: DataFrame, statistics: Iterable[str], least: float = -inf
     }
 
 
-def _effect(part: str, name: str, values: Sequence[Any] | None, means: _ByValue, against: _ByValue) -> Row:
+def _effect(part: str, name: str, values: Sequence[Any] | None, means: _ByValue, against: _ByValue) -> AnalysisRow:
     if values is None:
         texts = sorted((value for p, a, value in means if (p, a) == (part, name)), key=float)
     else:
@@ -391,7 +391,7 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _measured(spark: SparkSession, store: Store, runs: DataFrame) -> list[Row]:
+def _measured(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
     """Predicted beside measured, averaged over seeds, for the measured jobs that the sweep has."""
     from barrierlab.sim.sweep.plan import parameters_text
 
@@ -421,15 +421,15 @@ def _moments(statistics: Iterable[str]) -> list[Any]:
     ]
 
 
-def _interval(row: Any, statistic: str, confidence: float = CONFIDENCE, least: float = -inf) -> Row:
+def _interval(row: Any, statistic: str, confidence: float = CONFIDENCE, least: float = -inf) -> AnalysisRow:
     n, mean, deviation = (row[f"{statistic}_{name}"] for name in ("n", "mean", "sd"))
     return t_interval(n, mean, deviation, confidence, least)
 
 
-def _about(row: Any) -> Row:
+def _about(row: Any) -> AnalysisRow:
     return {"part": row["part"], "scenario": row["scenario"], "parameters": json.loads(row["parameters"])}
 
 
-def _rows(frame: DataFrame) -> list[Row]:
-    rows: list[Row] = frame.toArrow().to_pylist()
+def _rows(frame: DataFrame) -> list[AnalysisRow]:
+    rows: list[AnalysisRow] = frame.toArrow().to_pylist()
     return rows

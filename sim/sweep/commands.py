@@ -15,7 +15,7 @@ from barrierlab.sim.core.budget import SECONDS, BudgetError
 from barrierlab.sim.core.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
 
 if TYPE_CHECKING:
-    from barrierlab.sim.sweep.plan import Plan
+    from barrierlab.sim.sweep.plan import SweepPlan
     from barrierlab.sim.sweep.store import Store
 
 _directory = click.argument("directory", type=click.Path(path_type=Path))
@@ -87,7 +87,7 @@ def sweep_command(
     sys.exit(of_runs(found, strict))
 
 
-def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float | None = None) -> None:
+def _execute(plan: SweepPlan, store: Store, master: str, again: str, budget_s: float | None = None) -> None:
     """Run what is missing; interrupted, or when the budget is used up, say how to go on and exit with 130 or 3.
 
     Parameters
@@ -98,7 +98,7 @@ def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float 
         Of wall time.
     """
     from barrierlab.sim.sweep.execute import execute
-    from barrierlab.sim.sweep.progress import Watch
+    from barrierlab.sim.sweep.progress import ProgressWatch
 
     done = len(store.done())
     if done:
@@ -112,7 +112,7 @@ def _execute(plan: Plan, store: Store, master: str, again: str, budget_s: float 
 
     kept = f"{{}} of {len(plan.runs)} runs are stored; to go on: {again}" if again else "nothing is kept"
     try:
-        with Watch(len(plan.runs), done) as watch:
+        with ProgressWatch(len(plan.runs), done) as watch:
             execute(plan, store, master, tick)
     except (KeyboardInterrupt, BudgetError) as stopped:
         is_interrupt = isinstance(stopped, KeyboardInterrupt)
@@ -275,7 +275,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     Example: barrierlab verify out/smoke
     """
     from barrierlab.sim.sweep.errors import SweepError
-    from barrierlab.sim.sweep.progress import Watch
+    from barrierlab.sim.sweep.progress import ProgressWatch
     from barrierlab.sim.sweep.session import check_master, process_count, spark_failures, spark_session
     from barrierlab.sim.sweep.store import Store
     from barrierlab.sim.sweep.verify.judge import verify
@@ -286,7 +286,7 @@ def verify_command(directory: Path, master: str, as_json: bool) -> None:
     store.check_events()  # before there is a JVM
     store.check_files()
     with (
-        Watch(store.count()) as watch,
+        ProgressWatch(store.count()) as watch,
         spark_failures("the queries failed", "if a file of the sweep is damaged, remove it and sweep with --resume"),
     ):
         found = verify(spark_session(master), store, watch.tick)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from barrierlab.sim.core.budget import BudgetError
 from barrierlab.sim.core.status import RAISED, raised_by_machine, text_of
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.plan import Plan, Run, parameters_text
+from barrierlab.sim.sweep.plan import SweepPlan, SweepRun, parameters_text
 from barrierlab.sim.sweep.session import check_master, local_cores, process_count, spark_failures, spark_session
 from barrierlab.sim.sweep.store import Store
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Rows = dict[str, list[dict[str, Any]]]
 """By table; a row of a journal's table is a whole journal, as columns."""
-Chunk = Sequence[Run]
+RunChunk = Sequence[SweepRun]
 C = TypeVar("C")
 SIMULATE = "barrierlab.sim.sweep.execute:simulate"
 SIMULATE_WITH_EVENTS = "barrierlab.sim.sweep.execute:simulate_with_events"
@@ -43,7 +43,7 @@ _TICK_S = 0.25
 
 
 def execute(
-    plan: Plan,
+    plan: SweepPlan,
     store: Store,
     master: str,
     tick: Callable[[int], None] = lambda done: None,
@@ -65,7 +65,7 @@ def execute(
         _execute(plan, store, master, tick, simulate)
 
 
-def _execute(plan: Plan, store: Store, master: str, tick: Callable[[int], None], simulate: str | None) -> None:
+def _execute(plan: SweepPlan, store: Store, master: str, tick: Callable[[int], None], simulate: str | None) -> None:
     processes = process_count(check_master(master))
     simulate = simulate or (SIMULATE_WITH_EVENTS if store.keeps_events else SIMULATE)
     done = store.done()
@@ -82,7 +82,7 @@ def _execute(plan: Plan, store: Store, master: str, tick: Callable[[int], None],
     tick(store.count())
 
 
-def chunks_of(runs: Iterable[Run], workers: int) -> list[Chunk]:
+def chunks_of(runs: Iterable[SweepRun], workers: int) -> list[RunChunk]:
     """The runs cut into chunks: small, so that little is lost and no worker idles; mixed, so that long runs spread."""
     mixed = sorted(runs, key=lambda run: run.run_id)  # an id is a digest, so this order is as good as shuffled
     size = min(MOST_IN_CHUNK, max(1, math.ceil(len(mixed) / (16 * workers))))
@@ -118,14 +118,14 @@ def _cores(spark: SparkSession, master: str) -> int:
 _frozen = False
 
 
-def work_chunk(chunk: Chunk, directory: str, simulate: str) -> None:
+def work_chunk(chunk: RunChunk, directory: str, simulate: str) -> None:
     """Compute the runs of a chunk and store them."""
     global _frozen  # noqa: PLW0603 - once a process, not once a chunk
     if not _frozen:
         gc.freeze()  # Spark collects garbage after every task: with the libraries loaded 20 ms, frozen nothing
         _frozen = True
     module, _, name = simulate.partition(":")
-    compute: Callable[[Run], Rows] = getattr(import_module(module), name)
+    compute: Callable[[SweepRun], Rows] = getattr(import_module(module), name)
     store = Store(directory)
     rows: Rows = {table: [] for table in store.tables}
     for run in chunk:
@@ -134,7 +134,7 @@ def work_chunk(chunk: Chunk, directory: str, simulate: str) -> None:
     store.write_chunk(rows)
 
 
-def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
+def rows_of(run: SweepRun, compute: Callable[[SweepRun], Rows]) -> Rows:
     """The rows of one run, each with its run id. A run that raises gives one row in `runs`, with its error.
 
     Where a machine of the system under test has raised, the run is broken, and the error is a violation, RAISED.
@@ -160,12 +160,12 @@ def rows_of(run: Run, compute: Callable[[Run], Rows]) -> Rows:
     return rows
 
 
-def simulate(run: Run) -> Rows:
+def simulate(run: SweepRun) -> Rows:
     """The rows of one simulated run."""
     return _summed_up(_simulated(run))
 
 
-def simulate_with_events(run: Run) -> Rows:
+def simulate_with_events(run: SweepRun) -> Rows:
     """The rows of one simulated run of a job, and its journal."""
     from barrierlab.sim.sweep.journal import channel_rows, journal_columns
 
@@ -177,7 +177,7 @@ def simulate_with_events(run: Run) -> Rows:
     }
 
 
-def _simulated(run: Run) -> Any:
+def _simulated(run: SweepRun) -> Any:
     from barrierlab.sim import load
     from barrierlab.sim import run as simulated
 

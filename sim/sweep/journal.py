@@ -68,8 +68,8 @@ def channel_rows(topology: Topology, limits: Limits) -> list[dict[str, Any]]:
             "edge": topology.edge_of(channel),
             "exchange": topology.exchange(topology.edge_of(channel)),
             "capacity": limits.channel_capacity.get(channel),
-            "receiver_most_held": limits.max_buffer_per_input,
-            "receiver_most_held_bytes": limits.max_buffer_memory_bytes,
+            "receiver_most_buffered": limits.max_buffer_per_input,
+            "receiver_most_buffered_bytes": limits.max_buffer_memory_bytes,
             "part_most_recorded_bytes": limits.max_inflight_buffer_bytes,
         }
         for number, channel in enumerate(topology.channels)

@@ -17,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 DATA = files("barrierlab.sim") / "data" / "flink"
-ALIGNED, UNALIGNED, TIMEOUT = MODES = ("aligned", "unaligned", "aligned-timeout-300ms")
+ALIGNED, UNALIGNED, TIMEOUT = MODES = ("aligned", "unaligned", "aligned_with_timeout")
 TOLERANCE = 0.10  # under saturation, for durations and what goes with them; always, for what is persisted
 WINDOW_MS = (50.0, 200.0)  # below saturation, for the duration of a checkpoint that aligns
 MOST_UNALIGNED_MS = 100.0  # under saturation, for the duration of one that does not
@@ -62,7 +62,7 @@ _DECIMALS = {"ms": 1, "MB": 3}
 
 
 @dataclass(frozen=True)
-class Job:
+class MeasuredJob:
     """One measured run: how to simulate it, and its means by statistic. Runs of one `setup` differ in the mode."""
 
     name: str
@@ -76,7 +76,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredStatistic:
     """One statistic of one measured run, predicted and measured, in `unit`. `good` is None where no target is set."""
 
     job: str
@@ -102,13 +102,13 @@ class Cell:
 
 
 @cache
-def load_measured() -> tuple[Job, ...]:
+def load_measured() -> tuple[MeasuredJob, ...]:
     """The measured runs with buffers of fixed size, in the order of the file."""
     with (DATA / "runs.csv").open(encoding="utf-8") as file:
         return tuple(_job(row) for row in csv.DictReader(file) if not row["debloat_target_ms"])
 
 
-def _job(row: Mapping[str, str]) -> Job:
+def _job(row: Mapping[str, str]) -> MeasuredJob:
     level = _level(row)
     settings = {
         "level": level,
@@ -121,7 +121,9 @@ def _job(row: Mapping[str, str]) -> Job:
     values = {s.name: float(row[s.measured]) * s.factor for s in STATISTICS if row[s.measured]}
     setup = row["run"].rpartition("_")[0]
     saturated = level.startswith("sat")
-    return Job(row["run"], setup, row["mode"], _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values)
+    return MeasuredJob(
+        row["run"], setup, row["mode"], _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values
+    )
 
 
 def _level(row: Mapping[str, str]) -> str:
@@ -176,7 +178,7 @@ def mean_of(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(run[name] for run in runs if name in run) for name in names}
 
 
-def compare(predicted: Mapping[str, Mapping[str, float]]) -> list[Cell]:
+def compare(predicted: Mapping[str, Mapping[str, float]]) -> list[MeasuredStatistic]:
     """Predictions beside measurements, for the jobs that `predicted` (job to statistics) has."""
     return [
         _cell(job, statistic, predicted[job.name].get(statistic.name, float("nan")), job.values[statistic.name])
@@ -187,13 +189,13 @@ def compare(predicted: Mapping[str, Mapping[str, float]]) -> list[Cell]:
     ]
 
 
-def _cell(job: Job, statistic: Statistic, predicted: float, measured: float) -> Cell:
+def _cell(job: MeasuredJob, statistic: Statistic, predicted: float, measured: float) -> MeasuredStatistic:
     target, good = _judged(job, statistic, predicted, measured)
     about = (job.name, job.setup, job.mode, job.saturated, statistic.name, statistic.unit)
-    return Cell(*about, predicted, measured, target, good)
+    return MeasuredStatistic(*about, predicted, measured, target, good)
 
 
-def _judged(job: Job, statistic: Statistic, predicted: float, measured: float) -> tuple[str, bool | None]:
+def _judged(job: MeasuredJob, statistic: Statistic, predicted: float, measured: float) -> tuple[str, bool | None]:
     """The target, one of `TARGETS` in short, and whether it is met."""
     within = WITHIN, abs(predicted - measured) <= TOLERANCE * measured
     if statistic is PERSISTED:
@@ -213,7 +215,7 @@ def _judged(job: Job, statistic: Statistic, predicted: float, measured: float) -
 def side_by_side(cells: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, list[Mapping[str, Any] | None]]]:
     """Cells as rows: the set-up, the statistic with its unit, and the cell of each of `MODES`, None where none is.
 
-    `cells` are as `Cell.as_row` gives them.
+    `cells` are as `MeasuredStatistic.as_row` gives them.
     """
     rows: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for cell in cells:
@@ -230,7 +232,7 @@ def shown(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
     return f"{cell['measured']:.{digits}f}", predicted, {True: "✓", False: "✗", None: ""}[cell["good"]]
 
 
-def markdown(cells: Iterable[Cell]) -> str:
+def markdown(cells: Iterable[MeasuredStatistic]) -> str:
     """The comparison as a Markdown table, and below it what the marks say."""
     head = ["measured job", "statistic", *(words for mode in MODES for words in (f"{mode}: measured", "predicted"))]
     rows = [["---", "---", *["---:"] * (len(head) - 2)]]

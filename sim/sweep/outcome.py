@@ -10,7 +10,7 @@ from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, NONE_COMPLETED, RESTAR
 from barrierlab.sim.checkpoint.stationarity import LEAST, NOT_STATIONARY, OVERLOADED, TOO_SHORT
 from barrierlab.sim.core.status import OF_VERDICT, RAISED
 
-Row = Mapping[str, Any]
+ResultRow = Mapping[str, Any]
 COLUMNS = (
     *("status", "verdict", "violations", "falls_short", "faults_without_effect", "vacuous_asked_for", "progress"),
     *("steady_state", "piles_up_share"),
@@ -28,7 +28,7 @@ WAYS = {
 """The ways in which a job does not get on, as a sum of runs names them."""
 
 
-def outcome(runs: Iterable[Row], planned: int) -> dict[str, Any]:
+def outcome(runs: Iterable[ResultRow], planned: int) -> dict[str, Any]:
     """Return what rows of the table `runs` come to, of so many that were planned.
 
     Counted are runs, but for `violations` and `idle_faults`; `vacuous` and `progress` count runs by invariant that was
@@ -53,7 +53,7 @@ def outcome(runs: Iterable[Row], planned: int) -> dict[str, Any]:
     }
 
 
-def steadiness(runs: Row) -> str:
+def steadiness(runs: ResultRow) -> str:
     """What a reader must know of durations: of a run that is not of a steady state, they are of its length, too.
 
     >>> steadiness(outcome([{"steady_state": "too short to judge", "piles_up_share": 0.1}, {}], 2))
@@ -73,7 +73,7 @@ def steadiness(runs: Row) -> str:
     return f"Of {runs['done']} runs {'; '.join(parts)}." if parts else ""
 
 
-def verdict_line(runs: Row) -> str:
+def verdict_line(runs: ResultRow) -> str:
     """`0 violations in 308 runs`, and what else a reader must know about them.
 
     >>> verdict_line(outcome([{"status": "OK", "verdict": "holds", "violations": 0}] * 308, 308))
@@ -92,7 +92,7 @@ def verdict_line(runs: Row) -> str:
     return text
 
 
-def _short(runs: Row) -> str:
+def _short(runs: ResultRow) -> str:
     parts = [f"{words} in {runs['progress'][way]}" for way, words in WAYS.items() if way in runs["progress"]]
     parts += [f"{name} vacuous in {count}" for name, count in runs["vacuous"].items()]
     if runs["idle_faults"]:

@@ -38,21 +38,21 @@ from barrierlab.sim.scenario.readers import suggest
 from barrierlab.sim.sweep.errors import SweepError
 
 Scalar = str | int | float | bool
-Settings = dict[str, Scalar]
+RunSettings = dict[str, Scalar]
 
 SHIPPED = files("barrierlab.sim") / "scenarios" / "sweeps"
 MOST_RUNS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Run:
+class SweepRun:
     """One run of a sweep. `source` is what `sim.load` takes; `scenario` is its name."""
 
     run_id: str
     part: str
     scenario: str
     source: str
-    parameters: Settings
+    parameters: RunSettings
     seed: int
     is_join: bool = False
 
@@ -67,27 +67,27 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Part:
+class SweepPart:
     """The runs of one scenario, and the axes they span."""
 
     name: str
     measured: bool
     axes: tuple[Axis, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[SweepRun, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A whole sweep. `digest` tells two sweeps apart: it covers the file and the scenarios it names."""
 
     name: str
     title: str
     question: str
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[SweepPart, ...]
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[SweepRun]:
         """All runs, in the order of the file."""
         return [run for part in self.parts for run in part.runs]
 
@@ -118,7 +118,7 @@ def parameters_text(parameters: Mapping[str, Scalar]) -> str:
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)
 
 
-def load_plan(sweep: str | Path) -> Plan:
+def load_plan(sweep: str | Path) -> SweepPlan:
     """The plan of a shipped sweep or of a file; SweepError in one line if it is not a good one.
 
     Every combination of settings is loaded once, so that a bad one is told before anything runs.
@@ -135,7 +135,7 @@ def load_plan(sweep: str | Path) -> Plan:
     return plan_of(text, path.stem, path)
 
 
-def plan_of(text: str, name: str, path: Path) -> Plan:
+def plan_of(text: str, name: str, path: Path) -> SweepPlan:
     """The plan that the text of a sweep file describes. `path` is named in errors; scenarios are sought beside it."""
     try:
         return _plan(text, name, path)
@@ -149,7 +149,7 @@ class _Wrong(Exception):
     """What is wrong in the file, without its name."""
 
 
-def _plan(text: str, name: str, path: Path) -> Plan:
+def _plan(text: str, name: str, path: Path) -> SweepPlan:
     data = tomllib.loads(text)
     _keys("", data, {"title", "question", "seed", "part"}, {"part"})
     seed = _whole("seed", data.get("seed", 0), 0)
@@ -165,10 +165,10 @@ def _plan(text: str, name: str, path: Path) -> Plan:
     if len({run.is_join for p in parts for run in p.runs}) > 1:
         raise _Wrong("joins and jobs are in one sweep, and no answer is about both: give each a file of its own")
     title, question = (_text(key, data.get(key, "")) for key in ("title", "question"))
-    return Plan(name, title or name, question, text, parts)
+    return SweepPlan(name, title or name, question, text, parts)
 
 
-def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Part:
+def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> SweepPart:
     at = f"part {number}: "
     _keys(
         at,
@@ -212,10 +212,12 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Pa
     if both := fixed.keys() & {axis.name for axis in axes}:
         raise _Wrong(f"{at}set: {min(both)!r} is an axis as well: take it out of one of them")
     runs = tuple(run for scenario, row in jobs for run in _runs(at, name, scenario, fixed | row, seeds, path))
-    return Part(name, measured, axes, runs)
+    return SweepPart(name, measured, axes, runs)
 
 
-def _runs(at: str, part: str, scenario: str, settings: Settings, seeds: Sequence[int], path: Path) -> Iterator[Run]:
+def _runs(
+    at: str, part: str, scenario: str, settings: RunSettings, seeds: Sequence[int], path: Path
+) -> Iterator[SweepRun]:
     from barrierlab.sim.join.scenario import JoinScenario
     from barrierlab.sim.scenario.load import ScenarioError, load
 
@@ -227,19 +229,19 @@ def _runs(at: str, part: str, scenario: str, settings: Settings, seeds: Sequence
     text = hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
     for seed in seeds:
         run_id = short_hash([loaded.name, text, settings, seed])
-        yield Run(run_id, part, loaded.name, source, settings, seed, isinstance(loaded, JoinScenario))
+        yield SweepRun(run_id, part, loaded.name, source, settings, seed, isinstance(loaded, JoinScenario))
 
 
 # The four ways to vary settings: each gives its axes and its rows.
 
 
-def _grid(at: str, table: object) -> tuple[list[Axis], list[Settings]]:
+def _grid(at: str, table: object) -> tuple[list[Axis], list[RunSettings]]:
     axes = {name: _values(f"{at}.{name}", values) for name, values in _table(at, table).items()}
     rows = [dict(zip(axes, row, strict=True)) for row in itertools.product(*axes.values())]
     return [Axis(name, "grid", tuple(values)) for name, values in axes.items()], rows
 
 
-def _listed(at: str, rows: object) -> tuple[list[Axis], list[Settings]]:
+def _listed(at: str, rows: object) -> tuple[list[Axis], list[RunSettings]]:
     if not isinstance(rows, list) or not rows:
         raise _Wrong(f"{at}: {rows!r} is given; a list of tables is allowed, such as [{{ load = 0.5, skew = 2 }}]")
     read = [_settings(at, row) for row in rows]
@@ -248,7 +250,7 @@ def _listed(at: str, rows: object) -> tuple[list[Axis], list[Settings]]:
     return [Axis(name, "list", tuple(dict.fromkeys(row[name] for row in read))) for name in read[0]], read
 
 
-def _drawn(at: str, table: object, stream: list[int], *, latin: bool) -> tuple[list[Axis], list[Settings]]:
+def _drawn(at: str, table: object, stream: list[int], *, latin: bool) -> tuple[list[Axis], list[RunSettings]]:
     if table is None:
         return [], [{}]
     import numpy as np
@@ -327,7 +329,7 @@ def _table(at: str, value: object) -> dict[str, Any]:
     return value
 
 
-def _settings(at: str, value: object) -> Settings:
+def _settings(at: str, value: object) -> RunSettings:
     return {name: _scalar(f"{at}.{name}", v) for name, v in _table(at, value).items()}
 
 
@@ -380,7 +382,7 @@ def _text(at: str, value: object) -> str:
     return value
 
 
-def _merged(rows: Sequence[Settings]) -> Settings:
+def _merged(rows: Sequence[RunSettings]) -> RunSettings:
     return {name: value for row in rows for name, value in row.items()}
 
 

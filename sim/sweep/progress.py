@@ -21,7 +21,7 @@ class _Rate(ProgressColumn):
         return Text(f"{task.speed:.1f} {task.description}/s" if task.speed else "")
 
 
-class Watch:
+class ProgressWatch:
     """Shows what is done, rate and time left of `total` runs, of which `before` were done at the start.
 
     `what` are runs, or whatever takes its time.

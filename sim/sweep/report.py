@@ -10,12 +10,10 @@ from barrierlab.sim.core.files import read_text
 from barrierlab.sim.sweep import figures, measured
 from barrierlab.sim.sweep.analyse import PIECES
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.outcome import verdict_line
+from barrierlab.sim.sweep.outcome import ResultRow, verdict_line
 from barrierlab.sim.sweep.plan import shipped_sweeps
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.summary import answer, mean_pieces
-
-Row = Mapping[str, Any]
 
 SECTIONS = (
     ("asked", "What was asked"),
@@ -44,7 +42,12 @@ MEANING = {
 
 
 def page(
-    template: str, sections: Sequence[tuple[str, str]], analysis: Row, store: Store, meaning: Row, **findings: Any
+    template: str,
+    sections: Sequence[tuple[str, str]],
+    analysis: ResultRow,
+    store: Store,
+    meaning: ResultRow,
+    **findings: Any,
 ) -> str:
     """A report of any kind: what was asked, verdict, errors, dictionary, how to reproduce it; and `findings`."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -78,7 +81,7 @@ def page(
     )
 
 
-def render(analysis: Row, store: Store) -> str:
+def render(analysis: ResultRow, store: Store) -> str:
     """The report on an analysis of a sweep of jobs in `store`, as HTML."""
     bars = _bars(analysis)
     return page(
@@ -105,7 +108,7 @@ def render(analysis: Row, store: Store) -> str:
     )
 
 
-def _asked(part: Row) -> tuple[str, str, str, str, int]:
+def _asked(part: ResultRow) -> tuple[str, str, str, str, int]:
     axes = "; ".join(
         f"{a['name']}: {', '.join(map(str, a['values'])) if a['values'] else 'drawn'}" for a in part["axes"]
     ) or ("as measured" if part["measured"] else "none")
@@ -122,10 +125,10 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
+def _bars(analysis: ResultRow) -> dict[str, list[tuple[str, ResultRow]]]:
     """For each part some bars: a measured job each, or a value each of the axis that matters most."""
     names = {(j.scenario, *sorted(j.settings.items())): j.name for j in measured.load_measured()}
-    bars: dict[str, list[tuple[str, Row]]] = {}
+    bars: dict[str, list[tuple[str, ResultRow]]] = {}
     for part in analysis["sweep"]["parts"]:
         rows = [row for row in analysis["pieces"] if row["part"] == part["name"]]
         if not rows:
@@ -147,7 +150,7 @@ def _bars(analysis: Row) -> dict[str, list[tuple[str, Row]]]:
     return bars
 
 
-def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[str, Any]]:
+def _time_figures(bars: Mapping[str, Sequence[tuple[str, ResultRow]]]) -> list[dict[str, Any]]:
     return [
         figure_of(
             figures.where_the_time_goes(rows, f"time{number}"),
@@ -158,7 +161,7 @@ def _time_figures(bars: Mapping[str, Sequence[tuple[str, Row]]]) -> list[dict[st
     ]
 
 
-def _axis_figures(effects: Sequence[Row]) -> list[dict[str, Any]]:
+def _axis_figures(effects: Sequence[ResultRow]) -> list[dict[str, Any]]:
     parts = list(dict.fromkeys(e["part"] for e in effects if e["values"]))
     return [
         figure_of(
@@ -170,7 +173,7 @@ def _axis_figures(effects: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-def _measured_figure(cells: Sequence[Row]) -> dict[str, Any] | None:
+def _measured_figure(cells: Sequence[ResultRow]) -> dict[str, Any] | None:
     if not cells:
         return None
     words = (
@@ -187,25 +190,25 @@ def figure_of(svg: str, words: str) -> dict[str, Any]:
     return {"svg": Markup(svg), "words": words}  # drawn here, from numbers and labels that matplotlib escapes
 
 
-def _piece(label: str, row: Row) -> tuple[str, ...]:
+def _piece(label: str, row: ResultRow) -> tuple[str, ...]:
     total = row["end_to_end_ms"]
     shares = [f"{row[p] / total:.0%}" if total else "–" for p in list(PIECES)[:2]]
     return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
 
 
-def _completion(row: Row) -> tuple[str, ...]:
+def _completion(row: ResultRow) -> tuple[str, ...]:
     share = "–" if row["share"] is None else f"{row['share']:.0%}"
     ways = ", ".join(f"{way} ({count} of {row['runs']} runs)" for way, count in row["progress"].items())
     counts = (str(row[name]) for name in ("completed", "triggered", "failed", "failures"))
     return f"{row['scenario']}: {_words(row['parameters'])}", share, *counts, ways or "goes on"
 
 
-def _quantile(row: Row) -> tuple[str, ...]:
+def _quantile(row: ResultRow) -> tuple[str, ...]:
     points = [row[p] for p in ("p50", "p90", "p95", "p99")]
     return f"{row['scenario']}: {_words(row['parameters'])}", str(row["n"]), *(interval_text(p) for p in points)
 
 
-def _difference(effect: Row, row: Row) -> tuple[str, ...]:
+def _difference(effect: ResultRow, row: ResultRow) -> tuple[str, ...]:
     statistics = [row[s] for s in ("end_to_end_ms", "adjusted_ms", "start_delay_ms", "alignment_ms")]
     return (
         effect["axis"],
@@ -215,7 +218,7 @@ def _difference(effect: Row, row: Row) -> tuple[str, ...]:
     )
 
 
-def _side_by_side(cells: Sequence[Row]) -> dict[str, list[tuple[str, list[tuple[str, str, str]]]]]:
+def _side_by_side(cells: Sequence[ResultRow]) -> dict[str, list[tuple[str, list[tuple[str, str, str]]]]]:
     """By measured job, the rows of the comparison: a statistic, and what each mode shows."""
     jobs: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
     for setup, words, row in measured.side_by_side(cells):
@@ -223,7 +226,7 @@ def _side_by_side(cells: Sequence[Row]) -> dict[str, list[tuple[str, list[tuple[
     return jobs
 
 
-def interval_text(interval: Row, *, sign: bool = False) -> str:
+def interval_text(interval: ResultRow, *, sign: bool = False) -> str:
     """An interval in words; a dash for a bound that it has not.
 
     >>> interval_text({"at": 3.0, "low": 2.0, "high": 4.0}), interval_text({"at": 3.0, "low": None, "high": None})
@@ -241,9 +244,9 @@ def _words(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in parameters.items()) or "as it is"
 
 
-def _example(analysis: Row) -> str:
+def _example(analysis: ResultRow) -> str:
     """The arguments of `barrierlab run` for the first run of a shipped scenario."""
-    parts: Iterable[Row] = analysis["sweep"]["parts"]
+    parts: Iterable[ResultRow] = analysis["sweep"]["parts"]
     for part, cell in ((p, c) for p in parts for c in analysis["cells"] if c["part"] == p["name"]):
         settings = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in cell["parameters"].items())
         return f"{cell['scenario']} {settings} --seed {part['seeds'][0]}".replace("  ", " ")

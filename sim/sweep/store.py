@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.sim.core.files import read_bytes, read_text, replace, write
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.plan import Plan, short_hash
-from barrierlab.sim.sweep.tables import ON_REQUEST, RUNS, TABLES, Table
+from barrierlab.sim.sweep.plan import SweepPlan, short_hash
+from barrierlab.sim.sweep.tables import ON_REQUEST, RUNS, TABLES, TableSchema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ class Store:
         self.directory = Path(directory)
 
     @staticmethod
-    def create(directory: str | Path, plan: Plan, keeps_events: bool = False) -> Store:
+    def create(directory: str | Path, plan: SweepPlan, keeps_events: bool = False) -> Store:
         """A new directory for `plan`; SweepError if there is something in it already, or it cannot be written."""
         if keeps_events and plan.is_of_joins:
             raise SweepError(
@@ -76,7 +76,7 @@ class Store:
             raise SweepError(f"{directory} is not the directory of a sweep: give what `barrierlab sweep` got as --out")
         return store
 
-    def continue_with(self, plan: Plan, keeps_events: bool = False) -> None:
+    def continue_with(self, plan: SweepPlan, keeps_events: bool = False) -> None:
         """SweepError if this directory was not begun with `plan`, with another version, or by who asked otherwise."""
         manifest = self.manifest()
         if manifest["digest"] != plan.digest:
@@ -122,7 +122,7 @@ class Store:
             raise SweepError(f"{self.directory} has no events: sweep it with --events, into another directory")
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, TableSchema]:
         """The tables that are stored here, by name, in the order in which they are written: `runs` is the last."""
         return ON_REQUEST | TABLES if self.keeps_events else TABLES
 
@@ -256,7 +256,7 @@ class Store:
         replace(self._path(name), content)
 
 
-def read_file(declared: Table, file: str) -> pa.Table:
+def read_file(declared: TableSchema, file: str) -> pa.Table:
     """The rows in a file of a table; SweepError if it is damaged, or of another version."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -271,7 +271,7 @@ def read_file(declared: Table, file: str) -> pa.Table:
     return rows
 
 
-def _check_columns(declared: Table, file: str, found: pa.Schema) -> None:
+def _check_columns(declared: TableSchema, file: str, found: pa.Schema) -> None:
     if lacking := [name for name in declared.arrow().names if name not in found.names]:
         raise _damaged(file, f"it has no column {lacking[0]}")
 
@@ -283,7 +283,7 @@ def _damaged(file: str, reason: object) -> SweepError:
 _MANIFEST_KEYS = {"sweep", "title", "question", "digest", "runs", "parts", "versions"}
 
 
-def _manifest(plan: Plan) -> dict[str, Any]:
+def _manifest(plan: SweepPlan) -> dict[str, Any]:
     return {
         "sweep": plan.name,
         "title": plan.title,

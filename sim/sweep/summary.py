@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Any
 
 from barrierlab.sim.sweep.analyse import LEAST_RUNS, PIECES
 from barrierlab.sim.sweep.measured import WITHIN
-from barrierlab.sim.sweep.outcome import steadiness
-
-Row = Mapping[str, Any]
+from barrierlab.sim.sweep.outcome import ResultRow, steadiness
 
 
-def answer(analysis: Row) -> list[str]:
+def answer(analysis: ResultRow) -> list[str]:
     """What failures cost, where the time goes, what changes it most, how far to trust it: a sentence or two on each."""
     parts = [part["name"] for part in analysis["sweep"]["parts"]]
     sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
@@ -30,7 +27,7 @@ def answer(analysis: Row) -> list[str]:
     return sentences or ["No checkpoint was completed after the warm-up, so there is nothing to say about its time."]
 
 
-def completed(cells: Sequence[Row]) -> str:
+def completed(cells: Sequence[ResultRow]) -> str:
     """Say how many checkpoints completed, and under which setting the fewest; nothing if all did.
 
     >>> few = {"triggered": 8, "completed": 2, "share": 0.25, "scenario": "loop", "parameters": {"tolerable": 0}}
@@ -46,7 +43,7 @@ def completed(cells: Sequence[Row]) -> str:
     return f"{done} of {triggered} checkpoints completed{fewest}; durations are of those, and compare settings badly."
 
 
-def survived(runs: Row) -> str:
+def survived(runs: ResultRow) -> str:
     """What became of the failures, or nothing if there were none.
 
     >>> survived({"OK": 9, "failures": 1, "events_replayed": 30, "duplicates": 0, "violations": 0})
@@ -65,7 +62,7 @@ def survived(runs: Row) -> str:
     )
 
 
-def mean_pieces(rows: Iterable[Row]) -> dict[str, float]:
+def mean_pieces(rows: Iterable[ResultRow]) -> dict[str, float]:
     """Mean pieces over some cells; `n` is the number of their checkpoints.
 
     Each run counts alike, however many checkpoints it has: so the effects of axes are weighted, too.
@@ -77,7 +74,7 @@ def mean_pieces(rows: Iterable[Row]) -> dict[str, float]:
     return {"n": sum(row["n"] for row in rows), **means}
 
 
-def _share(part: str, rows: Sequence[Row]) -> str:
+def _share(part: str, rows: Sequence[ResultRow]) -> str:
     if not rows:
         return ""
     mean = mean_pieces(rows)
@@ -97,7 +94,7 @@ def _rest(share: float) -> str:
     return f"{share:.0%}" if share >= 0.005 else "next to nothing"
 
 
-def _strongest(effects: Iterable[Row]) -> str:
+def _strongest(effects: Iterable[ResultRow]) -> str:
     found = [(effect, row) for effect in effects for row in effect["differences"]]
     if not found:
         return ""
@@ -124,7 +121,7 @@ def _strongest(effects: Iterable[Row]) -> str:
     )
 
 
-def _trust(cells: Sequence[Row]) -> str:
+def _trust(cells: Sequence[ResultRow]) -> str:
     judged = [cell for cell in cells if cell["good"] is not None]
     if not judged:
         return ""
@@ -137,7 +134,7 @@ def _trust(cells: Sequence[Row]) -> str:
     )
 
 
-def _interval(change: Row, count: int) -> str:
+def _interval(change: ResultRow, count: int) -> str:
     of_all = f", adjusted for {count} differences" if count > 1 else ""
     return f" (95 % interval {change['low']:.0f} to {change['high']:.0f} ms{of_all})"
 

@@ -24,7 +24,7 @@ class Column(NamedTuple):
     meaning: str
 
 
-class Table(NamedTuple):
+class TableSchema(NamedTuple):
     """One table. No two rows agree in all of `key`."""
 
     name: str
@@ -67,7 +67,7 @@ _RUN = Column("run_id", "text", "", "the run: a digest of scenario, parameters a
 _CHECKPOINT = Column("checkpoint_id", "whole", "", "the checkpoint's number within its run")
 _STEADY = Column("steady", "flag", "", "triggered after the scenario's warm-up")
 
-RUNS = Table(
+RUNS = TableSchema(
     "runs",
     "one row a run, whether it went well or not",
     ("run_id",),
@@ -115,7 +115,7 @@ RUNS = Table(
     ),
 )
 
-CHECKPOINTS = Table(
+CHECKPOINTS = TableSchema(
     "checkpoints",
     "one row a checkpoint, under Flink's names",
     ("run_id", "checkpoint_id"),
@@ -147,7 +147,7 @@ CHECKPOINTS = Table(
     ),
 )
 
-TASKS = Table(
+TASKS = TableSchema(
     "tasks",
     "one row a checkpoint and subtask",
     ("run_id", "checkpoint_id", "operator", "subtask"),
@@ -168,7 +168,7 @@ TASKS = Table(
     ),
 )
 
-VIOLATIONS = Table(
+VIOLATIONS = TableSchema(
     "violations",
     "one row a violation of an invariant",
     ("run_id", "number"),
@@ -197,7 +197,7 @@ def skip_column(reason: SkipReason) -> str:
     return f"skipped_{reason.value.replace(' ', '_')}"
 
 
-JOINS = Table(
+JOINS = TableSchema(
     "joins",
     "one row a run of a join of streams in shared memory; what is counted and measured is after the warm-up",
     ("run_id",),
@@ -232,7 +232,7 @@ JOINS = Table(
 )
 
 
-class Journals(Table):
+class Journals(TableSchema):
     """A table of so many rows a run that a row is never alone: a run's are given as one mapping, of whole columns."""
 
     def from_rows(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -276,7 +276,7 @@ EVENTS = Journals(
     ),
 )
 
-CHANNELS = Table(
+CHANNELS = TableSchema(
     "channels",
     "one row a channel of a run's job",
     ("run_id", "number"),
@@ -289,13 +289,13 @@ CHANNELS = Table(
         Column("edge", "text", "", "the edge of the job that it belongs to"),
         Column("exchange", "text", "", "how the events of the edge are spread: forward, rebalance, hash or broadcast"),
         Column("capacity", "whole", "count", "the most messages that it may hold; none if it has no such limit"),
-        Column("receiver_most_held", "whole", "count", "the most messages of it that may wait behind its barrier"),
-        Column("receiver_most_held_bytes", "whole", "B", "the most that the receiver may hold of all its channels"),
+        Column("receiver_most_buffered", "whole", "count", "the most messages of it that may wait behind its barrier"),
+        Column("receiver_most_buffered_bytes", "whole", "B", "the most that the receiver may hold of all its channels"),
         Column("part_most_recorded_bytes", "whole", "B", "the most that a task may record as in flight; of all tasks"),
     ),
 )
 
 # A run counts as done once it is in `runs`, so that table is written last.
 TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, JOINS, VIOLATIONS, RUNS)}
-ON_REQUEST: dict[str, Table] = {EVENTS.name: EVENTS, CHANNELS.name: CHANNELS}
+ON_REQUEST: dict[str, TableSchema] = {EVENTS.name: EVENTS, CHANNELS.name: CHANNELS}
 """What a sweep stores besides if it keeps its events."""

@@ -30,7 +30,7 @@ class TwinError(InputError):
     """What cannot be imported, calibrated or predicted: one line, with what to do."""
 
 
-class Answers:
+class FlinkAnswers:
     """The answers to GET requests, by path. What was asked is kept in `asked`, so that it can be saved.
 
     Parameters
@@ -104,7 +104,7 @@ def is_address(source: str) -> bool:
     return source.startswith(("http://", "https://"))
 
 
-def answers_of(sources: Iterable[str]) -> Answers:
+def answers_of(sources: Iterable[str]) -> FlinkAnswers:
     """Return the answers of one server, or of one or more files.
 
     Raises
@@ -116,8 +116,8 @@ def answers_of(sources: Iterable[str]) -> Answers:
     if any(map(is_address, names)):
         if len(names) > 1:
             raise TwinError(f"{' '.join(names)}: allowed: one address of a server, or one or more files")
-        return Answers(names[0], {}, names[0].rstrip("/"))
-    return Answers(" ".join(names), {key: value for name in names for key, value in saved_in(Path(name)).items()})
+        return FlinkAnswers(names[0], {}, names[0].rstrip("/"))
+    return FlinkAnswers(" ".join(names), {key: value for name in names for key, value in saved_in(Path(name)).items()})
 
 
 def saved_in(path: Path) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barrierlab.model.errors import InputError
-from barrierlab.sim.scenario.load import Builder
-from barrierlab.sim.twin.answers import METRICS, Answers, TwinError, at, items, number, text
+from barrierlab.sim.scenario.load import ScenarioBuilder
+from barrierlab.sim.twin.answers import METRICS, FlinkAnswers, TwinError, at, items, number, text
 
 SHIPS = {
     "FORWARD": "forward",
@@ -56,7 +56,7 @@ class Vertex:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FlinkJob:
     """What the answers say of a job. `options` are the cluster's, as texts; `checkpointing` is as Flink gives it."""
 
     id: str
@@ -80,7 +80,7 @@ class Imported:
     assumed: list[str] = field(default_factory=list)
 
 
-def job_of(answers: Answers, job_id: str | None) -> Job:
+def job_of(answers: FlinkAnswers, job_id: str | None) -> FlinkJob:
     """Return what the answers say of one job, without an id of the only one there is.
 
     Raises
@@ -100,7 +100,7 @@ def job_of(answers: Answers, job_id: str | None) -> Job:
     for node in plan:
         shown = text(vertices.get(text(node, "id")), "name") or _described(node) or "vertex"
         names[str(text(node, "id"))] = _unique(_word(shown), set(names.values()))
-    return Job(
+    return FlinkJob(
         job_id,
         text(found, "name") or job_id,
         text(answers.get("/config"), "flink-version"),
@@ -114,7 +114,7 @@ def job_of(answers: Answers, job_id: str | None) -> Job:
     )
 
 
-def _only_job(answers: Answers) -> str:
+def _only_job(answers: FlinkAnswers) -> str:
     listed = items(answers.get("/jobs/overview"), "jobs")
     names = [str(text(each, "jid")) for each in listed if text(each, "state") == "RUNNING"] or _jobs(answers)
     if len(names) != 1:
@@ -122,13 +122,13 @@ def _only_job(answers: Answers) -> str:
     return names[0]
 
 
-def _jobs(answers: Answers) -> list[str]:
+def _jobs(answers: FlinkAnswers) -> list[str]:
     listed = [str(text(each, "jid")) for each in items(answers.get("/jobs/overview"), "jobs") if text(each, "jid")]
     saved = [name.split("/")[2] for name in answers.saved if re.fullmatch(r"/jobs/[0-9a-f]{32}", name)]
     return list(dict.fromkeys([*listed, *saved]))
 
 
-def _there_are(answers: Answers) -> str:
+def _there_are(answers: FlinkAnswers) -> str:
     return f"there are: {', '.join(_jobs(answers)[:20]) or 'none'}"
 
 
@@ -148,7 +148,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _vertex(
-    answers: Answers,
+    answers: FlinkAnswers,
     job_id: str,
     node: Mapping[str, Any],
     vertices: Mapping[str | None, Mapping[str, Any]],
@@ -202,7 +202,7 @@ def _vertex(
 # The scenario.
 
 
-def scenario_of(job: Job, where: str) -> Imported:
+def scenario_of(job: FlinkJob, where: str) -> Imported:
     """Return the job as a scenario.
 
     Raises
@@ -212,7 +212,7 @@ def scenario_of(job: Job, where: str) -> Imported:
     """
     made = _Writer(job, where).write()
     try:
-        Builder("the imported job", made.text, tomllib.loads(made.text), dict(made.fill_in)).build()
+        ScenarioBuilder("the imported job", made.text, tomllib.loads(made.text), dict(made.fill_in)).build()
     except InputError as refused:
         raise TwinError(f"{where}: job {job.id}: it cannot be simulated: {refused}") from refused
     return made
@@ -221,7 +221,7 @@ def scenario_of(job: Job, where: str) -> Imported:
 class _Writer:
     """Writes a scenario line by line."""
 
-    def __init__(self, job: Job, where: str) -> None:
+    def __init__(self, job: FlinkJob, where: str) -> None:
         self.job, self.where = job, where
         self.lines: list[str] = []
         self.made = Imported("")
@@ -287,8 +287,11 @@ class _Writer:
         timeout_s = (self._milliseconds("aligned_checkpoint_timeout") or 0.0) / 1000
         kinds: dict[str, dict[str, Any]] = {
             "aligned": {"protocol": "aligned"},
-            "unaligned": {"protocol": "unaligned", "checkpoint.aligned_timeout_s": 0.0},
-            "aligned_with_timeout": {"protocol": "unaligned", "checkpoint.aligned_timeout_s": timeout_s or 0.3},
+            "unaligned": {"protocol": "unaligned", "checkpoint.aligned_checkpoint_timeout_s": 0.0},
+            "aligned_with_timeout": {
+                "protocol": "unaligned",
+                "checkpoint.aligned_checkpoint_timeout_s": timeout_s or 0.3,
+            },
             "at_least_once": {"protocol": "tracked"},
         }
         if mode == "at_least_once":

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from barrierlab.sim.twin.answers import Answers, at, items, number, text
-from barrierlab.sim.twin.import_flink import LATEST, Job
+from barrierlab.sim.twin.answers import FlinkAnswers, at, items, number, text
+from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
 
 STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
 
@@ -29,7 +29,7 @@ class Subtask:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class ObservedCheckpoint:
     """One completed checkpoint."""
 
     id: int
@@ -48,7 +48,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedJob:
     """One measured job: how it aligns, who sends to whom, and its completed checkpoints, oldest first.
 
     `is_local` is None where some channels are and some are not.
@@ -59,10 +59,10 @@ class Observed:
     senders: Mapping[str, tuple[str, ...]]
     parallelism: Mapping[str, int]
     is_local: bool | None
-    checkpoints: tuple[Checkpoint, ...]
+    checkpoints: tuple[ObservedCheckpoint, ...]
 
     @property
-    def steady(self) -> tuple[Checkpoint, ...]:
+    def steady(self) -> tuple[ObservedCheckpoint, ...]:
         """The last `STEADY` completed checkpoints."""
         return self.checkpoints[-STEADY:]
 
@@ -76,7 +76,7 @@ def mode_of(checkpointing: Mapping[str, Any]) -> str:
     return "aligned_with_timeout" if number(checkpointing, "aligned_checkpoint_timeout", low=1.0) else "unaligned"
 
 
-def observed_in(answers: Answers, job: Job) -> Observed:
+def observed_in(answers: FlinkAnswers, job: FlinkJob) -> ObservedJob:
     """Return the checkpoints that the answers have of a job, the last `LATEST` completed ones; savepoints are none."""
     place = f"/jobs/{job.id}/checkpoints"
     ids = [
@@ -90,7 +90,7 @@ def observed_in(answers: Answers, job: Job) -> Observed:
     ]
     pairs = [(job.vertex(sender), each) for each in job.vertices for sender, _ in each.inputs]
     same = {a == b for sender, each in pairs for a in sender.managers for b in each.managers}
-    return Observed(
+    return ObservedJob(
         job.name,
         mode_of(job.checkpointing),
         {each.operator: tuple(job.vertex(sender).operator for sender, _ in each.inputs) for each in job.vertices},
@@ -100,7 +100,7 @@ def observed_in(answers: Answers, job: Job) -> Observed:
     )
 
 
-def _checkpoint(answers: Answers, job: Job, place: str) -> Checkpoint | None:
+def _checkpoint(answers: FlinkAnswers, job: FlinkJob, place: str) -> ObservedCheckpoint | None:
     """Return one checkpoint, None if the answers have no duration of it."""
     whole = answers.get(place)
     duration = number(whole, "end_to_end_duration")
@@ -114,7 +114,7 @@ def _checkpoint(answers: Answers, job: Job, place: str) -> Checkpoint | None:
             if text(each, "status") == "completed" and at(each, "aborted") is not True and index is not None:
                 subtasks.append(_subtask(vertex.operator, int(index), each))
     persisted, processed = number(whole, "persisted_data"), number(whole, "processed_data")
-    return Checkpoint(int(number_of_it), duration, persisted, processed, tuple(subtasks))
+    return ObservedCheckpoint(int(number_of_it), duration, persisted, processed, tuple(subtasks))
 
 
 def _subtask(operator: str, index: int, each: Mapping[str, Any]) -> Subtask:
@@ -144,7 +144,7 @@ _FIELDS = frozenset(
 )
 
 
-def saved_text(answers: Answers) -> str:
+def saved_text(answers: FlinkAnswers) -> str:
     """Return the answers as a file of JSON: of what was asked the fields that are read; no host, no path.
 
     Task managers are numbered, since it matters alone which subtasks share one.

@@ -166,7 +166,7 @@ class Deaf:
     [
         ("crash_and_recover", {"recovery.read_bytes_per_s": 1e4}),
         ("store_outage", {}),
-        ("diamond", {"protocol": "unaligned", "checkpoint.aligned_timeout_s": 0.001}),
+        ("diamond", {"protocol": "unaligned", "checkpoint.aligned_checkpoint_timeout_s": 0.001}),
     ],
 )
 def test_a_run_that_nobody_measures_is_the_same(

@@ -13,7 +13,7 @@ import argparse
 import gc
 from time import process_time
 
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.explore.checker import Always, Quiescent, explore
 from tests.model.ring import Ring
@@ -51,7 +51,7 @@ def explored(ring: Ring) -> int:
 
 def explored_world(events: int) -> int:
     """How many states a world has, its tables empty at first: what each local step costs once is part of it."""
-    world = World(Setup("a->join b->join join->s", events=events))
+    world = World(Bounds("a->join b->join join->s", events=events))
     result = explore(world, [Always("always", world.broken), Quiescent("at rest", world.unsettled)])
     assert result.verdict == "holds"
     return result.counts.states

@@ -263,7 +263,7 @@ def bench_mode_switch() -> float:
         gate.offer(0, Event("a", sequence), 0)
     begin = perf_counter_ns()
     gate.on_time(ROOMY - 1)
-    gate.release_next(0)
+    gate.drain_next(0)
     spent = perf_counter_ns() - begin
     assert gate.unaligned is not None
     assert gate.unaligned.recording

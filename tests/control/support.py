@@ -13,8 +13,8 @@ from barrierlab.impl.control import (
 )
 from barrierlab.impl.messages import EndOfInput, Event
 from barrierlab.model.control.operators import KINDS
-from barrierlab.model.control.world import ControlWorld, State, properties
-from barrierlab.model.explore.checker import Limits
+from barrierlab.model.control.world import ControlWorld, PipelineState, properties
+from barrierlab.model.explore.checker import ExplorationLimits
 from barrierlab.model.explore.checker import explore as search
 from barrierlab.model.spec.invariants import Violation
 
@@ -77,7 +77,7 @@ class Found:
 
     violations: tuple[Violation, ...]
     moves: list[str]
-    state: State
+    state: PipelineState
     states: int
     transitions: int
 
@@ -89,11 +89,11 @@ class Found:
 
 def explore(world: ControlWorld, most: int = 100_000) -> Found:
     """Every order of moves, until something is wrong or nothing is new."""
-    result = search(world, properties(world), limits=Limits(states=most))
+    result = search(world, properties(world), limits=ExplorationLimits(states=most))
     assert result.verdict != "undecided", result.why
     if not result.violations:
         return Found((), [], world.start(), result.counts.states, result.counts.transitions)
     (broken,) = result.violations
     assert broken.state is not None
-    violations = world.violations(broken.state) or world.at_rest(broken.state)
+    violations = world.violations(broken.state) or world.quiescent(broken.state)
     return Found(violations, list(broken.moves), broken.state, result.counts.states, result.counts.transitions)

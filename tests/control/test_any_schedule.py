@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from barrierlab.model.control.invariants import judge
 from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlWorld, Processors, Setup
+from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors
 from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, SYNC
 
 AS_USUAL = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
@@ -45,15 +45,15 @@ def test_any_schedule_holds(graph, control, script, kinds, events, capacity, hol
     kinds = {name: kind for name, kind in kinds.items() if name in wiring.processors}
     parameters = {name: {"batch_count": 3} for name, kind in kinds.items() if kind == "batch"}
     processors = Processors(kinds, parameters, {"hold_data": hold_data})
-    setup = Setup(wiring, (*script[0], *script[1]), events, capacity, hold_data, processors)
-    world = ControlWorld(setup)
+    bounds = ControlBounds(wiring, (*script[0], *script[1]), events, capacity, hold_data, processors)
+    world = ControlWorld(bounds)
     state, run = world.start(), []
     random = data.draw(st.randoms(use_true_random=False))
     while moves := world.moves(state):
         run.append(random.choice(moves))
         state = world.after(state, run[-1])
     assert world.violations(state) == ()
-    assert world.at_rest(state) == ()
+    assert world.quiescent(state) == ()
     verdict = judge(world.journal(run), wiring, hold_data, processors.discarding)
     assert (verdict.verdict, verdict.violations) == ("holds", ())
 
@@ -64,10 +64,10 @@ def test_any_breakdown_leaves_nobody_waiting(graph, script, events, victim, data
     """A processor that breaks down would leave a barrier pending below it, or its senders blocked."""
     wiring = ControlWiring(graph)
     may_fail = (victim,) if victim in wiring.processors else ()
-    world = ControlWorld(Setup(wiring, (*script[0], *script[1]), events, 1, may_fail=may_fail))
+    world = ControlWorld(ControlBounds(wiring, (*script[0], *script[1]), events, 1, may_fail=may_fail))
     state = world.start()
     random = data.draw(st.randoms(use_true_random=False))
     while moves := world.moves(state):
         state = world.after(state, random.choice(moves))
     assert world.violations(state) == ()
-    assert world.at_rest(state) == ()
+    assert world.quiescent(state) == ()

@@ -14,7 +14,7 @@ from barrierlab.impl.control import ControlProcessor
 from barrierlab.model.checkpoint.operators import make
 from barrierlab.model.control.operators import Gathering, Tumbling
 from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlWorld, Processors, Setup, State
+from barrierlab.model.control.world import ControlBounds, ControlWorld, PipelineState, Processors
 from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, Bench, event, graceful, sync
 
 
@@ -80,7 +80,7 @@ def test_plan_explain_two_sinks_inserts_physical_barrier() -> None:
     ControlProcessor("collector", make("sink"), *counts, 0, 0, equal_upstreams=True)
 
 
-def drive(world: ControlWorld, state: State, *wanted: str) -> tuple[State, list[str]]:
+def drive(world: ControlWorld, state: PipelineState, *wanted: str) -> tuple[PipelineState, list[str]]:
     """Do `wanted`, and deliver in between until nothing is left; what took effect at the collector."""
     seen: list[str] = []
     for move in (*wanted, ""):
@@ -103,7 +103,7 @@ TAKES_EFFECT = {("deliver", "collector"), ("end", "collector")}
 def test_shared_tail_barrier_graceful_close_flushes_batched_sibling_before_shutdown(carrier) -> None:
     """What a slower sink still gathers would be lost when the pipeline is closed."""
     world = ControlWorld(
-        Setup(
+        ControlBounds(
             ControlWiring("source->sink_a source->sink_b sink_a->collector sink_b->collector"),
             script=((GRACEFUL, carrier),),
             events=3,
@@ -117,7 +117,7 @@ def test_shared_tail_barrier_graceful_close_flushes_batched_sibling_before_shutd
     state, seen = drive(world, state, "signal")
     assert seen == ["sink_b(source1+source2+source3)1", "StreamGracefulEnd 1"]
     assert world.moves(state) == ()
-    assert world.at_rest(state) == ()
+    assert world.quiescent(state) == ()
 
 
 class Sliding(Gathering):

@@ -11,9 +11,9 @@ import pytest
 import barrierlab.model.defects
 from barrierlab.model.control.invariants import NAMES, judge
 from barrierlab.model.control.world import ControlWorld, as_text
-from barrierlab.model.defects.control_kind import ControlDefect
+from barrierlab.model.defects.kinds.control import ControlDefect
+from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
-from barrierlab.model.defects.witness import Witness
 from tests.control.support import explore
 
 FOLDER = Path(barrierlab.model.defects.__file__).parent
@@ -40,7 +40,7 @@ def on_the_same_run(world: ControlWorld, moves: list[str]) -> set[str]:
             state = world.after(state, move)
     while enabled_fair_moves := [move for move in world.moves(state) if move.startswith("deliver")]:
         state = world.after(state, enabled_fair_moves[0])
-    return {violation.invariant for violation in (*world.violations(state), *world.at_rest(state))}
+    return {violation.invariant for violation in (*world.violations(state), *world.quiescent(state))}
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -53,15 +53,15 @@ def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
     entries = world.journal(found.moves)
     text = as_text(entries) + "".join(f"! {violation}\n" for violation in found.violations)
     assert text == (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
-    at_rest = not world.moves(found.state)
-    assert set(found.violations) <= set(judge(entries, defect.broken.wiring, cut_off=not at_rest).violations)
+    quiescent = not world.moves(found.state)
+    assert set(found.violations) <= set(judge(entries, defect.broken.wiring, cut_off=not quiescent).violations)
 
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_sound_code_holds_in_the_same_scope(name: str) -> None:
     """The failure would be one of the scope, and not of what was changed."""
     defect = WORLDS[name]
-    found = explore(ControlWorld(defect.sound_setup))
+    found = explore(ControlWorld(defect.sound_bounds))
     if defect.excuses:  # and then it is one of the transport: the processor says what it was sent
         assert found.invariants <= set(defect.excuses)
         assert "failed: duplicate barrier" in found.violations[0].reason
@@ -75,7 +75,7 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
     """Another schedule could be what went wrong."""
     defect = WORLDS[name]
     moves = explore(ControlWorld(defect.broken)).moves
-    assert on_the_same_run(ControlWorld(defect.sound_setup), moves) <= set(defect.excuses)
+    assert on_the_same_run(ControlWorld(defect.sound_bounds), moves) <= set(defect.excuses)
     assert defect.breaks in on_the_same_run(ControlWorld(defect.broken), moves)
 
 

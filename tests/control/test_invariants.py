@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from barrierlab.model.control.invariants import EFFECTS, MOVES, NAMES, Entry, Monitor, judge, rows_of
+from barrierlab.model.control.invariants import EFFECTS, MOVES, NAMES, ControlEntry, ControlMonitor, judge, rows_of
 from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlWorld, Setup
+from barrierlab.model.control.world import ControlBounds, ControlWorld
 from tests.control.support import CONTROL, DATA, GRACEFUL, SYNC, explore
 
 WIRING = ControlWiring("a->join b->join")
@@ -90,7 +90,7 @@ def ended(*nodes: str) -> list[tuple[str, str, str | None, object]]:
 
 def verdict(*entries, **options) -> list[str]:
     """What is wrong, a line each."""
-    journal: list[Entry] = [(n, *entry) for n, entry in enumerate(entries)]
+    journal: list[ControlEntry] = [(n, *entry) for n, entry in enumerate(entries)]
     return [str(violation) for violation in judge(journal, WIRING, **options).violations]
 
 
@@ -231,7 +231,7 @@ def test_each_way_to_a_sink_is_asked() -> None:
     diamond = ControlWiring("a->x a->y x->join y->join")
     run = [(">emit", "a", None, A1), *line("a->x", A1), *line("a->y", A1), *line("x->join", A1)]
     end = [("forward", "head", "data", TERMINAL), *ended("a", "x", "y", "join")]
-    journal: list[Entry] = [(n, *entry) for n, entry in enumerate([*run, *end])]
+    journal: list[ControlEntry] = [(n, *entry) for n, entry in enumerate([*run, *end])]
     reasons = [str(v) for v in judge(journal, diamond).violations if v.invariant == "NOLOSS"]
     assert reasons == ["NOLOSS: a1 only 1 of 2 times reached join"]
     assert not any("NOLOSS" in str(v) for v in judge(journal, diamond, discards=("y",)).violations)
@@ -246,7 +246,7 @@ def test_an_event_of_many_stands_for_each() -> None:
 
 def test_a_run_that_is_cut_off_is_undecided() -> None:
     """What a longer run would show would be called broken, or be passed over."""
-    journal: list[Entry] = [(n, *entry) for n, entry in enumerate(line("a=>join", K1))]
+    journal: list[ControlEntry] = [(n, *entry) for n, entry in enumerate(line("a=>join", K1))]
     cut = judge(journal, WIRING, cut_off=True)
     assert (cut.verdict, cut.violations) == ("undecided", ())
     assert cut.undecided == ("LIVE: SyncTest 1 of a=>join waits at join for ever",)
@@ -265,7 +265,7 @@ def test_a_verdict_spells_out_twenty_and_counts_the_rest() -> None:
 def test_every_verb_is_explained() -> None:
     """A reader of a journal would meet a word that nothing explains; or an explanation of what there is not."""
     world = ControlWorld(
-        Setup(
+        ControlBounds(
             WIRING,
             ((SYNC, CONTROL), (GRACEFUL, DATA)),
             may_fail=("b",),
@@ -288,10 +288,10 @@ def test_every_verb_is_explained() -> None:
 
 def test_explorer_and_journal_say_the_same() -> None:
     """What the explorer finds would be another thing than what a journal is judged by."""
-    setup = Setup(WIRING, ((SYNC, CONTROL), (SYNC, CONTROL)), events=0, may_lose=("b=>join",))
-    world = ControlWorld(setup)
+    bounds = ControlBounds(WIRING, ((SYNC, CONTROL), (SYNC, CONTROL)), events=0, may_lose=("b=>join",))
+    world = ControlWorld(bounds)
     found = explore(world)
-    monitor = Monitor(WIRING)
+    monitor = ControlMonitor(WIRING)
     for entry in world.journal(found.moves):
         monitor.see(entry)
     assert tuple(monitor.violations) == found.violations

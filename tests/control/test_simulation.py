@@ -34,7 +34,7 @@ JOIN: dict[str, Any] = {
 }
 
 
-def bent_run(tmp_path: Path, changes: dict[str, Any] | None = None, **options) -> ControlResult:
+def mutant_run(tmp_path: Path, changes: dict[str, Any] | None = None, **options) -> ControlResult:
     """A run of `JOIN`, changed."""
     path = tmp_path / "join.toml"
     path.write_text(toml(bent(JOIN, changes or {})), encoding="utf-8")
@@ -67,7 +67,7 @@ def test_a_shipped_scenario_holds(name: str, settings: dict[str, Any]) -> None:
 
 def test_a_wait_is_what_the_way_of_the_slower_one_is_longer(tmp_path: Path) -> None:
     """A wait would be measured from the wrong moment, or at the wrong place."""
-    rows = {(row["processor"], row["channel"]): row for row in bent_run(tmp_path).metrics.alignment_rows()}
+    rows = {(row["processor"], row["channel"]): row for row in mutant_run(tmp_path).metrics.alignment_rows()}
     data, control = rows["join", "data"], rows["join", "control"]
     assert (data["barriers"], data["wait_max_ms"], data["wait_mean_ms"]) == (2, 90.0, 90.0)
     assert (control["barriers"], control["wait_max_ms"]) == (1, 49.0)
@@ -76,7 +76,7 @@ def test_a_wait_is_what_the_way_of_the_slower_one_is_longer(tmp_path: Path) -> N
 
 def test_skew_is_from_the_first_processor_to_the_last(tmp_path: Path) -> None:
     """A sync would seem simultaneous that is not."""
-    first, second, end = bent_run(tmp_path).metrics.barrier_rows()
+    first, second, end = mutant_run(tmp_path).metrics.barrier_rows()
     assert (first["kind"], first["channel"], first["sent_ms"]) == ("SyncTest", "data", 1000.0)
     assert first["complete_ms"] == {"a": 10.0, "b": 10.0, "join": 110.0, "sink": 120.0}
     assert (first["first_ms"], first["last_ms"], first["skew_ms"]) == (10.0, 120.0, 110.0)
@@ -95,7 +95,7 @@ def test_a_graceful_end_takes_as_long_as_what_is_ahead_of_it(tmp_path: Path) -> 
         "source": {"b": {"events": 0}},
         "channel": {"default": {"capacity": 1000}},
     }
-    result = bent_run(tmp_path, slow)
+    result = mutant_run(tmp_path, slow)
     end = result.metrics.end_row()
     assert end is not None
     # a1 comes to the sink after 10 ms, and two ways of 10 ms; it ends with its 300th service.
@@ -113,12 +113,12 @@ def test_an_end_on_the_control_channel_waits_for_the_data(tmp_path: Path) -> Non
         "channel": {"default": {"capacity": 1000}},
         "signal": [{"kind": "StreamGracefulEnd", "channel": "control", "at_s": 3.0}],
     }
-    result = bent_run(tmp_path, changes)
+    result = mutant_run(tmp_path, changes)
     end = result.metrics.end_row()
     assert end is not None
     assert (result.verdict, result.lost_count) == ("holds", 0)
     assert end["fence_wait_max_ms"] > 5000.0
-    broken = bent_run(tmp_path, changes, make=EndsAtOnce)
+    broken = mutant_run(tmp_path, changes, make=EndsAtOnce)
     assert {violation.invariant for violation in broken.violations} == {"NOLOSS"}
     assert broken.lost_count > 100
 
@@ -130,7 +130,7 @@ def test_a_quick_end_waits_for_no_data(tmp_path: Path) -> None:
         "channel": {"default": {"capacity": 2}},
         "signal": [{"kind": "StreamQuickEnd", "channel": "control", "at_s": 3.0}],
     }
-    result = bent_run(tmp_path, changes)
+    result = mutant_run(tmp_path, changes)
     end = result.metrics.end_row()
     assert end is not None
     assert end["drain_ms"] <= 3 * 1.0 + 30.0  # the way, and the service that is under way
@@ -144,7 +144,7 @@ def test_a_quick_end_waits_for_no_data(tmp_path: Path) -> None:
 def test_a_quick_end_on_the_data_channel_waits_for_no_barrier(tmp_path: Path) -> None:
     """A processor that waits for the slower branch could not be ended quickly."""
     signals = [JOIN["signal"][0], {"kind": "StreamQuickEnd", "channel": "data", "at_s": 1.005}]
-    result = bent_run(tmp_path, {"signal": signals, "source": {"a": {"rate_per_s": 10.0}}})
+    result = mutant_run(tmp_path, {"signal": signals, "source": {"a": {"rate_per_s": 10.0}}})
     end = result.metrics.end_row()
     assert end is not None
     (sync,) = result.metrics.barrier_rows()
@@ -156,7 +156,7 @@ def test_a_quick_end_on_the_data_channel_waits_for_no_barrier(tmp_path: Path) ->
 def test_a_channel_keeps_its_order(tmp_path: Path) -> None:
     """A message could overtake another one whose latency is longer."""
     law = {"dist": "exponential", "mean": 0.05}
-    result = bent_run(tmp_path, {"channel": {"default": {"latency_s": law}}, "control": {"latency_s": law}})
+    result = mutant_run(tmp_path, {"channel": {"default": {"latency_s": law}}, "control": {"latency_s": law}})
     assert (result.verdict, result.lost_count) == ("holds", 0)
 
 
@@ -165,7 +165,7 @@ def test_inputs_are_served_in_turn(tmp_path: Path) -> None:
     changes = {"source": {"b": {"rate_per_s": 100.0}}, "operator": {"join": {"service_s": 0.02}}, "signal": []}
     taken = [
         where
-        for at_ns, verb, node, where, _ in bent_run(tmp_path, changes).entries
+        for at_ns, verb, node, where, _ in mutant_run(tmp_path, changes).entries
         if (verb, node) == ("deliver", "join") and at_ns > 10**9
     ]
     assert all(one != other for one, other in itertools.pairwise(taken[:100]))
@@ -173,7 +173,7 @@ def test_inputs_are_served_in_turn(tmp_path: Path) -> None:
 
 def test_a_window_of_time_gathers_what_is_in_it(tmp_path: Path) -> None:
     """Events would have no time, and a window never end but with the pipeline."""
-    result = bent_run(tmp_path, {"operator": {"join": {"kind": "window", "window_ms": 1000}}})
+    result = mutant_run(tmp_path, {"operator": {"join": {"kind": "window", "window_ms": 1000}}})
     windows = [subject for _, verb, node, _, subject in result.entries if (verb, node) == ("deliver", "sink")]
     assert len(windows) >= 4
     assert max(len(window.value) for window in windows) <= 111
@@ -183,14 +183,14 @@ def test_a_window_of_time_gathers_what_is_in_it(tmp_path: Path) -> None:
 def test_signals_come_again_until_the_time_is_up(tmp_path: Path) -> None:
     """One would be missing, or too many."""
     signals = [{"kind": "SyncTest", "channel": "control", "at_s": 1.0, "every_s": 1.0}]
-    rows = bent_run(tmp_path, {"signal": signals}).metrics.barrier_rows()
+    rows = mutant_run(tmp_path, {"signal": signals}).metrics.barrier_rows()
     assert [row["sent_ms"] for row in rows] == [1000.0, 2000.0, 3000.0, 4000.0]
 
 
 def test_a_full_channel_makes_its_sender_wait(tmp_path: Path) -> None:
     """A channel would hold more than it may, or backpressure of data reach the control channel."""
     changes = {"operator": {"sink": {"service_s": 0.03}}, "channel": {"default": {"capacity": 2}}}
-    result = bent_run(tmp_path, changes)
+    result = mutant_run(tmp_path, changes)
     inside: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for _, verb, _, where, _ in result.entries:
@@ -213,7 +213,7 @@ def test_data_may_pass_if_it_is_not_held(tmp_path: Path) -> None:
             if (verb, node, where) == ("deliver", "join", "a->join")
         )
 
-    held, free = bent_run(tmp_path), bent_run(tmp_path, {"control": {"hold_data": False}})
+    held, free = mutant_run(tmp_path), mutant_run(tmp_path, {"control": {"hold_data": False}})
     assert (passed(held), passed(free)) == (0, 8)
     assert held.verdict == free.verdict == "holds"
 
@@ -221,22 +221,22 @@ def test_data_may_pass_if_it_is_not_held(tmp_path: Path) -> None:
 def test_what_is_broken_is_judged_broken(tmp_path: Path) -> None:
     """The verdict would hold whatever the code does."""
     changes = {"operator": {"join": {"kind": "batch", "batch_count": 7}}}
-    assert bent_run(tmp_path, changes).verdict == "holds"
-    broken = bent_run(tmp_path, changes, make=KeepsWhatItHas)
+    assert mutant_run(tmp_path, changes).verdict == "holds"
+    broken = mutant_run(tmp_path, changes, make=KeepsWhatItHas)
     assert {violation.invariant for violation in broken.violations} == {"NOLOSS"}
-    counting = bent_run(tmp_path, {"control": {"aligner": "counting"}})
+    counting = mutant_run(tmp_path, {"control": {"aligner": "counting"}})
     assert {violation.invariant for violation in counting.violations} == {"FIFO"}
 
 
 def test_what_is_filtered_on_purpose_is_not_lost(tmp_path: Path) -> None:
     """A filter would break the verdict."""
-    result = bent_run(tmp_path, {"operator": {"join": {"kind": "filter", "selectivity": 0.5}}})
+    result = mutant_run(tmp_path, {"operator": {"join": {"kind": "filter", "selectivity": 0.5}}})
     assert (result.verdict, result.lost_count) == ("holds", 0)
 
 
 def test_without_an_end_a_run_comes_to_rest(tmp_path: Path) -> None:
     """A run would never end, or what a batch still has be called lost."""
-    result = bent_run(
+    result = mutant_run(
         tmp_path, {"signal": JOIN["signal"][:2], "operator": {"join": {"kind": "batch", "batch_count": 7}}}
     )
     assert (result.verdict, result.lost_count, result.metrics.end_row()) == ("holds", 0, None)
@@ -381,6 +381,6 @@ def test_a_failed_processor_does_not_hang_the_run(tmp_path: Path) -> None:
                 self.fail("the disk is full")
             return taken
 
-    result = bent_run(tmp_path, make=Breaks)
+    result = mutant_run(tmp_path, make=Breaks)
     assert next(v.reason for v in result.violations if v.invariant == "LIVE") == "join failed: the disk is full"
     assert set(result.metrics.end_row()["ended_ms"]) == {"a", "b", "join", "sink"}

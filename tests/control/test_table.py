@@ -16,7 +16,7 @@ from barrierlab.impl.control import (
     IdentityAligner,
 )
 from barrierlab.impl.errors import ClosedInputError, InputIndexError
-from barrierlab.model.checkpoint.refinement import Difference
+from barrierlab.model.checkpoint.refinement import GateDifference
 from barrierlab.model.control.refinement import SCOPES, ControlRefinement, ControlTableScope, delivered, made
 from barrierlab.model.control.scopes import SMALL, ControlScope
 from barrierlab.model.control.table import CONTROL
@@ -26,7 +26,7 @@ from barrierlab.model.explore.checker import explore
 from barrierlab.model.explore.table import Table, TableError
 from tests.control.support import CONTROL as ON_CONTROL
 from tests.control.support import DATA, graceful, sync
-from tests.model.edits import edits
+from tests.model.mutations import edits
 
 # The aligner of `impl` beside the table.
 
@@ -64,7 +64,7 @@ def test_long_runs_of_many_upstreams_agree(stimuli) -> None:
     for stimulus in stimuli:
         if stimulus in refinement.moves(pair):
             pair = refinement.after(pair, stimulus)
-            assert not isinstance(pair, Difference), pair
+            assert not isinstance(pair, GateDifference), pair
     assert [each.check(pair) for each in refinement.properties] == [None] * 3
 
 
@@ -320,9 +320,9 @@ WITH_IDENTITY = [scope for scope in SMALL if scope.states < 2_000 and "counted" 
 @pytest.mark.parametrize("scope", WITH_IDENTITY, ids=lambda scope: scope.of)
 def test_pipelines_that_go_by_the_table_are_the_same(scope: ControlScope) -> None:
     """The table would be right about an aligner alone, and not about the processors that rest on it."""
-    processors = scope.setup.make_processor
+    processors = scope.bounds.make_processor
     assert isinstance(processors, Processors)
     by_the_table = replace(processors, options=processors.options | {"make_aligner": TableAligner})
-    world = ControlWorld(replace(scope.setup, make_processor=by_the_table))
+    world = ControlWorld(replace(scope.bounds, make_processor=by_the_table))
     result = explore(world, properties(world))
     assert (result.verdict, result.counts.states) == ("holds", scope.states)

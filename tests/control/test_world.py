@@ -12,7 +12,7 @@ from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.control.invariants import judge
 from barrierlab.model.control.scopes import BATCHED, EC, ED, JOIN, SC, SD, SMALL, TAIL, WIDE, ControlScope
 from barrierlab.model.control.topology import ControlWiring
-from barrierlab.model.control.world import ControlWorld, Processors, Setup
+from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors
 from tests.control.support import explore
 
 
@@ -115,11 +115,11 @@ def broken(make: type[ControlProcessor]) -> Processors:
 
 BROKEN = {
     "complete with the first copy": (
-        Setup(JOIN, (SC,), events=0, make_processor=Processors(options={"make_aligner": ForwardsFirst})),
+        ControlBounds(JOIN, (SC,), events=0, make_processor=Processors(options={"make_aligner": ForwardsFirst})),
         *("ALL", 3),
     ),
     "a close counts for another": (
-        Setup(
+        ControlBounds(
             ControlWiring("a->join b->join c->join"),
             (SC,),
             events=0,
@@ -128,14 +128,19 @@ BROKEN = {
         ),
         *("ALL", 5),
     ),
-    "no flush": (Setup(TAIL, (ED,), capacity=1, make_processor=broken(KeepsWhatItHas)), *("NOLOSS", 13)),
-    "no wait for the fence": (Setup(TAIL, (EC,), capacity=1, make_processor=broken(EndsAtOnce)), *("NOLOSS", 8)),
-    "a late flush": (Setup(TAIL, (ED,), capacity=1, make_processor=broken(FlushesLate)), *("NOLOSS", 14)),
-    "the other channel": (Setup(JOIN, (SC,), events=0, make_processor=broken(OtherChannel)), *("ALL", 2)),
-    "no end": (Setup(JOIN, (ED,), events=0, make_processor=broken(IgnoresTheEnd)), *("LIVE", 11)),
-    "an open end": (Setup(JOIN, (EC,), events=0, make_processor=broken(LeavesItOpen)), *("LIVE", 7)),
+    "no flush": (ControlBounds(TAIL, (ED,), capacity=1, make_processor=broken(KeepsWhatItHas)), *("NOLOSS", 13)),
+    "no wait for the fence": (
+        ControlBounds(TAIL, (EC,), capacity=1, make_processor=broken(EndsAtOnce)),
+        *("NOLOSS", 8),
+    ),
+    "a late flush": (ControlBounds(TAIL, (ED,), capacity=1, make_processor=broken(FlushesLate)), *("NOLOSS", 14)),
+    "the other channel": (ControlBounds(JOIN, (SC,), events=0, make_processor=broken(OtherChannel)), *("ALL", 2)),
+    "no end": (ControlBounds(JOIN, (ED,), events=0, make_processor=broken(IgnoresTheEnd)), *("LIVE", 11)),
+    "an open end": (ControlBounds(JOIN, (EC,), events=0, make_processor=broken(LeavesItOpen)), *("LIVE", 7)),
     "one stops the other": (
-        Setup(JOIN, (SC, SD), events=0, make_processor=Processors(options={"max_ahead": 1}, make=StopsBothChannels)),
+        ControlBounds(
+            JOIN, (SC, SD), events=0, make_processor=Processors(options={"max_ahead": 1}, make=StopsBothChannels)
+        ),
         *("LIVE", 8),
     ),
 }
@@ -144,12 +149,12 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_found(name: str) -> None:
     """The search would hold whatever the code does. The run is a shortest one: its length is pinned."""
-    setup, invariant, length = BROKEN[name]
-    world = ControlWorld(setup)
+    bounds, invariant, length = BROKEN[name]
+    world = ControlWorld(bounds)
     found = explore(world)
     assert (found.invariants, len(found.moves)) == ({invariant}, length), (found.violations, found.moves)
     journal = world.journal(found.moves)
-    assert invariant in {v.invariant for v in judge(journal, setup.wiring, discards=()).violations}
+    assert invariant in {v.invariant for v in judge(journal, bounds.wiring, discards=()).violations}
 
 
 class Cyclic(ControlWiring):
@@ -161,7 +166,7 @@ class Cyclic(ControlWiring):
 
 def test_a_cycle_through_both_channels_waits_for_itself() -> None:
     """A wiring that is refused could as well be allowed: here is what it does."""
-    found = explore(ControlWorld(Setup(Cyclic("a->b", "head->b b->a"), (ED,), events=0)))
+    found = explore(ControlWorld(ControlBounds(Cyclic("a->b", "head->b b->a"), (ED,), events=0)))
     assert found.invariants == {"LIVE"}
     assert {"a has not ended, although a terminal signal was sent"} <= {v.reason for v in found.violations}
 
@@ -171,18 +176,18 @@ def test_an_upstream_that_breaks_down_makes_a_graceful_end_a_half_one() -> None:
 
     Who asked for the end sees it only in `failure`. That is the rule's price, and is to stay visible.
     """
-    world = ControlWorld(Setup(JOIN, (ED,), may_fail=("b",)))
+    world = ControlWorld(ControlBounds(JOIN, (ED,), may_fail=("b",)))
     state = world.start()
     for move in ("emit b", "fail b", "signal", "deliver head->a", "deliver head=>a", "deliver a->join"):
         state = world.after(state, move)
     while moves := [move for move in world.moves(state) if not move.startswith(("emit", "fail"))]:
         state = world.after(state, moves[0])
-    assert world.at_rest(state) == ()
+    assert world.quiescent(state) == ()
 
 
 def test_a_state_is_found_again_from_another_order() -> None:
     """Independent moves would give different states, and the search never end."""
-    world = ControlWorld(Setup(JOIN, (SD,)))
+    world = ControlWorld(ControlBounds(JOIN, (SD,)))
     one = world.after(world.after(world.start(), "emit a"), "emit b")
     other = world.after(world.after(world.start(), "emit b"), "emit a")
     assert one == other
@@ -192,7 +197,7 @@ def test_a_state_is_found_again_from_another_order() -> None:
 
 def test_backpressure_reaches_the_source() -> None:
     """A channel would grow beyond its capacity."""
-    world = ControlWorld(Setup(ControlWiring("a->sink"), (), events=5, capacity=1))
+    world = ControlWorld(ControlBounds(ControlWiring("a->sink"), (), events=5, capacity=1))
     state = world.start()
     for _ in range(2):
         state = world.after(state, "emit a")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from barrierlab.sim.twin.answers import Answers
+from barrierlab.sim.twin.answers import FlinkAnswers
 from barrierlab.sim.twin.import_flink import job_of
 from barrierlab.sim.twin.observed import observed_in, saved_text
 from tests.flink.cluster import EVERY_2_S, LOOPBACK, MODES, PORT, build, cluster, install, job, upload
@@ -73,7 +73,7 @@ def main() -> None:
 def save(number: str, path: Path) -> None:
     """Save what the cluster answers about a job."""
     url = f"http://{LOOPBACK}:{PORT}"
-    answers = Answers(url, {}, url)
+    answers = FlinkAnswers(url, {}, url)
     observed = observed_in(answers, job_of(answers, number))
     path.write_text(saved_text(answers), encoding="utf-8")
     mean = sum(each.end_to_end_ms for each in observed.steady) / len(observed.steady)

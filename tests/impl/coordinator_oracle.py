@@ -125,7 +125,7 @@ class Oracle:
         if self.stage.get(n) != "open":
             self.lines.append(f"ignored {task} {n}")
             return
-        self.give_up(n, reason)
+        self.abort_checkpoint(n, reason)
         self.look(now)
 
     def finish(self, task: str, now: int) -> None:
@@ -140,7 +140,7 @@ class Oracle:
     def time(self, now: int) -> None:
         for n in self.at("open"):
             if self.stage[n] == "open" and now >= self.began[n] + self.config.timeout_ns:
-                self.give_up(n, "expired")
+                self.abort_checkpoint(n, "expired")
         due = self.due()
         if due is not None and now >= due:
             self.trigger(now)
@@ -188,7 +188,7 @@ class Oracle:
         else:
             self.retry = now + max(self.config.min_pause_ns, self.config.interval_ns or 10**9)
             self.stage[n] = "open"
-            self.give_up(n, f"store {how}")
+            self.abort_checkpoint(n, f"store {how}")
         self.look(now)
 
     def suspend(self, reason: str) -> None:
@@ -205,7 +205,7 @@ class Oracle:
 
     # What follows.
 
-    def give_up(self, n: int, reason: str) -> None:
+    def abort_checkpoint(self, n: int, reason: str) -> None:
         was_failing = self.failing
         self.failures += reason in FAILURES
         for older in self.at("open"):

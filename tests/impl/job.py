@@ -129,15 +129,15 @@ class Job(UnalignedDataflow):
         super().hear(report)
 
     def hear_end(self, task) -> None:
-        """With the final part."""
-        self.act(self.coordinator.finished(task.name, self.now_ns, task.final_part()))
+        """With the final snapshot."""
+        self.act(self.coordinator.finished(task.name, self.now_ns, task.final_snapshot()))
 
     def publish(self, action) -> None:
         """It takes until the next turn."""
         self.writing = action
 
     def write_manifest(self) -> StoreFailedError | None:
-        """The manifest, and the final parts that are not stored yet."""
+        """The manifest, and the final snapshots that are not stored yet."""
         action, self.writing = self.writing, None
         checkpoint_id, kept = action.checkpoint_id, self.kept[action.checkpoint_id]
         is_unaligned = any(part.is_unaligned for part in action.parts)
@@ -202,10 +202,10 @@ class Job(UnalignedDataflow):
             assert self.coordinator.settled
             again.coordinator = self.coordinator
         again.turn, again.now_ns = self.turn, self.now_ns
-        again.put_back()
+        again.restored_in_flight()
         return again
 
-    def put_back(self) -> None:
+    def restored_in_flight(self) -> None:
         """All states, all channels; then the coordinator may go on."""
         wiring = self.wiring()
         try:
@@ -218,7 +218,7 @@ class Job(UnalignedDataflow):
             )
         for channel in self.channels:
             channel.queue.extend(restore.channels[f"{channel.sender}->{channel.receiver}"])
-        finished = {name: task.final_part() for name, task in self.tasks.items() if task.finished}
+        finished = {name: task.final_snapshot() for name, task in self.tasks.items() if task.finished}
         self.coordinator.resume(restore.checkpoint_id, self.now_ns, finished)
         self.restored = restore
 

@@ -33,10 +33,10 @@ class Oracle:
             self.step(i, message)
         else:
             self.waiting[i].append(message)
-            self.lines.append(f"hold {i} {message}")
-        self.release()
+            self.lines.append(f"buffer {i} {message}")
+        self.drain()
 
-    def release(self) -> None:
+    def drain(self) -> None:
         """One message of each in the line, in turn, until the line is empty."""
         while self.line:
             i = self.line.pop(0)
@@ -61,7 +61,7 @@ class Oracle:
             self.lines.append(f"block {i} {n}")
             self.complete_if_all_in()
         elif kind is CancelBarrier:
-            self.give_up(message.checkpoint_id) or self.lines.append(f"ignore {i} {message}")
+            self.abort_checkpoint(message.checkpoint_id) or self.lines.append(f"ignore {i} {message}")
         elif kind is EndOfInput:
             self.open.discard(i)
             self.lines.append(f"end {i}")
@@ -79,7 +79,7 @@ class Oracle:
                 self.lines += [f"snapshot {n}", f"forward barrier {n}", f"complete {n}"]
             self.finish(n)
 
-    def give_up(self, n: int, reason: str = "") -> bool:
+    def abort_checkpoint(self, n: int, reason: str = "") -> bool:
         """Everything up to `n` is closed."""
         if n <= self.done or n < self.current or not self.open:
             return False

@@ -99,8 +99,8 @@ class Recorder:
     def record(self, input_id, message, checkpoint_id):
         self.lines.append(f"record {input_id} {message}")
 
-    def hold(self, input_id, message):
-        self.lines.append(f"hold {input_id} {message}")
+    def buffer(self, input_id, message):
+        self.lines.append(f"buffer {input_id} {message}")
 
     def block(self, input_id, checkpoint_id):
         self.lines.append(f"block {input_id} {checkpoint_id}")
@@ -304,7 +304,7 @@ class Dataflow:
                 continue
             if type(task) is SourceTask:
                 moved |= task.poll(self.now_ns) is not None
-            elif task.release_next(self.now_ns):
+            elif task.drain_next(self.now_ns):
                 moved = True
             else:
                 moved |= self._take(name, task, stalled)
@@ -417,7 +417,7 @@ class UnalignedDataflow(Dataflow):
     def step(self, stalled=()) -> bool:
         """Barriers that are to go ahead do so first, also where the outbox is not empty."""
         moved = False
-        for name in self.sources:  # also one that is held back polls
+        for name in self.sources:  # also one that is buffered back polls
             moved |= name not in stalled and self.tasks[name].poll(self.now_ns) is not None
         for channel in self.channels:
             task = self.tasks[channel.receiver]

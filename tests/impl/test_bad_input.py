@@ -173,7 +173,7 @@ def test_barrier_on_the_wire():
 @pytest.mark.parametrize("call", ["complete_alignment", "fail_alignment"])
 @pytest.mark.parametrize("barriers", [0, 1], ids=["idle", "aligning"])
 def test_completion_without_a_trigger(call, barriers):
-    """If it fails, a caller's slip releases what is held and marks a checkpoint done that was not taken."""
+    """If it fails, a caller's slip drains what is buffered and marks a checkpoint done that was not taken."""
     machine = aligner()
     for input_id in range(barriers):
         machine.process_message(input_id, barrier(1))
@@ -185,11 +185,11 @@ def test_completion_without_a_trigger(call, barriers):
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=str)
-@pytest.mark.parametrize("held", [False, True], ids=["taken", "held"])
-def test_message_behind_the_end(message, held):
+@pytest.mark.parametrize("buffered", [False, True], ids=["taken", "buffered"])
+def test_message_behind_the_end(message, buffered):
     """If it fails, an event behind the end of its input is lost without a word."""
     machine = aligner()
-    if held:
+    if buffered:
         machine.process_message(0, barrier(1))
     machine.process_message(0, END)
     before = machine.capture()

@@ -65,7 +65,7 @@ def test_events_pass_through_unaligned_input():
 
 
 def test_drain_after_alignment():
-    """If it fails, held events are lost or come out in another order."""
+    """If it fails, buffered events are lost or come out in another order."""
     machine = aligner()
     machine.process_message(0, barrier(1))
     for name in ("a1", "a2", "a3"):
@@ -73,7 +73,7 @@ def test_drain_after_alignment():
     machine.process_message(1, barrier(1))
     assert machine.drain_next() is None
     machine.complete_alignment()
-    assert machine.process_message(0, event("a4")) is BUFFERED  # behind what is not released yet (A-07)
+    assert machine.process_message(0, event("a4")) is BUFFERED  # behind what is not drained yet (A-07)
     assert drain(machine) == [(0, f"a{n}", "DRAIN_BUFFERED") for n in (1, 2, 3, 4)]
     assert machine.process_message(0, event("a5")) is PASS
 
@@ -129,7 +129,7 @@ def test_buffer_limit_exceeded():
     assert machine.aborts == [(1, Reason.BUFFER_LIMIT)]
     assert machine.buffered_bytes() == 10
     assert [str(message) for _, message in machine.drained()] == ["a1", "a2"]
-    assert machine.process_message(0, event("a3", size_bytes=1)) is PASS  # A-13: after what was held before it
+    assert machine.process_message(0, event("a3", size_bytes=1)) is PASS  # A-13: after what was buffered before it
     assert machine.process_message(1, barrier(1)) is IGNORED
 
 
@@ -185,9 +185,9 @@ def test_metrics_updated_on_alignment():
     machine.process_message(0, event("a1"))
     machine.process_message(0, Watermark(1))
     machine.process_message(0, event("a2"))
-    held = machine.metrics()
-    assert (held.alignments_completed, held.total_events_buffered, held.current_buffered) == (0, 2, 2)
-    assert held.is_aligning
+    buffered = machine.metrics()
+    assert (buffered.alignments_completed, buffered.total_events_buffered, buffered.current_buffered) == (0, 2, 2)
+    assert buffered.is_aligning
     machine.process_message(1, barrier(1))
     assert machine.metrics().alignments_completed == 0  # the snapshot may still fail (A-17)
     machine.complete_alignment()
@@ -216,7 +216,8 @@ def test_128_input_alignment():
 
 
 def test_watermark_passthrough_during_alignment():
-    """If it fails, a watermark overtakes held events of its own input, and windows fire without them (rule 7, A-06)."""
+    """If it fails, a watermark overtakes buffered events of its own input, and windows fire without them (rule 7,
+    A-06)."""
     machine = aligner()
     machine.process_message(0, barrier(1))
     machine.process_message(0, event("a1", timestamp_ms=5))
@@ -236,9 +237,9 @@ def test_complete_alignment_reuses_drain_queue():
     """If it fails, what the first alignment left is lost or doubled by the second; runs are the caller's."""
     machine = aligner()
 
-    def align(checkpoint_id: int, held: int) -> list[str]:
+    def align(checkpoint_id: int, buffered: int) -> list[str]:
         machine.process_message(0, barrier(checkpoint_id))
-        for n in range(held):
+        for n in range(buffered):
             machine.process_message(0, event(f"a{n}"))
         machine.process_message(1, barrier(checkpoint_id))
         machine.complete_alignment()
@@ -254,7 +255,7 @@ def test_complete_alignment_reuses_drain_queue():
 
 
 def test_drain_runs_hands_over_nothing_if_a_control_message_is_held():
-    """If it fails, the fast path carries events past a held barrier or watermark (A-05)."""
+    """If it fails, the fast path carries events past a buffered barrier or watermark (A-05)."""
     machine = aligner(max_buffer_memory_bytes=ROOMY)
     machine.process_message(0, barrier(1))
     machine.process_message(0, event("a1"))

@@ -16,7 +16,7 @@ def test_join_operator_with_barrier_alignment():
     flow.run(stalled=("b",))  # a's barrier is in, b's is not
     flow.emit("a", 2)
     flow.run(stalled=("b",))
-    assert flow.said("join", "hold") == ["hold a3", "hold a4"]
+    assert flow.said("join", "buffer") == ["buffer a3", "buffer a4"]
     flow.run()
     assert flow.completed == [1]
     left, right = flow.parts[1]["join"].image
@@ -39,7 +39,7 @@ def test_union_operator_with_three_inputs():
 
 
 def test_alignment_under_backpressure():
-    """If it fails, a slow input makes the fast one lose, reorder or overrun what is held."""
+    """If it fails, a slow input makes the fast one lose, reorder or overrun what is buffered."""
     flow = Dataflow("a->join b->join join->sink", capacity=2, aligner_config={"max_buffer_per_input": 3})
     flow.emit("a")
     flow.run()
@@ -50,7 +50,7 @@ def test_alignment_under_backpressure():
     gate = flow.tasks["join"].gate
     assert gate.aligner.buffered_event_count() == 3
     assert not gate.can_take(0)
-    assert len(flow.tasks["a"].outbox) == 15  # 20 less 3 held and 2 in the channel: backpressure reaches the source
+    assert len(flow.tasks["a"].outbox) == 15  # 20 less 3 buffered and 2 in the channel: backpressure reaches the source
     flow.run()
     assert flow.completed == [1]
     assert flow.cut(1, "sink") == ["a1"]
@@ -88,7 +88,7 @@ def test_alignment_then_normal_processing():
     flow.emit("b", 5)
     flow.run()
     assert flow.completed == [1]
-    assert flow.said("join", "hold") == []
+    assert flow.said("join", "buffer") == []
     assert len(flow.tasks["sink"].operator.seen) == 10
 
 

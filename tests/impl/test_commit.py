@@ -68,14 +68,14 @@ def test_the_end_is_prepared_and_seen_with_a_checkpoint_that_has_the_final_part(
     task, ledger, told = sink()
     for message in (event("a1"), barrier(1), event("a2"), END):
         task.offer(0, message, 0)
-    assert task.final_part().prepared == ("s-1", "s-final-2")
+    assert task.final_snapshot().prepared == ("s-1", "s-final-2")
     assert told[-1] == ("prepare", "('s-final-2', 1)")
     task.notify(1, 1)
     assert names(ledger.visible("s")) == ["a1"]
-    assert task.final_part().prepared == ("s-final-2",)
+    assert task.final_snapshot().prepared == ("s-final-2",)
     task.notify(2, 2)
     assert names(ledger.visible("s")) == ["a1", "a2"]
-    assert task.final_part().prepared == ()
+    assert task.final_snapshot().prepared == ()
 
 
 def test_recovery_commits_what_the_checkpoint_has_and_rolls_back_the_rest():
@@ -89,7 +89,7 @@ def test_recovery_commits_what_the_checkpoint_has_and_rolls_back_the_rest():
     assert told == [("commit", "s-1: a1"), ("rollback", "s-2"), ("rollback", "s-final-3")]
     for message in (event("a2"), event("a3"), END):
         again.offer(0, message, 0)
-    assert again.final_part().prepared == ("s-final-4",)
+    assert again.final_snapshot().prepared == ("s-final-4",)
     again.notify(1, 0)  # late, of what was restored
     assert names(ledger.visible("s")) == ["a1"]
     again.notify(3, 0)
@@ -165,7 +165,7 @@ class Reader:
             self.newest += 1
             if not over:
                 self.task.offer(0, barrier(self.newest), 0)
-            part = self.task.final_part() if over else self.task.reports.pop()
+            part = self.task.final_snapshot() if over else self.task.reports.pop()
             self.cuts[self.newest] = (self.sent, part)
         elif kind == "complete" and self.newest in self.cuts and self.newest > self.complete:
             self.complete = self.newest

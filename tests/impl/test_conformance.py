@@ -207,7 +207,7 @@ def test_barrier_excludes_post_barrier_data():
     flow.emit("s")
     flow.run(stalled=behind)
     assert flow.said("u", "deliver") == ["deliver s1"]
-    assert flow.said("u", "hold") == ["hold s2"]
+    assert flow.said("u", "buffer") == ["buffer s2"]
     assert flow.parts == {}
     flow.run()
     assert sorted(flow.cut(1, "u")) == ["s1", "t1"]
@@ -348,7 +348,7 @@ def test_barrier_aligner_three_inputs():
 
 
 def test_barrier_aligner_buffered_events():
-    """If it fails, a held event loses its payload or its place."""
+    """If it fails, a buffered event loses its payload or its place."""
     machine = aligner()
     machine.process_message(0, barrier(1))
     for n, value, timestamp_ms in ((1, 42, 2000), (2, 99, 3000)):
@@ -480,7 +480,7 @@ def test_independent_checkpoints_align_independently():
     port_gate, port = gate()
     for input_id, n in ((0, 10), (0, 11), (1, 10), (1, 11)):
         port_gate.offer(input_id, barrier(n), 0)
-        port_gate.release_all(0)
+        port_gate.drain_all(0)
     assert port.of("complete") == ["10", "11"]
     assert not port_gate.aligner.is_aligning()
 

@@ -283,7 +283,7 @@ def test_replaced_command_is_aborted():
 
 
 def final(task):
-    """The final part of a task."""
+    """The final snapshot of a task."""
     return Acknowledge(task, 0, image=task, finished=True)
 
 
@@ -422,7 +422,7 @@ def test_a_job_that_fails_gives_up_what_is_pending_and_waits_for_the_store():
     assert machine.published(2, 8) == (Completed(2),)  # nobody is there to be told
     assert machine.settled
     machine.resume(2, 20, {"b": final("b")})
-    assert (machine.finished_tasks, list(machine.final_parts)) == ({"b"}, ["b"])
+    assert (machine.finished_tasks, list(machine.final_snapshots)) == ({"b"}, ["b"])
     assert machine.next_deadline_ns() == 30
     triggered, *injects = machine.on_time(30)
     assert triggered == Triggered(4)

@@ -36,7 +36,7 @@ CONFIGS = st.builds(
 
 
 def final(task: str) -> Acknowledge:
-    """The final part of a task."""
+    """The final snapshot of a task."""
     return Acknowledge(task, 0, image=task, finished=True)
 
 

@@ -22,7 +22,7 @@ from barrierlab.impl import (
     decode,
     encode,
 )
-from barrierlab.impl.storage.encoding import MAX_DEPTH, _Reader
+from barrierlab.impl.storage.encoding import MAX_DEPTH, _ByteReader
 
 TEXT = st.text() | st.text(st.characters(categories=["Cs", "Lu"]))  # lone surrogates too
 LEAVES = (
@@ -201,9 +201,9 @@ def test_the_short_way_to_an_event_is_the_long_way(message: Event, at: int, byte
     damaged = data[:at] + bytes([byte]) + data[at + 1 :]
     for each in (data, damaged, damaged[:length], damaged + b"N"):
         answers = []
-        for usual in (_Reader._usual_event, lambda reader, depth: None):
+        for usual in (_ByteReader._usual_event, lambda reader, depth: None):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_Reader, "_usual_event", usual)
+                patch.setattr(_ByteReader, "_usual_event", usual)
                 try:
                     answers.append(told(decode(each)))
                 except DamagedError as error:

@@ -129,7 +129,7 @@ def test_one_channel_never_aligns(text):
     """If it fails, a chain shows alignment time although there is nothing to wait for (B-A2, B-A6)."""
     handler = Handler(1).feed(text)
     assert handler.gate.aligner.metrics().max_alignment_duration_ns == 0
-    assert handler.port.of("hold") == []
+    assert handler.port.of("buffer") == []
 
 
 def test_cancels_are_not_declined():

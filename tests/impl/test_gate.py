@@ -13,7 +13,7 @@ def feed(machine, *arrivals, now_ns=0):
     answers = []
     for input_id, message in arrivals:
         answers.append(machine.offer(input_id, message, now_ns))
-        machine.release_all(now_ns)
+        machine.drain_all(now_ns)
     return answers
 
 
@@ -23,7 +23,7 @@ def test_barrier_leaves_before_what_waited_behind_it():
     feed(machine, (0, barrier(1)), (0, event("a2")), (1, event("b1")), (1, barrier(1)))
     assert port.lines == [
         "block 0 1",
-        "hold 0 a2",
+        "buffer 0 a2",
         "deliver 1 b1",
         "block 1 1",
         "snapshot 1",
@@ -48,7 +48,7 @@ def test_failed_snapshot_declines_and_cancels_in_the_barriers_place():
     feed(machine, (0, barrier(1)), (0, event("a2")), (1, barrier(1)))
     assert port.take() == [
         "block 0 1",
-        "hold 0 a2",
+        "buffer 0 a2",
         "block 1 1",
         "decline 1 snapshot failed",
         "cancel 1",
@@ -65,7 +65,7 @@ def test_subsumed_checkpoint_ends_before_the_newer_begins():
     feed(machine, (0, barrier(1)), (0, event("a1")), (1, barrier(2)))
     assert port.lines == [
         "block 0 1",
-        "hold 0 a1",
+        "buffer 0 a1",
         "decline 1 subsumed",
         "cancel 1",
         "resume 1",
@@ -97,7 +97,7 @@ def test_cancel_is_forwarded_once():
     """If it fails, cancels multiply at every task, or stop at the first (rule 10)."""
     machine, port = gate()
     feed(machine, (0, barrier(1)), (0, event("a1")), (1, cancel(1)), (0, cancel(1)))
-    assert port.lines == ["block 0 1", "hold 0 a1", "cancel 1", "resume 1", "deliver 0 a1", "ignore 0 cancel 1"]
+    assert port.lines == ["block 0 1", "buffer 0 a1", "cancel 1", "resume 1", "deliver 0 a1", "ignore 0 cancel 1"]
 
 
 def test_coordinators_abort_acts_like_a_cancel():
@@ -105,8 +105,8 @@ def test_coordinators_abort_acts_like_a_cancel():
     machine, port = gate()
     feed(machine, (0, barrier(1)), (0, event("a1")))
     assert machine.abort(1, Reason.EXPIRED, 9) is True
-    machine.release_all(9)
-    assert port.lines == ["block 0 1", "hold 0 a1", "cancel 1", "resume 1", "deliver 0 a1"]
+    machine.drain_all(9)
+    assert port.lines == ["block 0 1", "buffer 0 a1", "cancel 1", "resume 1", "deliver 0 a1"]
     assert machine.abort(1, Reason.EXPIRED, 9) is False
     feed(machine, (1, barrier(1)), (1, event("b1")))
     assert port.lines[-2:] == ["ignore 1 barrier 1", "deliver 1 b1"]
@@ -128,21 +128,22 @@ def test_deadline_counts_from_the_trigger():
     assert machine.next_deadline_ns() == 110
     assert machine.on_time(109) is False
     assert machine.on_time(110) is True
-    assert machine.has_released
+    assert machine.can_drain
     assert port.take()[-3:] == ["decline 1 expired", "cancel 1", "resume 1"]
-    assert machine.release_next(110) is True
-    assert machine.release_next(110) is False
+    assert machine.drain_next(110) is True
+    assert machine.drain_next(110) is False
     assert port.lines == ["deliver 0 a1"]
     assert machine.next_deadline_ns() is None
 
 
 def test_message_over_the_byte_limit_is_not_taken():
-    """If it fails, the limit is passed by a message, or the message overtakes what was held before it (A-12, A-13)."""
+    """If it fails, the limit is passed by a message, or the message overtakes what was buffered before it (A-12,
+    A-13)."""
     machine, port = gate(max_buffer_memory_bytes=3)
     feed(machine, (0, barrier(1)), (0, event("a1", size_bytes=3)))
     assert machine.offer(0, event("a2"), 0) is False
     assert port.take()[-3:] == ["decline 1 buffer limit", "cancel 1", "resume 1"]
-    machine.release_all(0)
+    machine.drain_all(0)
     assert machine.offer(0, event("a2"), 0) is True
     assert port.lines == ["deliver 0 a1", "deliver 0 a2"]
 
@@ -155,7 +156,7 @@ def test_full_input_is_not_read():
     assert machine.can_take(1)
     assert port.of("decline") == []
     feed(machine, (1, barrier(1)))
-    assert machine.is_blocked(0)  # by 2, which was held
+    assert machine.is_blocked(0)  # by 2, which was buffered
     assert machine.can_take(0)
 
 
@@ -165,10 +166,10 @@ def test_byte_limit_during_release_only_waits():
     feed(machine, (0, barrier(1)), (0, barrier(2)), (1, barrier(1)))
     feed(machine, (1, event("b1", size_bytes=3)), (1, event("b2", size_bytes=3)))
     machine.offer(2, barrier(1), 0)
-    assert machine.release_next(0)  # barrier 2 blocks input 0 again; b1 and b2 are still to go
+    assert machine.drain_next(0)  # barrier 2 blocks input 0 again; b1 and b2 are still to go
     assert machine.offer(0, event("a1", size_bytes=25), 0) is False
     assert port.of("decline") == []
-    machine.release_all(0)
+    machine.drain_all(0)
     assert machine.offer(0, event("a1", size_bytes=25), 0) is True
     assert machine.offer(0, event("a2", size_bytes=6), 0) is False
     assert port.of("decline") == ["2 buffer limit"]
@@ -180,11 +181,11 @@ def test_custom_size():
     machine = Gate(BarrierAligner(config, size_of=lambda message: 40), Recorder())
     answers = feed(machine, (0, barrier(1)), (0, event("a1")), (0, Watermark(1)), (0, event("a2")))
     assert answers == [True, True, True, False]
-    assert machine.aligner.buffered_bytes() == 0  # aborted, and released
+    assert machine.aligner.buffered_bytes() == 0  # aborted, and drained
 
 
 def test_exactly_the_limit_is_allowed():
-    """If it fails, a limit means one thing for events and another for what else is held (rule 7: inclusive)."""
+    """If it fails, a limit means one thing for events and another for what else is buffered (rule 7: inclusive)."""
     machine, port = gate(max_buffer_memory_bytes=32)
     assert feed(machine, (0, barrier(1)), (0, barrier(2)), (0, Watermark(1))) == [True] * 3  # 24 and 8 bytes
     assert machine.aligner.buffered_bytes() == 32

@@ -298,8 +298,8 @@ def test_a_final_part_that_fails_is_to_be_asked_for_again() -> None:
     task.end_input(0)
     task.operator.fails = True
     before = (task.finished, list(task.reports), list(task.outbox))
-    with pytest.raises(SnapshotFailedError, match=r"disk full; .*ask for the final part again"):
-        task.final_part()
+    with pytest.raises(SnapshotFailedError, match=r"disk full; .*ask for the final snapshot again"):
+        task.final_snapshot()
     assert (task.finished, list(task.reports), list(task.outbox)) == before
     task.operator.fails = False
-    assert task.final_part().finished
+    assert task.final_snapshot().finished

@@ -81,7 +81,7 @@ def play(schedule: Schedule):
             machine.on_time(now_ns)
         else:
             assert machine.offer(where, what, now_ns)
-        machine.release_all(now_ns)
+        machine.drain_all(now_ns)
         assert all(machine.is_blocked(i) <= machine.aligner.is_aligning() for i in range(schedule.num_inputs))
     return machine, port
 
@@ -94,7 +94,7 @@ def test_any_schedule_does_what_the_oracle_does(schedule):
 
 
 def test_two_barriers_of_a_new_checkpoint_in_one_move_begin_its_timeout():
-    """The oracle would expire checkpoint 2 a nanosecond early: its second barrier is released in the same move."""
+    """The oracle would expire checkpoint 2 a nanosecond early: its second barrier is drained in the same move."""
     moves = [(0, barrier(1)), (0, barrier(2)), ("time", 1), (1, barrier(2)), ("time", 9)]
     lines = assert_as_the_oracle(Schedule(3, set(), moves))
     assert lines[-2:] == ["block 1 2", "block 0 2"]
@@ -110,14 +110,14 @@ def assert_as_the_oracle(schedule: Schedule) -> list[str]:
     now_ns, begun_ns, seen = 0, 0, 0
     for where, what in schedule.moves:
         if where == "abort":
-            oracle.give_up(what)
+            oracle.abort_checkpoint(what)
         elif where == "time":
             now_ns += what
             if oracle.current and now_ns >= begun_ns + TIMEOUT_NS:
-                oracle.give_up(oracle.current, "expired")
+                oracle.abort_checkpoint(oracle.current, "expired")
         else:
             oracle.arrive(where, what)
-        oracle.release()
+        oracle.drain()
         for place, line in enumerate(oracle.lines[seen:], seen):
             verb, *_, checkpoint_id = line.split()
             barriers = {f"block {i} {checkpoint_id}" for i in range(schedule.num_inputs)}
@@ -134,7 +134,7 @@ def test_any_schedule_keeps_order_and_loses_nothing(schedule):
     """If it fails, an event is lost, doubled, or overtakes another of its input (FIFO, NOLOSS, WM)."""
     machine, port = play(schedule)
     machine.abort(99, Reason.EXPIRED, 0)
-    machine.release_all(0)
+    machine.drain_all(0)
     sent: dict[int, list[str]] = {i: [] for i in range(schedule.num_inputs)}
     for where, what in schedule.moves:
         if isinstance(where, int) and type(what) in (Event, Watermark, EndOfInput):
@@ -200,7 +200,7 @@ def test_all_barriers_in_means_all_checkpoints_complete(num_inputs, checkpoints,
     while rest:
         i = data.draw(st.sampled_from(sorted(rest)))
         machine.offer(i, rest[i].pop(0), 0)
-        machine.release_all(0)
+        machine.drain_all(0)
         if not rest[i]:
             del rest[i]
     assert port.of("complete") == [str(n) for n in range(1, checkpoints + 1)]
@@ -236,7 +236,7 @@ def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, da
         for queue in machine.aligner._queues.values():
             assert len(queue) <= per_input
         assert 0 <= machine.aligner.buffered_bytes() <= in_bytes
-        machine.release_all(0)
+        machine.drain_all(0)
         return taken
 
     for i in data.draw(st.lists(st.integers(0, num_inputs - 1), max_size=40)):
@@ -247,9 +247,9 @@ def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, da
             break
         if not any(moved) and machine.aligner.barrier is not None:  # inputs wait for barriers that never come
             machine.abort(machine.aligner.barrier.checkpoint_id, Reason.EXPIRED, 0)
-            machine.release_all(0)
+            machine.drain_all(0)
     machine.abort(999, Reason.EXPIRED, 0)
-    machine.release_all(0)
+    machine.drain_all(0)
     assert not any(channels.values())
     got: dict[int, list[str]] = {i: [] for i in range(num_inputs)}
     for line in port.of("deliver"):
@@ -317,7 +317,7 @@ def test_operator_task_and_gate_are_what_they_captured(schedule, at):
                 task.on_time(what * TIMEOUT_NS**10)
             else:
                 task.offer(where, what, 0)
-            task.release_next(0)
+            task.drain_next(0)
         return task.capture()
 
     first, told = operator_task()

@@ -240,19 +240,21 @@ def test_a_part_says_what_was_so_at_the_cut():
 def test_a_finished_task_has_a_final_part_and_is_restored_finished():
     """If it fails, a checkpoint after an end cannot be restored, or the task runs again (FLIP-147)."""
     made, _ = task()
-    with pytest.raises(NotFinishedError, match="the final part of t, which goes on; allowed: a task that has finished"):
-        made.final_part()
+    with pytest.raises(
+        NotFinishedError, match="the final snapshot of t, which goes on; allowed: a task that has finished"
+    ):
+        made.final_snapshot()
     for input_id, message in ((0, event("a1")), (1, Watermark(2)), (0, END), (1, END)):
         made.offer(input_id, message, 0)
-    part = made.final_part()
+    part = made.final_snapshot()
     assert part == Acknowledge("t", 0, digest((event("a1"), 2)), watermark_ms=2, ended=(0, 1), finished=True)
-    assert made.final_part() == part
+    assert made.final_snapshot() == part
     again, told = task()
     fields = (part.task, part.image, part.position, part.watermark_ms, part.ended, part.finished)
     again.recover(TaskRestore(*fields), 6)
     assert again.finished
-    assert again.final_part() == replace(part, checkpoint_id=6)  # it stands for what comes after that
-    assert again.final_part().image == part.image
+    assert again.final_snapshot() == replace(part, checkpoint_id=6)  # it stands for what comes after that
+    assert again.final_snapshot().image == part.image
     assert (sent(again), told, again.can_take(0), again.abort(7, "expired", 0)) == ([], [], False, False)
 
 
@@ -274,10 +276,10 @@ def test_a_source_goes_on_where_it_was():
     again.emit(event("a2"))
     again.end()
     over = SourceTask("a", None, [OutputExchange("forward", [0])])
-    part = again.final_part()
+    part = again.final_snapshot()
     assert part == Acknowledge("a", 2, digest(3), 3, watermark_ms=7, finished=True)
     over.recover(TaskRestore("a", 3, 3, 7, finished=True), 4)
-    assert (over.final_part(), list(over.outbox)) == (replace(part, checkpoint_id=4), [])
+    assert (over.final_snapshot(), list(over.outbox)) == (replace(part, checkpoint_id=4), [])
 
 
 def test_a_task_that_went_on_is_what_it_captured():

@@ -94,8 +94,8 @@ def test_what_is_stored_comes_back(report: Acknowledge) -> None:
         report.finished,
         report.prepared,
     )
-    put_back = [message for message in restore.channels["a>t"] if type(message) is Event]
-    assert told(tuple(put_back)) == told(tuple(event for data in report.inflight for event in data.events))
+    restored_in_flight = [message for message in restore.channels["a>t"] if type(message) is Event]
+    assert told(tuple(restored_in_flight)) == told(tuple(event for data in report.inflight for event in data.events))
 
 
 @given(st.builds(Event, st.text(), st.integers(), st.integers(), PLAIN, PLAIN, st.integers(), st.integers()))

@@ -81,7 +81,7 @@ def test_outputs_of_earlier_events_leave_before_the_barrier():
     for message in (event("a1"), event("a2"), barrier(1), event("a3")):
         made.offer(0, message, 0)
     made.offer(1, barrier(1), 0)
-    made.release_next(0)
+    made.drain_next(0)
     assert sent(made) == [(0, "a1"), (0, "a2"), (0, "barrier 1"), (0, "a3")]
 
 
@@ -173,11 +173,11 @@ def test_every_effect_is_told_in_order():
     arrivals = [(0, barrier(1)), (0, event("a1")), (1, event("b1")), (1, barrier(1)), (1, barrier(1))]
     for input_id, message in arrivals:
         made.offer(input_id, message, 0)
-    made.release_next(0)
+    made.drain_next(0)
     cut = digest((event("b1"),))
     assert told == [
         ("block", 0, "1"),
-        ("hold", 0, "a1"),
+        ("buffer", 0, "a1"),
         ("deliver", 1, "b1"),
         ("block", 1, "1"),
         ("snapshot", -1, str((1, cut))),
@@ -199,7 +199,7 @@ def test_fronts_of_the_gate():
     assert made.on_time(11) is False
     assert made.abort(1, Reason.EXPIRED, 12) is True
     assert told[1:] == [("cancel", -1, "1"), ("resume", -1, "1")]
-    assert made.release_next(12) is False
+    assert made.drain_next(12) is False
 
 
 def test_sink_has_no_outputs():

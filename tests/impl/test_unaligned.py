@@ -127,7 +127,7 @@ def test_all_late_barriers_received_resets_state():
 
 
 def test_events_pass_through_after_unaligned_snapshot():
-    """If it fails, an input that delivered waits after the snapshot, or what was held for it is recorded (U-03)."""
+    """If it fails, an input that delivered waits after the snapshot, or what was buffered for it is recorded (U-03)."""
     machine = unaligned(3, limits={"max_buffer_per_input": 3})
     assert names(machine, (0, barrier(1)), (0, event("a1")), (0, event("a2"))) == ["BLOCKED", "BUFFERED", "BUFFERED"]
     machine.on_time(30 * S)
@@ -322,17 +322,17 @@ def test_a_single_input_is_complete_at_once():
 
 
 def test_the_switch_keeps_who_has_delivered():
-    """If it fails, what an input had held is lost, or stored and replayed (U-03: the document's scenario)."""
+    """If it fails, what an input had buffered is lost, or stored and replayed (U-03: the document's scenario)."""
     gate, port = unaligned_gate(3)
     for input_id, message in ((0, barrier(1)), (0, event("a2")), (2, event("d1"))):
         gate.offer(input_id, message, 0)
     gate.offer(1, barrier(1), 31 * S)  # the passive check: strictly later
-    gate.release_all(31 * S)
+    gate.drain_all(31 * S)
     for input_id, message in ((0, event("a3")), (2, event("d2")), (2, barrier(1)), (2, event("d3"))):
         gate.offer(input_id, message, 32 * S)
     assert port.lines == [
         "block 0 1",
-        "hold 0 a2",
+        "buffer 0 a2",
         "deliver 2 d1",
         "block 1 1",
         "snapshot 1",
@@ -363,7 +363,7 @@ def test_the_byte_limit_switches_instead_of_giving_up():
         assert gate.offer(0, message, 0)
     assert gate.offer(0, event("a3"), 0) is False
     assert port.lines[-3:] == ["snapshot 1", "forward barrier 1 unaligned", "resume 1"]
-    assert gate.release_all(0) == 2
+    assert gate.drain_all(0) == 2
     assert gate.offer(0, event("a3"), 0)
     assert port.of("deliver") == ["0 a1", "0 a2", "0 a3"]
     assert port.of("record") == port.of("decline") == []
@@ -378,17 +378,17 @@ def test_a_newer_barrier_waits_on_an_input_that_delivered():
     gate, port = unaligned_gate(2)
     for input_id, message in ((0, flagged(1)), (0, event("a1")), (0, flagged(2)), (0, event("a2")), (0, cancel(3))):
         assert gate.offer(input_id, message, 0)
-    assert port.of("hold") == ["0 barrier 2 unaligned", "0 a2", "0 cancel 3"]
+    assert port.of("buffer") == ["0 barrier 2 unaligned", "0 a2", "0 cancel 3"]
     assert gate.is_blocked(0)
     gate.offer(1, event("b1"), 0)
     gate.offer(1, flagged(1), 0)
     assert port.of("complete") == ["1"]
-    gate.release_next(0)
+    gate.drain_next(0)
     assert port.of("snapshot") == ["1", "2"]
-    gate.release_all(0)
+    gate.drain_all(0)
     assert port.of("deliver") == ["0 a1", "1 b1", "0 a2"]  # and the cancel waits again
     gate.offer(1, flagged(2), 0)
-    gate.release_all(0)
+    gate.drain_all(0)
     assert (port.of("complete"), port.of("cancel")) == (["1", "2"], ["3"])
 
 
@@ -451,18 +451,18 @@ def test_copies_that_differ_in_the_flag_are_duplicates():
 
 
 def test_a_newer_barrier_that_was_held_waits_in_its_place():
-    """If it fails, the switch lets a held barrier of the next checkpoint fall behind what follows it (rule 17)."""
+    """If it fails, the switch lets a buffered barrier of the next checkpoint fall behind what follows it (rule 17)."""
     gate, port = unaligned_gate(2)
     for message in (barrier(1), barrier(2), event("a1"), Watermark(1)):
         gate.offer(0, message, 0)
     gate.on_time(30 * S)
-    assert (gate.has_released, gate.is_blocked(0)) == (False, True)
-    gate.release_all(30 * S)
+    assert (gate.can_drain, gate.is_blocked(0)) == (False, True)
+    gate.drain_all(30 * S)
     gate.offer(1, barrier(1), 30 * S)
-    gate.release_all(30 * S)
+    gate.drain_all(30 * S)
     assert port.of("deliver") == []  # behind barrier 2, as before
     gate.offer(1, barrier(2), 30 * S)
-    gate.release_all(30 * S)
+    gate.drain_all(30 * S)
     assert port.of("complete") == ["1", "2"]
     assert port.of("deliver") == ["0 a1", "0 watermark 1"]
 
@@ -478,10 +478,10 @@ def test_what_waits_with_a_newer_cancel_keeps_its_order_when_a_barrier_overtakes
     machine.offer(1, event("b1"), 0)
     machine.offer(0, flagged(2), 0)
     assert machine.offer_overtaking(1, flagged(2), (), 0)
-    machine.release_all(0)
+    machine.drain_all(0)
     assert port.of("deliver") == []
     machine.offer(2, flagged(2), 0)
-    machine.release_all(0)
+    machine.drain_all(0)
     assert port.lines[-4:] == ["resume 2", "cancel 3", "resume 3", "deliver 1 b1"]
 
 
@@ -492,7 +492,7 @@ def test_a_released_event_over_the_limit():
     gate.offer(0, event("a1", size_bytes=2), 0)
     gate.abort(1, Reason.EXPIRED, 0)
     gate.offer(1, flagged(2), 0)
-    gate.release_all(0)
+    gate.drain_all(0)
     assert port.of("decline") == ["2 in-flight limit"]
     assert gate.aligner.free == {0, 1}
     gate.offer(0, event("a2"), 0)
@@ -559,23 +559,23 @@ def test_an_overtaking_barrier_passes_what_is_still_to_release():
     for message in (barrier(1), event("a1"), event("a2")):
         gate.offer(0, message, 0)
     gate.abort(1, Reason.EXPIRED, 0)
-    assert gate.has_released
+    assert gate.can_drain
     assert gate.offer_overtaking(0, flagged(2), [event("a3")], 0)
     assert port.of("record") == ["0 a1", "0 a2", "0 a3"]
     gate.offer(1, flagged(2), 0)
-    gate.release_all(0)
+    gate.drain_all(0)
     assert port.of("deliver") == ["0 a1", "0 a2"]
     assert len(port.of("record")) == 3
 
 
 def test_what_is_still_to_release_ahead_of_the_barrier_is_recorded():
-    """If it fails, events that a former checkpoint held are neither in the state nor in the record."""
+    """If it fails, events that a former checkpoint buffered are neither in the state nor in the record."""
     gate, port = unaligned_gate(3)
     for message in (barrier(1), event("a1"), event("a2"), barrier(2), event("a3")):
         gate.offer(0, message, 0)
     gate.abort(1, Reason.EXPIRED, 0)
     gate.offer(1, flagged(2), 0)
-    gate.release_all(0)
+    gate.drain_all(0)
     assert port.of("record") == ["0 a1", "0 a2"]
     assert port.of("deliver") == ["0 a1", "0 a2", "0 a3"]
     assert gate.offer(2, flagged(2), 0)

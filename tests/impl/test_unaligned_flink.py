@@ -2,7 +2,7 @@
 
 Restated from the tests of apache/flink (`UnalignedCheckpointsTest`, `AlternatingCheckpointsTest`). An announcement is
 here a driver that asks `wants_overtaking` of a barrier in its queue. Two rules have no counterpart: R11 (there are no
-savepoints), and that a blocked channel stays blocked after the switch (R9): rule 16 releases what was held.
+savepoints), and that a blocked channel stays blocked after the switch (R9): rule 16 drains what was buffered.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def test_vector(channels, steps):
         del port.lines[:]
         for channel, message in read(step.feed, channels):
             assert gate.offer(channel, message, 0)
-            gate.release_all(0)
+            gate.drain_all(0)
         step_completed = step.completed[len(step.completed) - len(port.of("complete")) :]
         assert port.of("complete") == [str(n) for n in step_completed]
         assert gate.aligner.metrics().alignments_completed == len(step.completed)
@@ -82,7 +82,7 @@ def test_u6_starts_once_and_cancels_up_to_3():
     gate, port = unaligned_gate(2, force_unaligned=True)
     for channel, message in read("B(1,0) X(2,0) X(3,0) X(3,1) D0 E0 E1", 2):
         gate.offer(channel, message, 0)
-        gate.release_all(0)
+        gate.drain_all(0)
     assert port.of("snapshot") == ["1"]
     assert gate.aligner.last_terminated_id == 3
     assert port.of("cancel") == ["3"]
@@ -122,9 +122,9 @@ class Channels:
         return acted
 
     def poll(self, channel: int) -> None:
-        """The next message of a queue, and what may be released."""
+        """The next message of a queue, and what may be drained."""
         assert self.gate.offer(channel, self.queues[channel].popleft(), self.now)
-        self.gate.release_all(self.now)
+        self.gate.drain_all(self.now)
 
     def drain(self) -> Channels:
         """All queues, in turn; barriers that are to go ahead do so first."""
@@ -250,7 +250,7 @@ def test_r5_what_is_in_flight():
     driver.gate.note_trigger(1, 0)
     driver.put(0, *data("a1"), barrier(1), *data("a2")).put(1, *data("b1"), barrier(1), *data("b2"))
     for _ in range(3):
-        driver.poll(0)  # a2 is held
+        driver.poll(0)  # a2 is buffered
     driver.later(10).put(2, *data("c1"), barrier(1), *data("c2"))
     driver.poll(2)
     driver.drain()

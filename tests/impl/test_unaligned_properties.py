@@ -93,7 +93,7 @@ class Book:
     def _nothing(self, *_):
         """Not asked."""
 
-    forward = decline = hold = block = resume = ignore = _nothing
+    forward = decline = buffer = block = resume = ignore = _nothing
 
 
 def new_gate(job: Job, book: Book) -> Gate:
@@ -101,7 +101,7 @@ def new_gate(job: Job, book: Book) -> Gate:
     return Gate(unaligned(len(job.channels), job.is_sink, job.limits, **job.settings), book)
 
 
-def play(job: Job, put_back: bool = True):
+def play(job: Job, restored_in_flight: bool = True):
     """Do the moves, then read on until nothing moves; the gate and its book."""
     book = Book(len(job.channels))
     gate = new_gate(job, book)
@@ -109,7 +109,7 @@ def play(job: Job, put_back: bool = True):
     now_ns = 0
 
     def read(i: int) -> bool:
-        gate.release_all(now_ns)
+        gate.drain_all(now_ns)
         if queues[i] and gate.can_take(i) and gate.offer(i, queues[i][0], now_ns):
             queues[i].popleft()
             return True
@@ -119,7 +119,7 @@ def play(job: Job, put_back: bool = True):
         i %= len(job.channels)
         if kind == "read":
             read(i)
-        elif kind == "overtake":  # any barrier, wanted or not, also while something is to be released
+        elif kind == "overtake":  # any barrier, wanted or not, also while something is to be drained
             places = [at for at, message in enumerate(queues[i]) if type(message) is CheckpointBarrier]
             if places:
                 at = places[n % len(places)]
@@ -130,7 +130,7 @@ def play(job: Job, put_back: bool = True):
             gate.on_time(now_ns)
         elif kind == "abort":
             gate.abort(n, Reason.EXPIRED, now_ns)
-        elif put_back:
+        elif restored_in_flight:
             value = gate.capture()
             hash(value)
             gate = new_gate(job, book)
@@ -144,7 +144,7 @@ def play(job: Job, put_back: bool = True):
             now_ns += TIMEOUT_NS  # barriers that never come
             gate.on_time(now_ns)
     gate.abort(99, Reason.EXPIRED, now_ns)
-    gate.release_all(now_ns)
+    gate.drain_all(now_ns)
     assert not any(queues)
     return gate, book
 
@@ -190,7 +190,7 @@ def test_nothing_is_lost_or_reordered_live(job):
 def test_a_gate_is_what_it_captured(job):
     """If it fails, a task that is restored in the middle of recording goes on otherwise."""
     gate, book = play(job)
-    other, other_book = play(job, put_back=False)
+    other, other_book = play(job, restored_in_flight=False)
     assert book.__dict__ == other_book.__dict__
     assert gate.capture() == other.capture()
 
@@ -213,8 +213,8 @@ def test_all_barriers_in_means_all_checkpoints_complete(num_inputs, checkpoints,
                 assert gate.offer_overtaking(i, queues[i][at], list(queues[i])[:at], 0)
                 del queues[i][at]
                 continue
-        gate.release_all(0)
+        gate.drain_all(0)
         assert gate.offer(i, queues[i].popleft(), 0)
-    gate.release_all(0)
+    gate.drain_all(0)
     assert not any(gate.is_blocked(i) for i in range(num_inputs))
     assert book.completed == list(range(1, checkpoints + 1))

@@ -54,11 +54,11 @@ class Handler:
         self.clock = 0
 
     def feed(self, text: str) -> Handler:
-        """Every arrival, one tick of the clock each; what may be released goes at once."""
+        """Every arrival, one tick of the clock each; what may be drained goes at once."""
         for channel, message in read(text, self.channels):
             self.clock += 1
             assert self.gate.offer(channel, message, self.clock)
-            self.gate.release_all(self.clock)
+            self.gate.drain_all(self.clock)
         return self
 
     @property

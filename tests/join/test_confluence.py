@@ -14,7 +14,7 @@ import pytest
 
 from barrierlab.impl.join import OnFailure, StageConfig
 from barrierlab.model.explore.checker import explore
-from barrierlab.model.join.lockstep import Move, offers, says
+from barrierlab.model.join.lockstep import JoinMove, offers, says
 from barrierlab.model.join.scopes import CONFLUENT, JoinScope, at, at_ns, frames, numbers, times
 from tests.join.support import frame, sequence, world
 
@@ -43,7 +43,7 @@ def outcomes(scope: JoinScope) -> set[tuple[Any, ...]]:
     }
 
 
-def scope(of: Any, *scripts: Sequence[Move], slots: int = 8, barrier: str = "sequence") -> JoinScope:
+def scope(of: Any, *scripts: Sequence[JoinMove], slots: int = 8, barrier: str = "sequence") -> JoinScope:
     """A join of map `of`."""
     return JoinScope("of a test", of, scripts, barrier, slots=slots)
 

@@ -15,7 +15,7 @@ from barrierlab.impl.join import (
     ClockDomain,
     JoinConfig,
     LatestValueJoinBarrier,
-    Pending,
+    PendingPolicy,
     Readiness,
     TimestampMergeMapAnnounce,
 )
@@ -138,7 +138,7 @@ def test_a_3_4_diamond() -> None:
 # A.4 Times.
 
 
-def a_4_1(pending: Pending, behind: int = 0, delay: int = 5 * MS, ask_at_arrivals: bool = False) -> JoinWorld:
+def a_4_1(pending: PendingPolicy, behind: int = 0, delay: int = 5 * MS, ask_at_arrivals: bool = False) -> JoinWorld:
     """A at out_time, B 2 ms before it; frames every millisecond that take 5 ms; a tick every 10 ms."""
     it = world(timestamp(times(at_ns(1), at_ns(2, -2 * MS))), slots=64, pending=pending)
     frames = [stream(it, number, MS, 200 * MS, delay=delay) for number in (1, 2)]
@@ -151,15 +151,17 @@ def test_a_4_1_pipeline_clock() -> None:
     It works if an output time is held until it is ready, or if the clock is read a budget behind (defect J-09). To ask
     again at each arrival is enough as long as frames take less than a tick.
     """
-    as_written = a_4_1(Pending.REPLACE)
+    as_written = a_4_1(PendingPolicy.REPLACE)
     assert outputs(as_written) == []
     assert {reason for _, _, reason in skipped(as_written)} == {"replaced"}
-    assert len(outputs(a_4_1(Pending.REPLACE, ask_at_arrivals=True))) == 19
-    assert outs(a_4_1(Pending.REPLACE, delay=11 * MS, ask_at_arrivals=True)) == [190 * MS]  # which no tick replaces
-    held = a_4_1(Pending.HOLD, delay=11 * MS, ask_at_arrivals=True)
+    assert len(outputs(a_4_1(PendingPolicy.REPLACE, ask_at_arrivals=True))) == 19
+    assert outs(a_4_1(PendingPolicy.REPLACE, delay=11 * MS, ask_at_arrivals=True)) == [
+        190 * MS
+    ]  # which no tick replaces
+    held = a_4_1(PendingPolicy.HOLD, delay=11 * MS, ask_at_arrivals=True)
     assert outs(held) == [tick * MS for tick in range(10, 200, 20)]
     assert outputs(held)[2] == (50 * MS, (50, 48), ())
-    budgeted = a_4_1(Pending.REPLACE, behind=5 * MS)
+    budgeted = a_4_1(PendingPolicy.REPLACE, behind=5 * MS)
     assert outs(budgeted) == [tick * MS for tick in range(5, 195, 10)]
     emitted = [entry[0] for entry in budgeted.entries if entry[1] == "emit"]
     assert emitted == [tick * MS for tick in range(10, 200, 10)]  # at the tick: "output cadence is stable"
@@ -229,7 +231,7 @@ def test_a_4_4_event_time_window_join() -> None:
     assert waits == {0: 1500 * MS, 1 * S: 500 * MS, 2 * S: 0}
 
 
-def a_4_5(pending: Pending, audio_clock: ClockDomain) -> JoinWorld:
+def a_4_5(pending: PendingPolicy, audio_clock: ClockDomain) -> JoinWorld:
     """Video at 25 Hz and audio in blocks of 10 ms, which arrives 20 ms late; out_time from a disciplined clock."""
     merge_map = times(at_ns(1), at_ns(2, -20 * MS), clock=ClockDomain.REALTIME_SYNCED)
     it = world(timestamp(merge_map, clock_domain=ClockDomain.REALTIME_SYNCED), slots=64, pending=pending)
@@ -237,26 +239,26 @@ def a_4_5(pending: Pending, audio_clock: ClockDomain) -> JoinWorld:
     it.declare_clock(2, audio_clock, 0)
     video, audio = stream(it, 1, 40 * MS, 1200 * MS, delay=5 * MS), stream(it, 2, 10 * MS, 1200 * MS, delay=20 * MS)
     ticks = clock(it, 40 * MS, 1000 * MS)
-    return play(it, video, audio, ticks, ask_at_arrivals=pending is Pending.HOLD)
+    return play(it, video, audio, ticks, ask_at_arrivals=pending is PendingPolicy.HOLD)
 
 
 def test_a_4_5_audio_video_sync() -> None:
     """As A.4.1: at ptp_now() the video of that time is under way. Held, it works; with another clock, never."""
-    assert outs(a_4_5(Pending.REPLACE, ClockDomain.REALTIME_SYNCED)) == []
-    held = a_4_5(Pending.HOLD, ClockDomain.REALTIME_SYNCED)
+    assert outs(a_4_5(PendingPolicy.REPLACE, ClockDomain.REALTIME_SYNCED)) == []
+    held = a_4_5(PendingPolicy.HOLD, ClockDomain.REALTIME_SYNCED)
     assert outputs(held)[:2] == [(40 * MS, (1, 2), ()), (80 * MS, (2, 6), ())]
     assert len(outs(held)) == 24
-    other = a_4_5(Pending.HOLD, ClockDomain.MONOTONIC)
+    other = a_4_5(PendingPolicy.HOLD, ClockDomain.MONOTONIC)
     assert outs(other) == []
     assert {entry[3][1] for entry in other.entries if entry[1] == "ask"} == {"clocks differ"}  # type: ignore[index]
 
 
-def a_4_6(pending: Pending) -> JoinWorld:
+def a_4_6(pending: PendingPolicy) -> JoinWorld:
     """A stream at 10 Hz; a batch every 10 s that is done 30 s after the time it is of; a tick a second."""
     it = world(timestamp(times(at_ns(1), at_ns(2, -30 * S))), slots=2048, pending=pending)
     batch = stream(it, 2, 10 * S, 60 * S, delay=30 * S)
     ticks = clock(it, S, 80 * S)
-    return play(it, stream(it, 1, S // 10, 80 * S), batch, ticks, ask_at_arrivals=pending is Pending.HOLD)
+    return play(it, stream(it, 1, S // 10, 80 * S), batch, ticks, ask_at_arrivals=pending is PendingPolicy.HOLD)
 
 
 def test_a_4_6_batch_to_stream_reconciliation() -> None:
@@ -264,11 +266,11 @@ def test_a_4_6_batch_to_stream_reconciliation() -> None:
 
     And out_time below 30 s can never be ready (section 6.3.1): a stage that waited for one would stand still.
     """
-    held = a_4_6(Pending.HOLD)
+    held = a_4_6(PendingPolicy.HOLD)
     assert outs(held) == sorted([*range(30 * S, 80 * S, 10 * S), *range(31 * S, 72 * S, 10 * S)])
     assert outputs(held)[1] == (31 * S, (310, 0), ())  # held until the batch of 10 s is there, and takes that of 0 s
     assert [out for out, _, reason in skipped(held) if reason == "impossible"] == list(range(S, 30 * S, S))
-    assert outs(a_4_6(Pending.REPLACE)) == list(range(30 * S, 80 * S, 10 * S))
+    assert outs(a_4_6(PendingPolicy.REPLACE)) == list(range(30 * S, 80 * S, 10 * S))
 
 
 # A.5 The latest value.

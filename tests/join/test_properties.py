@@ -18,7 +18,7 @@ from barrierlab.impl.join import (
     LatestValueJoinBarrier,
     MergeMap,
     OnFailure,
-    Pending,
+    PendingPolicy,
     Readiness,
     SequenceJoinBarrier,
     SequenceMergeMapAnnounce,
@@ -68,7 +68,7 @@ def worlds(draw: st.DrawFn) -> Any:
     slots = {stream: draw(st.integers(1, 6)) for stream in STREAMS}
     stage = StageConfig(
         draw(st.sampled_from(OnFailure)),
-        draw(st.sampled_from([None, *Pending])),
+        draw(st.sampled_from([None, *PendingPolicy])),
         draw(st.sampled_from([1, 3, 100])),
         tuple(slots.items()) if draw(st.booleans()) else (),
     )

@@ -21,7 +21,7 @@ from barrierlab.impl.join import (
     TimestampJoinBarrier,
 )
 from barrierlab.model.checkpoint.check import Outcome
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.join.scopes import SMALL
 
 STATES = {
@@ -96,7 +96,7 @@ STATES = {
 def checked(name: str) -> Outcome:
     """The outcome of a scope."""
     scope = next(each for each in SMALL if each.name == name)
-    return scope.check(Parts(), None)
+    return scope.check(Components(), None)
 
 
 def test_each_scope_has_a_pinned_number() -> None:

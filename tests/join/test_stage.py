@@ -14,7 +14,7 @@ from barrierlab.impl.join import (
     MapChange,
     Miss,
     OnFailure,
-    Pending,
+    PendingPolicy,
     Readiness,
     SequenceMergeMapAnnounce,
     Skipped,
@@ -197,7 +197,7 @@ def test_a_stream_that_begins_anew_during_an_attempt_is_a_miss() -> None:
     assert holds(it)
 
 
-def offered(pending: Pending | None, **config: Any) -> list[Any]:
+def offered(pending: PendingPolicy | None, **config: Any) -> list[Any]:
     """What becomes of the output times 10, 20, 30, while nothing is there until 30 is."""
     it = world(timestamp(times(at_ns(1), window_ns(2, 5))), slots=8, pending=pending, **config)
     for out in (10, 20, 30):
@@ -213,10 +213,10 @@ def offered(pending: Pending | None, **config: Any) -> list[Any]:
 
 def test_what_becomes_of_an_output_time_while_another_waits() -> None:
     """The document leaves it open, and the outputs are others each time (defect J-24)."""
-    assert offered(Pending.QUEUE) == offered(None) == [10, 20, 30]
-    assert offered(Pending.REPLACE) == [30, (10, 10, "replaced"), (20, 20, "replaced")]
-    assert offered(Pending.HOLD) == [10, (20, 20, "held"), (30, 30, "held")]
-    assert offered(Pending.QUEUE, most_pending=2) == [20, 30, (10, 10, "overflow")]
+    assert offered(PendingPolicy.QUEUE) == offered(None) == [10, 20, 30]
+    assert offered(PendingPolicy.REPLACE) == [30, (10, 10, "replaced"), (20, 20, "replaced")]
+    assert offered(PendingPolicy.HOLD) == [10, (20, 20, "held"), (30, 30, "held")]
+    assert offered(PendingPolicy.QUEUE, most_pending=2) == [20, 30, (10, 10, "overflow")]
 
 
 def test_an_output_time_that_can_never_be_ready_does_not_block_the_queue() -> None:

@@ -9,9 +9,9 @@ from barrierlab.impl import Acknowledge, CheckpointCoordinator, Decline, Reason
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
-    Action,
     Actions,
     Completed,
+    CoordinatorAction,
     Inject,
     Notify,
     Publish,
@@ -113,7 +113,7 @@ class Plain:
         self.ends: dict[str, Acknowledge | None] = {}
         self.is_up, self.is_over = True, False
 
-    def trigger(self, now_ns: int) -> Iterable[Action]:
+    def trigger(self, now_ns: int) -> Iterable[CoordinatorAction]:
         if self.current or not self.is_up or all(source in self.ends for source in self.sources):
             return [Refused(Reason.TOO_MANY_PENDING)]
         self.current, self.next_id = self.next_id, self.next_id + 1
@@ -124,17 +124,17 @@ class Plain:
             *(Inject(source, command) for source in self.sources if source not in self.ends),
         ]
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         if report.checkpoint_id != self.current or self.writing:
             return []
         self.parts[report.task] = report
         return self._look()
 
-    def _look(self) -> Iterable[Action]:
-        begun: list[Action] = []
+    def _look(self) -> Iterable[CoordinatorAction]:
+        begun: list[CoordinatorAction] = []
         if not self.current and len(self.ends) == len(self.tasks) and self.is_up and not self.is_over:
             self.current, self.next_id, self.parts = self.next_id, self.next_id + 1, {}
-            begun = [Triggered(self.current)]  # of final parts alone
+            begun = [Triggered(self.current)]  # of final snapshots alone
         parts = {task: self._part(task) for task in self.tasks}
         if not self.current or self.writing or not all(parts.values()):
             return begun
@@ -145,10 +145,10 @@ class Plain:
         end = self.ends.get(task)
         return self.parts.get(task) or (end if end is not None and end.checkpoint_id < self.current else None)
 
-    def decline(self, report: Decline, now_ns: int) -> Iterable[Action]:
+    def decline(self, report: Decline, now_ns: int) -> Iterable[CoordinatorAction]:
         return self.abort(report.checkpoint_id, report.reason, now_ns)
 
-    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[Action]:
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[CoordinatorAction]:
         if checkpoint_id != self.current or self.writing:
             return
         self.current = 0
@@ -158,11 +158,11 @@ class Plain:
                 yield AbortTask(task, checkpoint_id, reason)
         yield from self._look()
 
-    def finished(self, task: str, now_ns: int, part: Acknowledge | None) -> Iterable[Action]:
+    def finished(self, task: str, now_ns: int, part: Acknowledge | None) -> Iterable[CoordinatorAction]:
         self.ends[task] = Acknowledge(task, 0) if part is None else part
         return self._look()
 
-    def published(self, checkpoint_id: int, now_ns: int) -> Iterable[Action]:
+    def published(self, checkpoint_id: int, now_ns: int) -> Iterable[CoordinatorAction]:
         self.is_over = all(self.parts.get(task) is None for task in self.tasks)
         self.current = self.writing = 0
         yield Completed(checkpoint_id)
@@ -170,7 +170,7 @@ class Plain:
             yield from (Notify(task, checkpoint_id) for task in self.tasks)
             yield from self._look()
 
-    def suspend(self, now_ns: int, reason: Reason) -> Iterable[Action]:
+    def suspend(self, now_ns: int, reason: Reason) -> Iterable[CoordinatorAction]:
         self.is_up = False
         if self.current and not self.writing:
             yield Aborted(self.current, reason)

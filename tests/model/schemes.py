@@ -44,7 +44,7 @@ class Scheme:
         ``"last"``, or ``"early"``: before the snapshot is taken.
     resumes : str
         ``"with"`` the completion, or ``"later"``.
-    releases : str
+    drains : str
         ``"lowest"`` input first, or ``"highest"``.
     obeys : str
         An abort ``"always"``; only while ``"aligning"`` that checkpoint; only while ``"idle"``; ``"never"``.
@@ -52,7 +52,7 @@ class Scheme:
         ``"none"``; ``"declines"`` when it passes; aborts ``"silently"``; is ``"kept"`` behind the end of its
         checkpoint and declines that; or ``"nothing"`` comes of it.
     goes_round : bool
-        Whether, once it has nothing to release, it says that it has, for ever.
+        Whether, once it has nothing to drain, it says that it has, for ever.
     """
 
     waits: str = "left"
@@ -65,7 +65,7 @@ class Scheme:
     forwards: str = "with"
     completes: str = "last"
     resumes: str = "with"
-    releases: str = "lowest"
+    drains: str = "lowest"
     obeys: str = "always"
     deadline: str = "none"
     goes_round: bool = False
@@ -78,7 +78,7 @@ class Scheme:
 
 
 CHOICES: dict[str, tuple[object, ...]] = {
-    "waits": ("left", "refused", "held"),
+    "waits": ("left", "refused", "buffered"),
     "remembers": ("all", "aligned", "none"),
     "counts_ends": (True, False),
     "looks_at_ends": (True, False),
@@ -88,7 +88,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "forwards": ("with", "later"),
     "completes": ("last", "early"),
     "resumes": ("with", "later"),
-    "releases": ("lowest", "highest"),
+    "drains": ("lowest", "highest"),
     "obeys": ("always", "aligning", "idle", "never"),
     "deadline": ("none", "declines", "silently", "kept", "nothing"),
     "goes_round": (False, True),
@@ -103,13 +103,13 @@ def class_of(scheme: Scheme) -> type:
 
 class _Composed:
     scheme: Scheme
-    _KEPT = ("blocked", "ended", "held", "current", "count", "done", "late", "kept", "spins")
+    _KEPT = ("blocked", "ended", "buffered", "current", "count", "done", "late", "kept", "spins")
 
     def __init__(self, port: GatePort, config: BarrierAlignerConfig) -> None:
         self.port, self.config, n = port, config, config.num_inputs
         self.blocked = [0] * n
         self.ended = [False] * n
-        self.held: list[tuple[StreamMessage, ...]] = [()] * n
+        self.buffered: list[tuple[StreamMessage, ...]] = [()] * n
         self.current: CheckpointBarrier | None = None
         self.count = 0
         self.done = 0
@@ -125,25 +125,25 @@ class _Composed:
 
     def restore(self, value: Any) -> None:
         for name, each in zip(self._KEPT, value, strict=True):
-            setattr(self, name, list(each) if name in ("blocked", "ended", "held") else each)
+            setattr(self, name, list(each) if name in ("blocked", "ended", "buffered") else each)
 
     # Reading.
 
     def can_take(self, i: int) -> bool:
         if self.ended[i] or self.late:
             return not self.ended[i] and self.scheme.waits != "left"
-        if self.scheme.waits == "held":
-            return len(self.held[i]) < self.config.max_buffer_per_input
+        if self.scheme.waits == "buffered":
+            return len(self.buffered[i]) < self.config.max_buffer_per_input
         return self.scheme.waits == "refused" or not self.blocked[i]
 
     def offer(self, i: int, message: StreamMessage, now_ns: int) -> bool:
         if self.ended[i]:
             return False
-        if self.blocked[i] or self.held[i] or self.late:
-            if self.scheme.waits != "held" or len(self.held[i]) == self.config.max_buffer_per_input:
+        if self.blocked[i] or self.buffered[i] or self.late:
+            if self.scheme.waits != "buffered" or len(self.buffered[i]) == self.config.max_buffer_per_input:
                 return False
-            self.held[i] += (message,)
-            self.port.hold(i, message)
+            self.buffered[i] += (message,)
+            self.port.buffer(i, message)
         else:
             self.take(i, message)
         return True
@@ -163,20 +163,20 @@ class _Composed:
             self.cancelled(i, message)
 
     def free(self) -> list[int]:
-        order = [i for i, held in enumerate(self.held) if held and not self.blocked[i]]
-        return order if self.scheme.releases == "lowest" else order[::-1]
+        order = [i for i, buffered in enumerate(self.buffered) if buffered and not self.blocked[i]]
+        return order if self.scheme.drains == "lowest" else order[::-1]
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         return bool(self.late or self.free() or (self.scheme.goes_round and self.done))
 
-    def release_next(self, now_ns: int) -> None:
+    def drain_next(self, now_ns: int) -> None:
         if self.late:
             (what, barrier), self.late = self.late[0], self.late[1:]
             self.step(what, barrier)
         elif order := self.free():
             i = order[0]
-            message, self.held[i] = self.held[i][0], self.held[i][1:]
+            message, self.buffered[i] = self.buffered[i][0], self.buffered[i][1:]
             self.take(i, message)
         elif self.scheme.goes_round:
             self.spins = 1 - self.spins
@@ -194,7 +194,7 @@ class _Composed:
                 return
             if n > self.current.checkpoint_id:
                 self.port.decline(self.current.checkpoint_id, Reason.SUBSUMED)
-                self.give_up(self.current.checkpoint_id)
+                self.abort_checkpoint(self.current.checkpoint_id)
         self.port.block(i, n)
         self.blocked[i] = n
         self.count += 1
@@ -247,7 +247,7 @@ class _Composed:
             except SnapshotFailedError as error:
                 self.port.decline(n, error.reason)
                 self.late = ()
-                self.give_up(n)
+                self.abort_checkpoint(n)
                 return False
             if self.scheme.snapshots == "first" and self.scheme.forwards == "with":
                 self.port.forward(barrier)
@@ -265,7 +265,7 @@ class _Composed:
         if self.scheme.remembers != "none":
             self.done = max(self.done, n)
 
-    def give_up(self, n: int) -> None:
+    def abort_checkpoint(self, n: int) -> None:
         self.remember(n)
         self.current, self.count, self.kept = None, 0, 0
         self.blocked = [0] * len(self.blocked)
@@ -288,7 +288,7 @@ class _Composed:
         if self.current is not None:
             if self.current.checkpoint_id > n:
                 return False
-            self.give_up(self.current.checkpoint_id)
+            self.abort_checkpoint(self.current.checkpoint_id)
             self.remember(n)
             return True
         if n <= self.done or self.scheme.remembers == "aligned":
@@ -317,4 +317,4 @@ class _Composed:
         if self.scheme.deadline != "nothing":
             self.kept = 0
             if self.current is not None:
-                self.give_up(n)
+                self.abort_checkpoint(n)

@@ -1,6 +1,6 @@
 """A journal as a run of the tables: what each task's gate did, from what came to it.
 
-What came to a task is in the journal: messages in the order in which it took them, releases, deadlines, aborts. A
+What came to a task is in the journal: messages in the order in which it took them, drains, deadlines, aborts. A
 table's gate that is told the same must have the same effects, and have recorded the same by the time a part is whole.
 """
 
@@ -13,28 +13,29 @@ from typing import NamedTuple, cast
 
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.refinement import Answer, Effects, finished
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.refinement import Effects, SnapshotAnswer, finished
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     Effect,
     OutputPassed,
     Overtaking,
-    Part,
-    Release,
+    SnapshotComplete,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
 from barrierlab.model.explore.table import Table
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import Topology
 
-# The effects of a gate, as a journal has them. (What is recorded stands elsewhere in some journals: see `Part`.)
+# The effects of a gate, as a journal has them. (What is recorded stands elsewhere in some journals: see
+# `SnapshotComplete`.)
 VERBS = frozenset(
-    ("deliver", "end", "hold", "ignore", "block", "resume", "snapshot", "forward", "complete", "decline", "cancel")
+    ("deliver", "end", "buffer", "ignore", "block", "resume", "snapshot", "forward", "complete", "decline", "cancel")
 )
 Line = tuple[str, int, object]
 NOTHING: Effects = ()
@@ -65,7 +66,7 @@ class Departure(NamedTuple):
 
 
 def departures(
-    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Stimulus], Rules]]
+    entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[GateState, Stimulus], GateRules]]
 ) -> Iterator[Departure]:
     """Where the tasks' tables would have done otherwise than the journal says; of each task only the first.
 
@@ -74,7 +75,7 @@ def departures(
     entries : iterable of Entry
         A whole journal.
     topology : Topology
-    protocols : mapping of str to (Table, Rules)
+    protocols : mapping of str to (Table, GateRules)
         Of each task with inputs that is asked about, its table, and the rules of its gate.
     """
     replay = _Replay(list(entries), topology, protocols)
@@ -101,12 +102,15 @@ class _Replay:
     """The gates of all tasks, and what lies in the channels, as far as the journal has been read."""
 
     def __init__(
-        self, entries: list[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[Gate, Stimulus], Rules]]
+        self,
+        entries: list[Entry],
+        topology: Topology,
+        protocols: Mapping[str, tuple[Table[GateState, Stimulus], GateRules]],
     ) -> None:
         self.entries = entries
         self.topology = topology
         self.protocols = protocols
-        self.gates = {task: Gate.new(*protocol) for task, protocol in protocols.items()}
+        self.gates = {task: GateState.new(*protocol) for task, protocol in protocols.items()}
         self.lost: set[str] = set()  # tasks of whose gate nobody knows any more what came to it
         self.in_hand: dict[str, tuple[int, StreamMessage]] = {}
         self.channels: dict[str, list[StreamMessage]] = defaultdict(list)  # sent and not taken
@@ -131,23 +135,23 @@ class _Replay:
         at_ns, verb, task, _, subject = move
         if verb == ">trigger":
             for name, gate in self.gates.items():
-                self.gates[name], _ = gate.step(Triggered(cast(int, subject), at_ns))
+                self.gates[name], _ = gate.step(TriggerNoted(cast(int, subject), at_ns))
         elif verb == ">restore":
             self._restore(cast(int, subject))
         elif task in self.gates and task not in self.lost:
             yield from self._compare(move, [entry for entry in entries if entry[2] == task])
         self._move_messages(verb, entries)
 
-    def _happenings(self, move: Entry, entries: list[Entry]) -> list[Stimulus]:
+    def _stimuli(self, move: Entry, entries: list[Entry]) -> list[Stimulus]:
         """What the move means for the gate of its task: one thing, or one of several, or nothing."""
         at_ns, verb, task, channel, subject = move
         match verb:
-            case ">release" if self.gates[task].line:
-                return [Release(at_ns)]
-            case ">release":
+            case ">drain" if self.gates[task].line:
+                return [DrainOne(at_ns)]
+            case ">drain":
                 return [Arrival(*self.in_hand[task], at_ns)]
             case ">expire":
-                return [Clock(at_ns)]
+                return [ClockReading(at_ns)]
             case ">abort":
                 return [Abort(cast(int, subject))]
             case ">deliver" if channel is not None:
@@ -181,9 +185,7 @@ class _Replay:
         if verb == ">overtake" and channel is not None:
             barrier = cast(CheckpointBarrier, self._taken(entries))
             return self.aborted[self.topology.ends(channel)[0]] >= barrier.checkpoint_id
-        return (
-            verb == ">deliver" and any(entry[1] in VERBS for entry in entries) and not self._happenings(move, entries)
-        )
+        return verb == ">deliver" and any(entry[1] in VERBS for entry in entries) and not self._stimuli(move, entries)
 
     def _ahead(self, channel: str, barrier: CheckpointBarrier) -> tuple[StreamMessage, ...]:
         """What the receiver has in its queue ahead of a barrier: what was sent before it, but what its sender kept."""
@@ -204,7 +206,7 @@ class _Replay:
             return
         journal = [self._line(entry) for entry in entries if entry[1] in VERBS]
         departure: Departure | None = None
-        stimuli: Sequence[Stimulus | None] = self._happenings(move, entries) or (None,)
+        stimuli: Sequence[Stimulus | None] = self._stimuli(move, entries) or (None,)
         for stimulus in stimuli:
             gate, effects = self._made(task, stimulus, entries)
             table = [line for effect in effects for line in self._lines(task, effect)]
@@ -217,7 +219,7 @@ class _Replay:
         self.lost.add(task)
         yield departure
 
-    def _made(self, task: str, stimulus: Stimulus | None, entries: list[Entry]) -> tuple[Gate, Effects]:
+    def _made(self, task: str, stimulus: Stimulus | None, entries: list[Entry]) -> tuple[GateState, Effects]:
         """What the gate of the task makes of it, and of what its barrier passes on the way out."""
         gate, effects = self.gates[task], NOTHING
         if stimulus is not None:
@@ -233,12 +235,12 @@ class _Replay:
             effects += more
         return gate, effects
 
-    def _answer(self, task: str, entries: list[Entry]) -> Answer:
+    def _answer(self, task: str, entries: list[Entry]) -> SnapshotAnswer:
         """Whether the image was taken, and what the barrier passed in the outbox, as the journal says."""
         verbs = [entry[1] for entry in entries]
         failure = next((cast(tuple[int, Reason], entry[4])[1] for entry in entries if entry[1] == "decline"), None)
         passed_bytes = sum(self._passed(task, entries, behind="forward"))
-        return Answer(None if "snapshot" in verbs else failure, passed_bytes)
+        return SnapshotAnswer(None if "snapshot" in verbs else failure, passed_bytes)
 
     def _passed(self, task: str, entries: list[Entry], behind: str) -> Iterator[int]:
         """What a barrier passed right behind each ``forward``, in the outbox, or each ``send``, in a channel."""
@@ -279,7 +281,7 @@ class _Replay:
         elif verb == "decline":
             yield verb, input_id, tuple(map(str, cast(tuple[int, Reason], subject)))
         elif verb == "complete":
-            part = cast(Part, subject)
+            part = cast(SnapshotComplete, subject)
             yield verb, input_id, part.barrier.checkpoint_id
             for channel, events in zip(self.topology.inputs(task), part.record, strict=True):
                 if list(events) != self.captured[task, channel, part.barrier.checkpoint_id]:
@@ -292,7 +294,7 @@ class _Replay:
         for _, verb, node, channel, subject in entries:
             if verb == "cancel":
                 self.aborted[node] = max(self.aborted[node], cast(int, subject))
-            elif verb == "send" or verb == "put_back":
+            elif verb == "send" or verb == "restored_in_flight":
                 self.channels[cast(str, channel)].append(cast(StreamMessage, subject))
             elif verb == "take":
                 self._leave(self.channels[cast(str, channel)], cast(StreamMessage, subject))
@@ -315,7 +317,7 @@ class _Replay:
         self.channels.clear()
         self.lost.clear()
         for task, protocol in self.protocols.items():
-            gate = Gate.new(*protocol)
+            gate = GateState.new(*protocol)
             everything = frozenset(range(gate.rules.num_inputs))
             ended = self.ended.get((task, checkpoint_id), everything) if checkpoint_id else frozenset()
             self.gates[task] = replace(gate, last_terminated_id=checkpoint_id, ended=ended)

@@ -94,10 +94,20 @@ def test_crashes_see_everything_happen() -> None:
     runs = [fallen(seed, flagged=bool(seed % 2), doubts=seed % 3, damages=seed % 2) for seed in range(60)]
     assert {run.verdict().verdict for run in runs} == {"holds"}
     seen = Counter(entry[1] for run in runs for entry in run.entries)
-    for verb in (">crash", ">restore", "restored", "put_back", "prepare", "commit", "rollback", ">notify", ">publish"):
+    for verb in (
+        ">crash",
+        ">restore",
+        "restored",
+        "restored_in_flight",
+        "prepare",
+        "commit",
+        "rollback",
+        ">notify",
+        ">publish",
+    ):
         assert seen[verb] > 0, verb
-    put_back = {type(entry[4]) for run in runs for entry in run.entries if entry[1] == "put_back"}
-    assert put_back == {Event, EndOfInput}
+    restored_in_flight = {type(entry[4]) for run in runs for entry in run.entries if entry[1] == "restored_in_flight"}
+    assert restored_in_flight == {Event, EndOfInput}
     restores = Counter(entry[4] > 0 for run in runs for entry in run.entries if entry[1] == ">restore")
     assert min(restores[True], restores[False]) > 10
     repeated = [entry for run in runs for entry in run.entries if entry[1] == "commit" and not entry[4][1]]
@@ -110,7 +120,7 @@ def test_crashes_see_everything_happen() -> None:
 
 # Changed journals.
 
-ALWAYS = {">restore", "restored", "put_back", "write", "commit"}
+ALWAYS = {">restore", "restored", "restored_in_flight", "write", "commit"}
 SURVIVING = {">emit", "send", "take", "deliver"}  # of events
 
 
@@ -200,8 +210,8 @@ class ForgetsTheEnd(FallibleWorld):
 class DoesNotSeek(FallibleWorld):
     """The source begins with its first event, whatever its part says (rule 22)."""
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
-        return super().put_back_task(name, part if part.position is None else replace(part, position=1), checkpoint_id)
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+        return super().restored_task(name, part if part.position is None else replace(part, position=1), checkpoint_id)
 
 
 class GoesOnWhereItCrashed(FallibleWorld):
@@ -214,17 +224,17 @@ class GoesOnWhereItCrashed(FallibleWorld):
                 self.most[entry[2]] = max(self.most[entry[2]], entry[4].sequence + 1)
         super().restore()
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
         if part.position is not None and not part.finished:
             part = replace(part, position=self.most[name])
-        return super().put_back_task(name, part, checkpoint_id)
+        return super().restored_task(name, part, checkpoint_id)
 
 
 class ForgetsAState(FallibleWorld):
     """One operator begins with nothing."""
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
-        said = super().put_back_task(name, part, checkpoint_id)
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+        said = super().restored_task(name, part, checkpoint_id)
         if name == "s":
             self.tasks[name].operator = self.operator(name)
         return said
@@ -235,8 +245,8 @@ class ForgetsTheWatermark(FallibleWorld):
 
     options = {"graph": WINDOW, "marks": 12}
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
-        return super().put_back_task(name, replace(part, watermark_ms=None), checkpoint_id)
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+        return super().restored_task(name, replace(part, watermark_ms=None), checkpoint_id)
 
 
 class ForgetsWhatHadEnded(FallibleWorld):
@@ -244,15 +254,15 @@ class ForgetsWhatHadEnded(FallibleWorld):
 
     options = {"graph": JOIN}
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
-        return super().put_back_task(name, replace(part, ended=()), checkpoint_id)
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+        return super().restored_task(name, replace(part, ended=()), checkpoint_id)
 
 
 class RunsTheFinishedAgain(FallibleWorld):
     """A source that had finished ends once more."""
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
-        return super().put_back_task(name, replace(part, finished=False), checkpoint_id)
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+        return super().restored_task(name, replace(part, finished=False), checkpoint_id)
 
 
 class RunsBeforeAllIsBack(FallibleWorld):
@@ -393,7 +403,7 @@ class WritesNothingAgain(FallibleWorld):
     writer_class = Remembers
 
 
-BENT = [
+MUTANTS = [
     (ForgetsWhatWasInFlight, {"REC"}),
     (PutsBackTwice, {"REC"}),
     (PutsBackBackwards, {"REC"}),
@@ -421,7 +431,7 @@ BENT = [
 ]
 
 
-@pytest.mark.parametrize(("bent", "invariants"), BENT, ids=[bent.__name__ for bent, _ in BENT])
+@pytest.mark.parametrize(("bent", "invariants"), MUTANTS, ids=[bent.__name__ for bent, _ in MUTANTS])
 def test_a_bent_recovery_is_seen(bent: type[FallibleWorld], invariants: set[str]) -> None:
     """A mistake that one can make in a recovery would pass; or the sound one would fail under the same schedules."""
     broken: Counter[str] = Counter()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from barrierlab.impl.checkpoint.task import OperatorTask
 from barrierlab.impl.messages import CheckpointBarrier, StreamMessage, Watermark
 from barrierlab.model.checkpoint.trace import head_of, read, write
-from barrierlab.model.defects.what_was_held_goes_ahead_of_the_barrier import DrainsFirst
+from barrierlab.model.defects.alignment.A04_barrier_after_held_records import DrainsFirst
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
-from tests.model.bent import PromisesTheMost
+from tests.model.mutants import PromisesTheMost
 from tests.model.toy import UnalignedWorld, World, judge_entries, topology_named
 
 GRAPHS = (
@@ -91,7 +91,7 @@ def test_any_schedule_holds(
 )
 def test_any_schedule_with_overtaking_holds(topology: Topology, chance: random.Random, **options: int) -> None:
     """There would be an order of moves in which an unaligned checkpoint loses or doubles what was in flight."""
-    names = {"most": "most_held", "most_bytes": "most_held_bytes"}
+    names = {"most": "most_buffered", "most_bytes": "most_buffered_bytes"}
     world = UnalignedWorld(topology, chance.randrange, **{names.get(n, n): o for n, o in options.items()}).run()
     verdict = world.verdict()
     assert verdict.verdict == "holds", verdict.violations[0]
@@ -108,11 +108,11 @@ def sound(seed: int, world: type[World] = World, graph: int | None = None, **opt
 
 
 def test_schedules_see_everything_happen() -> None:
-    """A world in which nothing is ever held, aborted or completed would hold for nothing."""
+    """A world in which nothing is ever buffered, aborted or completed would hold for nothing."""
     options = {"graph": JOIN, "events": 8, "checkpoints": 3}
-    runs = [sound(seed, **options, aborts=seed % 2, most_held_bytes=(1000, 3)[seed % 2]) for seed in range(30)]
+    runs = [sound(seed, **options, aborts=seed % 2, most_buffered_bytes=(1000, 3)[seed % 2]) for seed in range(30)]
     seen = Counter(entry[1] for run in runs for entry in run.entries)
-    for verb in ("completed", "aborted", "hold", "ignore", "cancel", "decline", "end", "snapshot", ">push", ">release"):
+    for verb in ("completed", "aborted", "buffer", "ignore", "cancel", "decline", "end", "snapshot", ">push", ">drain"):
         assert seen[verb] > 0, verb
 
 
@@ -124,7 +124,7 @@ def test_schedules_see_barriers_overtake() -> None:
         for seed in range(30)
     ]
     seen = Counter(entry[1] for run in runs for entry in run.entries)
-    for verb in ("completed", "capture", ">overtake", ">expire", "hold", ">release", "ignore", ">push"):
+    for verb in ("completed", "capture", ">overtake", ">expire", "buffer", ">drain", "ignore", ">push"):
         assert seen[verb] > 0, verb
     recorded_by = {entry[2] in run.left for run in runs for entry in run.entries if entry[1] == "capture"}
     assert recorded_by == {True, False}  # by sources and by the join
@@ -193,7 +193,7 @@ class AppliesTwice(OperatorTask):
 
 
 class WatermarkOvertakes(World):
-    """Only events are held: a watermark passes what waits behind a barrier (A-05)."""
+    """Only events are buffered: a watermark passes what waits behind a barrier (A-05)."""
 
     def offer(self, name: str, index: int, message: object) -> None:
         if type(message) is Watermark and self.tasks[name].gate.is_blocked(index):
@@ -278,7 +278,7 @@ class NoRoomNeeded(World):
 
 
 class HoldsWithoutLimit(World):
-    """The limit of held messages is not looked at (A-06)."""
+    """The limit of buffered messages is not looked at (A-06)."""
 
     def _task(self, name: str) -> object:
         limits, self.limits = self.limits, type(self.limits)({}, 1000, 1000)
@@ -330,7 +330,7 @@ class LeavesTheOutboxUnrecorded(UnalignedWorld):
             super().note(verb, node, channel, subject)
 
 
-BENT = [
+MUTANTS = [
     (PassesUnrecorded, {"CUT"}),
     (ReadsTheChannelOnce, {"CUT"}),
     (RecordsPastTheBarrier, {"CUT"}),
@@ -350,11 +350,11 @@ BENT = [
 ]
 
 
-@pytest.mark.parametrize(("bent", "invariants"), BENT, ids=[bent.__name__ for bent, _ in BENT])
+@pytest.mark.parametrize(("bent", "invariants"), MUTANTS, ids=[bent.__name__ for bent, _ in MUTANTS])
 def test_a_bent_protocol_is_seen(bent: type[World] | type[OperatorTask], invariants: set[str]) -> None:
     """A known defect of the documents would pass; or the sound protocol would fail under the same schedules."""
     world = bent if issubclass(bent, World) else type(bent.__name__, (World,), {"task_class": bent})
-    options = {"graph": JOIN, "events": 8, "checkpoints": 3, "most_held": 2}
+    options = {"graph": JOIN, "events": 8, "checkpoints": 3, "most_buffered": 2}
     like = UnalignedWorld if issubclass(world, UnalignedWorld) else World
     broken: Counter[str] = Counter()
     for seed in range(40):

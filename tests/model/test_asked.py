@@ -15,8 +15,8 @@ from barrierlab.model.checkpoint.capabilities import READS_ON, RULES, Capabiliti
 from barrierlab.model.checkpoint.check import WorldScope, verdict_of
 from barrierlab.model.checkpoint.external import ExternalError, capabilities_of, parts_of
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.scripted_scopes import stories
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.scripted_scopes import scripted_cases
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.defects.engines import aligners
 from barrierlab.model.defects.engines.catalogue import SOUND as ENGINES
@@ -38,8 +38,8 @@ looked_at = cache(parts_of)
 def verdicts(kind: type, scopes: list[WorldScope], protocol: str = "aligned") -> dict[str, Any]:
     """By scope that is asked of a class, the first violation; None if it holds."""
     asked, _ = divided((each for each in scopes if each.protocol == protocol), capabilities_of(kind))
-    parts = looked_at(kind, protocol)
-    outcomes = [each.check(parts, None) for each in asked]
+    components = looked_at(kind, protocol)
+    outcomes = [each.check(components, None) for each in asked]
     assert {outcome.verdict for outcome in outcomes} <= {"holds", "broken"}
     return {outcome.name: next(iter(outcome.violations), None) for outcome in outcomes}
 
@@ -62,14 +62,14 @@ def test_a_sound_scheme_of_another_kind_holds_in_small_dataflows(kind: type) -> 
     assert set(verdicts(kind, SMALL).values()) == {None}
 
 
-@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
+@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "aligned_with_timeout"])
 def test_inputs_may_stay_blocked_after_the_switch(protocol: str) -> None:
     """Flink's own controller would be called broken for a difference that nobody downstream can see."""
     assert set(verdicts(aligners.Alternating, TINY, protocol).values()) == {None}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "fallback"])
+@pytest.mark.parametrize("protocol", ["aligned", "unaligned", "aligned_with_timeout"])
 def test_inputs_may_stay_blocked_after_the_switch_in_small_dataflows(protocol: str) -> None:
     """As above, where there is more to come."""
     assert set(verdicts(aligners.Alternating, SMALL, protocol).values()) == {None}
@@ -91,10 +91,10 @@ def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str,
     assert (violation.invariant, violation.steps) == (invariant, steps)
 
 
-# Whether the loop releases what may go before it reads on.
+# Whether the loop drains what may go before it reads on.
 
 
-class ReleasesFirst(aligners.Stash):
+class DrainsFirstGate(aligners.Stash):
     """Its driver never reads on while the stash is full."""
 
     capabilities = Capabilities(timeout=False, reads_on=False)
@@ -109,7 +109,7 @@ def test_a_loop_that_reads_on_is_explored_unless_the_class_declares_that_its_own
     assert [each and (each.invariant, each.reads_on) for each in found] == [
         *[("CUT", True), ("CUT", True), ("ONCE", True), ("CUT", True)],
     ]
-    assert set(verdicts(ReleasesFirst, TWO_SOURCES).values()) == {None}
+    assert set(verdicts(DrainsFirstGate, TWO_SOURCES).values()) == {None}
     assert set(verdicts(PhasedAligner, TWO_SOURCES).values()) == {None}  # what it holds keeps its place
 
 
@@ -117,12 +117,12 @@ def test_a_gate_of_impl_releases_first() -> None:
     """A subclass of the aligner of `impl` would be judged in a loop that nobody drives it by."""
     kind = type("Sub", (BarrierAligner,), {"capabilities": Capabilities()})
     assert not capabilities_of(kind).reads_on
-    assert not World(Setup("a->s b->s"), parts_of(kind, "aligned")).reads_on
-    assert World(Setup("a->s b->s"), parts_of(PhasedAligner, "aligned")).reads_on
+    assert not World(Bounds("a->s b->s"), parts_of(kind, "aligned")).reads_on
+    assert World(Bounds("a->s b->s"), parts_of(PhasedAligner, "aligned")).reads_on
 
 
 def test_a_counterexample_that_rests_on_the_loop_says_what_may_be_declared() -> None:
-    """A team whose driver always releases first would look for a bug that it has not."""
+    """A team whose driver always drains first would look for a bug that it has not."""
     told = []
     for kind in (aligners.Stash, aligners.OneSide):
         case = next(each for each in cases(kind) if each.scope == TWO_SOURCES[0])
@@ -139,21 +139,21 @@ def test_a_counterexample_that_rests_on_the_loop_says_what_may_be_declared() -> 
     [
         ("aligners:Stash", 1, f"hint: in 1 of 1 counterexamples {READS_ON}"),
         ("aligners:OneSide", 1, ""),
-        ("releases_first", 0, "of a loop that releases before it reads on (reads_on=False)"),
+        ("drains_first", 0, "of a loop that drains before it reads on (reads_on=False)"),
     ],
 )
 def test_a_verdict_says_which_loop_it_is_about(
     name: str, status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A verdict about a loop that releases first would pass for one about every loop."""
+    """A verdict about a loop that drains first would pass for one about every loop."""
     of_engines = f"barrierlab.model.defects.engines.{name}"
-    kind = "tests.model.test_asked:ReleasesFirst" if name == "releases_first" else of_engines
+    kind = "tests.model.test_asked:DrainsFirstGate" if name == "drains_first" else of_engines
     chosen = replace(plan("tiny", ["aligned"], kind), names=(TWO_SOURCES[0].name,))
     outcomes = [check_one(chosen, each) for each in chosen.names]
     show(stdout_console(400), outcomes, chosen)
     out = capsys.readouterr().out
     assert verdict_of(outcomes) == ("broken" if status else "holds")
-    assert as_json(outcomes, chosen)["releases_first"] == (name == "releases_first")
+    assert as_json(outcomes, chosen)["drains_first"] == (name == "drains_first")
     assert (line in out) if line else ("reads_on" not in out)
     assert (line in markdown(outcomes, chosen)) if line else ("reads_on" not in markdown(outcomes, chosen))
 
@@ -163,18 +163,20 @@ def test_a_verdict_says_which_loop_it_is_about(
 
 def test_a_scope_says_what_it_needs() -> None:
     """A system would be asked for what it does not do, or not for what it does."""
-    found = {each.name: needs(each) for each in SCOPES["small"]() if each.protocol in ("aligned", "fallback")}
+    found = {
+        each.name: needs(each) for each in SCOPES["small"]() if each.protocol in ("aligned", "aligned_with_timeout")
+    }
     assert found["aligned: a->s; events 2, checkpoints 2; no fault"] == []
     assert found["aligned: a->s; events 2, checkpoints 2; timeout"] == ["aborts", "timeout"]
     assert found["aligned: a->s b->s c->s; events 1, checkpoints 1; closed input"] == ["several_inputs", "ends"]
     assert (
         "limits" in found["aligned: a->join b->join join->s; max buffer per input 1, events 2, checkpoints 1; no fault"]
     )
-    assert found["fallback: a->s; events 2, checkpoints 2; no fault"] == ["timeout", "unaligned"]
+    assert found["aligned_with_timeout: a->s; events 2, checkpoints 2; no fault"] == ["timeout", "unaligned"]
     assert found["aligned table: one input"] == ["aborts", "ends", "limits"]
     assert found["aligned runs: two inputs"] == [name for name in RULES if name not in ("unaligned", "recovery")]
-    assert found["fallback runs: two inputs"] == [name for name in RULES if name != "recovery"]
-    assert found["aligned story: end_of_input/an_end_completes_the_alignment"] == ["several_inputs", "ends"]
+    assert found["aligned_with_timeout runs: two inputs"] == [name for name in RULES if name != "recovery"]
+    assert found["aligned scripted case: end_of_input/an_end_completes_the_alignment"] == ["several_inputs", "ends"]
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -255,7 +257,7 @@ def test_it_is_judged_by_what_is_left() -> None:
     [
         (Capabilities(ends=False, timeout=False, leaves_in_channel=True), "abort", "aborts=False"),
         (Capabilities(aborts=False, leaves_in_channel=True), "on_time", "timeout=False"),
-        (Capabilities(aborts=False, timeout=False), "release_next", "leaves_in_channel=True"),
+        (Capabilities(aborts=False, timeout=False), "drain_next", "leaves_in_channel=True"),
     ],
 )
 def test_a_method_that_is_missing_is_told_with_what_to_declare(declared: Capabilities, method: str, hint: str) -> None:
@@ -311,15 +313,15 @@ class LastFirst(PhasedAligner):
     """Lets the input go first that has the highest number."""
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         return bool(self.turns)
 
-    def release_next(self, now_ns: int) -> None:
+    def drain_next(self, now_ns: int) -> None:
         if self.turns:
             last = max(self.turns)
             self.turns.remove(last)
             self.turns.appendleft(last)
-        super().release_next(now_ns)
+        super().drain_next(now_ns)
 
 
 class NeverFails(PhasedAligner):
@@ -376,12 +378,12 @@ DEVIATIONS: dict[str, type] = {
 def test_the_rules_that_no_dataflow_asks_are_those(rule: str) -> None:
     """A verdict would name a rule that it does judge, or one that the other judge does not judge either."""
     kind = DEVIATIONS[rule]
-    protocol = "fallback" if issubclass(kind, RecordingAligner) else "aligned"
+    protocol = "aligned_with_timeout" if issubclass(kind, RecordingAligner) else "aligned"
     scopes = [each for each in TINY if "a->s b->s" in each.name or "; timeout" in each.name]
     assert set(verdicts(kind, scopes, protocol).values()) == {None}
-    parts = looked_at(kind, protocol)
+    components = looked_at(kind, protocol)
     gates = [each for each in GATES if each.protocol == protocol and each.states < 700]
-    is_broken = any(each.check(parts, None).verdict == "broken" for each in gates)
+    is_broken = any(each.check(components, None).verdict == "broken" for each in gates)
     assert is_broken == (rule != "12")
 
 
@@ -426,14 +428,16 @@ class Keeps(RecordingAligner):
 
 
 def of_tables(kind: type, protocol: str) -> dict[str, str]:
-    """By gate and story that the judge *table* asks of a class, the verdict."""
-    scopes = (each for each in (*GATES, *stories()) if each.protocol == protocol and not getattr(each, "slow", False))
+    """By gate and scripted case that the judge *table* asks of a class, the verdict."""
+    scopes = (
+        each for each in (*GATES, *scripted_cases()) if each.protocol == protocol and not getattr(each, "slow", False)
+    )
     asked, _ = divided(scopes, capabilities_of(kind), "table")
-    parts = looked_at(kind, protocol)
-    return {each.name: each.check(parts, None).verdict for each in asked}
+    components = looked_at(kind, protocol)
+    return {each.name: each.check(components, None).verdict for each in asked}
 
 
-@pytest.mark.parametrize(("kind", "protocol"), [(Leaves, "aligned"), (Keeps, "fallback")])
+@pytest.mark.parametrize(("kind", "protocol"), [(Leaves, "aligned"), (Keeps, "aligned_with_timeout")])
 def test_a_permitted_difference_is_permitted(kind: type, protocol: str) -> None:
     """A table would have to be left out for one difference, and with it all else that it says."""
     found = of_tables(kind, protocol)
@@ -443,7 +447,7 @@ def test_a_permitted_difference_is_permitted(kind: type, protocol: str) -> None:
     assert set(verdicts(kind, scopes, protocol).values()) == {None}
 
 
-@pytest.mark.parametrize(("kind", "protocol"), [(Leaves, "aligned"), (Keeps, "fallback")])
+@pytest.mark.parametrize(("kind", "protocol"), [(Leaves, "aligned"), (Keeps, "aligned_with_timeout")])
 def test_a_difference_that_is_not_declared_is_not_permitted(kind: type, protocol: str) -> None:
     """The tables would say of another scheme that it is that of `impl`."""
     undeclared = type("Undeclared", (kind,), {"capabilities": Capabilities()})
@@ -459,4 +463,4 @@ def test_what_differs_beside_is_found() -> None:
         def _record(self, input_id: int, events: Any) -> None: ...
 
     assert "broken" in of_tables(ContradictsToo, "aligned").values()
-    assert "broken" in of_tables(ForgetsWhatIsInFlight, "fallback").values()
+    assert "broken" in of_tables(ForgetsWhatIsInFlight, "aligned_with_timeout").values()

@@ -218,8 +218,8 @@ def test_what_is_put_back_needs_no_room() -> None:
     """A channel whose record is longer than its capacity would break BOUND after each restore."""
     text = """
 > restore 0 @ 0.000000000
-    s put_back a->s a1
-    s put_back a->s a2
+    s restored_in_flight a->s a1
+    s restored_in_flight a->s a2
     a send a->s a3
     a send a->s a4
     s take a->s a1

@@ -13,10 +13,16 @@ import pytest
 import barrierlab.model.defects
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import TraceError, judged
-from barrierlab.model.defects.a_command_between_load_and_store import COMMANDS, POLLS, LoadThenStore, Mailbox, lost
-from barrierlab.model.defects.barrier_kind import BarrierDefect, SystemDefect
+from barrierlab.model.defects.barrier.P01_command_between_load_and_store import (
+    COMMANDS,
+    POLLS,
+    CommandMailbox,
+    LoadThenStore,
+    lost,
+)
+from barrierlab.model.defects.kinds.barrier import BarrierDefect, SystemDefect
+from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
-from barrierlab.model.defects.witness import Witness
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from tests.kept import keep
 
@@ -64,7 +70,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str, rewrite: bool) -> None:
 def test_the_kept_run_can_be_made_again(name: str) -> None:
     """The kept run would be of other machines than the entry's; or of any, if the sound ones went the same way."""
     text = (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
-    assert replay(text, WORLDS[name].parts, name) == text
+    assert replay(text, WORLDS[name].components, name) == text
     assert as_the_sound_tell_it(text, name) != text
 
 
@@ -100,9 +106,9 @@ def test_seven_of_forty_five_orders_lose_a_command() -> None:
     assert sum(lost(end) is not None for end in orders) == 7
 
 
-def _in_order(injected: set[int], slots: int) -> Mailbox:
+def _in_order(injected: set[int], slots: int) -> CommandMailbox:
     """Four polls of two steps each, the second of which does nothing if nothing was loaded; and where injects come."""
-    system, state, commands, steps = LoadThenStore(), Mailbox(), iter(COMMANDS), iter(("load", "store") * POLLS)
+    system, state, commands, steps = LoadThenStore(), CommandMailbox(), iter(COMMANDS), iter(("load", "store") * POLLS)
     for slot in range(slots):
         move = f"inject {next(commands)}" if slot in injected else next(steps)
         if move != "store" or state.loaded:

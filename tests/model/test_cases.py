@@ -1,4 +1,4 @@
-"""The stories that come with the package: they are true, they can fail, and they can be read."""
+"""The scripted cases that come with the package: they are true, they can fail, and they can be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import barrierlab.model
 from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate, GatePort
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
-from barrierlab.model.checkpoint.components import Parts, sound_aligner
+from barrierlab.model.checkpoint.components import Components, sound_aligner
 from barrierlab.model.checkpoint.external import parts_of
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.scripted import FOLDER, cases, replay
@@ -22,35 +22,35 @@ from barrierlab.model.checkpoint.trace import COMMENT, TraceError, judged, read
 from barrierlab.model.defects.engines.catalogue import reports
 from barrierlab.model.suites.tables import TABLES
 from tests.kept import keep
-from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
+from tests.model.mutants import MUTANTS, MUTANTS_RECOVERING, MUTANTS_UNALIGNED
 
 ROOT = Path(__file__).parents[2]
 CASES = cases()
 THEMES = sorted({name.partition("/")[0] for name in CASES})
 MOST_LINES, MOST_COLUMNS = 60, 120
 
-ALL_BENT = {**BENT, **BENT_UNALIGNED, **BENT_RECOVERING}
-# Which machine spoils which story.
+ALL_MUTANTS = {**MUTANTS, **MUTANTS_UNALIGNED, **MUTANTS_RECOVERING}
+# Which machine spoils which scripted case.
 SPOILT = [
-    ("alignment/the_first_barrier_holds_its_input_back", "SnapshotsAtTheFirst"),
-    ("alignment/what_is_held_is_released_in_order", "DropsWhatIsHeld"),
+    ("alignment/the_first_barrier_blocks_its_input", "SnapshotsAtTheFirst"),
+    ("alignment/what_is_buffered_is_drained_in_order", "DropsWhatIsHeld"),
     ("alignment/a_watermark_waits_with_the_events", "WatermarkOvertakes"),
     ("alignment/a_barrier_behind_another_keeps_its_place", "ForgetsTheFirst"),
     ("alignment/a_barrier_behind_another_keeps_its_place", "SwallowsTheSecondBarrier"),
-    ("alignment/the_first_barrier_holds_its_input_back", "AppliesTwice"),
+    ("alignment/the_first_barrier_blocks_its_input", "AppliesTwice"),
     ("abandoned/an_abort_reaches_a_task_that_aligns", "NeverGivesUp"),
     ("abandoned/a_cancel_goes_in_the_barriers_place", "NeverGivesUp"),
     ("end_of_input/an_end_completes_the_alignment", "SnapshotsAtTheFirst"),
-    ("backpressure/an_input_that_holds_enough_is_not_read", "HoldsWithoutLimit"),
+    ("backpressure/an_input_that_buffers_enough_is_not_read", "HoldsWithoutLimit"),
     ("abandoned/an_abort_reaches_a_task_that_aligns", "SnapshotsAtTheFirst"),
-    ("alignment/what_is_held_is_released_in_order", "DrainsFirst"),
+    ("alignment/what_is_buffered_is_drained_in_order", "DrainsFirst"),
     ("backpressure/an_aligned_barrier_waits_for_room", "PositionsLate"),
     ("backpressure/an_aligned_barrier_waits_for_room", "SnapshotsLate"),
     ("unaligned/a_barrier_overtakes_what_is_queued", "PassesUnrecorded"),
     ("unaligned/a_barrier_overtakes_the_outbox", "LeavesTheOutboxUnrecorded"),
     ("unaligned/recording_goes_on_until_the_last_barrier", "RecordsNothing"),
     ("unaligned/more_is_in_flight_than_may_be", "RecordsWithoutLimit"),
-    ("coordinator/a_checkpoint_is_complete_with_the_last_part", "CompletesEarly"),
+    ("coordinator/a_checkpoint_is_complete_with_the_last_acknowledgement", "CompletesEarly"),
     ("coordinator/two_checkpoints_are_under_way", "CompletesTwice"),
     ("recovery/a_sink_commits_once", "CommitsAtOnce"),
     ("recovery/a_sink_commits_once", "NeverCommits"),
@@ -58,17 +58,17 @@ SPOILT = [
     ("recovery/what_was_not_complete_is_rolled_back", "RollsNothingBack"),
     ("recovery/a_crash_goes_back_to_the_cut", "ForgetsItsState"),
     ("recovery/a_crash_goes_back_to_the_cut", "SkipsAnEvent"),
-    ("recovery/what_was_in_flight_is_put_back", "LosesWhatIsInFlight"),
+    ("recovery/what_was_in_flight_is_restored", "LosesWhatIsInFlight"),
     ("dataflows/a_diamond_aligns_where_it_meets", "SnapshotsAtTheFirst"),
     ("dataflows/a_join_promises_the_least", "PromisesTheMost"),
     ("dataflows/a_join_promises_the_least", "KeepsTheWatermark"),
 ]
 
 
-def told(text: str, parts: Parts) -> str:
-    """The story as machines make it; or that they cannot make a move of it."""
+def told(text: str, components: Components) -> str:
+    """The scripted case as machines make it; or that they cannot make a move of it."""
     try:
-        return replay(text, parts)
+        return replay(text, components)
     except TraceError as error:
         return f"{error}\n"
 
@@ -90,14 +90,14 @@ def test_nothing_is_broken_in_a_story(name: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_tables_tell_the_same_stories(mode: str) -> None:
-    """The stories would be of one way to write the protocol down, and no measure for another."""
+    """The scripted cases would be of one way to write the protocol down, and no measure for another."""
 
     def gate(
         port: GatePort, config: BarrierAlignerConfig, unaligned: UnalignedCheckpointConfig | None, is_sink: bool
     ) -> Gate:
         return driven_by(TABLES["aligned" if is_sink else mode])(port, config, unaligned, is_sink)
 
-    assert [name for name, text in cases(mode).items() if told(text, Parts(gate=gate)) != text] == []
+    assert [name for name, text in cases(mode).items() if told(text, Components(gate=gate)) != text] == []
 
 
 class Theirs(Gate):
@@ -128,23 +128,23 @@ class TheirsNeverHolds(Theirs):
 
 
 def test_a_foreign_gate_is_held_against_the_stories() -> None:
-    """Another team's sound gate would fail a story, or a wrong one pass them all."""
+    """Another team's sound gate would fail a scripted case, or a wrong one pass them all."""
     aligned = cases("aligned")
     for kind, spoils in ((Theirs, False), (TheirsNeverHolds, True)):
-        parts = parts_of(kind, "aligned")
-        assert any(told(text, parts) != text for text in aligned.values()) == spoils
+        components = parts_of(kind, "aligned")
+        assert any(told(text, components) != text for text in aligned.values()) == spoils
 
 
 @pytest.mark.parametrize(("name", "bent"), SPOILT)
 def test_a_bent_machine_tells_another_story(name: str, bent: str) -> None:
-    """The story would be true whatever the machines did."""
-    assert told(CASES[name], ALL_BENT[bent]) != CASES[name]
+    """The scripted case would be true whatever the machines did."""
+    assert told(CASES[name], ALL_MUTANTS[bent]) != CASES[name]
 
 
 def test_every_theme_and_every_bent_machine_is_tried() -> None:
-    """A whole theme could hold by itself, or a way to go wrong be seen by no story."""
+    """A whole theme could hold by itself, or a way to go wrong be seen by no scripted case."""
     assert {name.partition("/")[0] for name, _ in SPOILT} == set(THEMES)
-    assert {bent for _, bent in SPOILT} == set(ALL_BENT)
+    assert {bent for _, bent in SPOILT} == set(ALL_MUTANTS)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -163,10 +163,10 @@ def test_a_story_can_be_read(name: str) -> None:
 
 
 def test_each_protocol_has_stories_of_its_own() -> None:
-    """Whoever goes unaligned would be held against stories of somebody else, or against none."""
+    """Whoever goes unaligned would be held against scripted cases of somebody else, or against none."""
     of_mode = {mode: cases(mode) for mode in MODES}
     assert min(map(len, of_mode.values())) > 0
-    assert {name for stories in of_mode.values() for name in stories} == set(CASES)
+    assert {name for scripted_cases in of_mode.values() for name in scripted_cases} == set(CASES)
     assert sum(map(len, of_mode.values())) == len(CASES) >= 30
     assert all("\nmode: unaligned\n" in text for text in of_mode["unaligned"].values())
 

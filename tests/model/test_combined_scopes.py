@@ -16,8 +16,8 @@ from barrierlab.impl.messages import EndOfInput, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.suites.standard import small
 
@@ -102,11 +102,14 @@ class ForgetsAbortsOnceRestored(BarrierAligner):
 @pytest.mark.parametrize("fault", ["abort", "timeout"])
 def test_an_abort_after_a_restore_is_made(fault: str) -> None:
     """A gate that does not come back whole would be met by no abort: each passes where only one of the two happens."""
-    parts = with_aligner(ForgetsAbortsOnceRestored)
-    alone = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].setup, crashes=0)
-    crash = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].setup, cancels=0, expiries=0)
-    assert [WorldScope(fault, setup).check(parts, 60.0).verdict for setup in (alone, crash)] == ["holds", "holds"]
-    outcome = SCOPES[f"aligned: {PAIR}; {fault} and crash"].check(parts, 60.0)
+    components = with_aligner(ForgetsAbortsOnceRestored)
+    alone = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].bounds, crashes=0)
+    crash = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].bounds, cancels=0, expiries=0)
+    assert [WorldScope(fault, bounds).check(components, 60.0).verdict for bounds in (alone, crash)] == [
+        "holds",
+        "holds",
+    ]
+    outcome = SCOPES[f"aligned: {PAIR}; {fault} and crash"].check(components, 60.0)
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "LIVE"), outcome.why
     assert set(outcome.struck) == {fault, "crash"}
     assert all(outcome.struck.values())
@@ -117,7 +120,7 @@ def test_an_abort_after_a_restore_is_made(fault: str) -> None:
     [
         ("aligned: a->m m->s", 2_770),
         ("unaligned: a->m m->s", 2_987),
-        ("fallback: a->m m->s", 6_422),
+        ("aligned_with_timeout: a->m m->s", 6_422),
         ("aligned: a->s b->s", 19_615),
     ],
 )
@@ -128,54 +131,54 @@ def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "scope", "invariant"),
+    ("components", "scope", "invariant"),
     [
-        (Parts(writer=CoversItsLastWithTheOneBefore), f"aligned: {ENDS}", "REC"),
-        (Parts(plan=ends_twice), f"aligned: {ENDS}", "REC"),
+        (Components(writer=CoversItsLastWithTheOneBefore), f"aligned: {ENDS}", "REC"),
+        (Components(plan=ends_twice), f"aligned: {ENDS}", "REC"),
         (
-            Parts(task=BelievesItHasAnnounced),
+            Components(task=BelievesItHasAnnounced),
             "aligned: a->join b->join join->s; watermarks 1, events 1, checkpoints 1; crash",
             "WM",
         ),
-        (Parts(task=HasNoWatermarkAtTheEnd), f"aligned: {EMITS}", "TASK"),
-        (Parts(task=PromisesFirst), f"unaligned: {EMITS}", "TASK"),
+        (Components(task=HasNoWatermarkAtTheEnd), f"aligned: {EMITS}", "TASK"),
+        (Components(task=PromisesFirst), f"unaligned: {EMITS}", "TASK"),
         (
-            Parts(source=ForgetsItsWatermark),
+            Components(source=ForgetsItsWatermark),
             "aligned: a->m m->s; watermarks 1, emits True, events 1, checkpoints 1; closed input and crash",
             "TASK",
         ),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_a_mistake_that_needs_two_faults_is_found(parts: Parts, scope: str, invariant: str) -> None:
+def test_a_mistake_that_needs_two_faults_is_found(components: Components, scope: str, invariant: str) -> None:
     """A machine would be called sound that breaks as soon as two things go wrong, or a window fires."""
     assert SCOPES[scope].check(SOUND, 60.0).verdict == "holds"
-    outcome = SCOPES[scope].check(parts, 60.0)
+    outcome = SCOPES[scope].check(components, 60.0)
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", invariant), outcome.why
     trace = outcome.violations[0].trace
     assert f"! {invariant}: " in trace
-    assert replay(trace, parts) == trace  # whoever reads the run can make it again
+    assert replay(trace, components) == trace  # whoever reads the run can make it again
 
 
 @pytest.mark.parametrize("kind", ["exactly_once", "at_least_once", "idempotent"])
 def test_every_guarantee_meets_a_crash_in_small(kind: str) -> None:
     """A sink that promises less would never be asked whether it keeps it."""
-    assert any(scope.setup.guarantee == kind and scope.setup.crashes for scope in SCOPES.values())
+    assert any(scope.bounds.guarantee == kind and scope.bounds.crashes for scope in SCOPES.values())
 
 
-PAIRS: list[Callable[[Setup], bool]] = [
-    lambda setup: setup.closes,
-    lambda setup: bool(setup.watermarks),
-    lambda setup: setup.sender_records and setup.capacity == 1,
-    lambda setup: setup.max_inflight_buffer_bytes == 1,
-    lambda setup: setup.max_buffer_per_input == 1,
-    lambda setup: setup.emits,
-    lambda setup: bool(setup.cancels),
-    lambda setup: bool(setup.expiries),
+PAIRS: list[Callable[[Bounds], bool]] = [
+    lambda bounds: bounds.closes,
+    lambda bounds: bool(bounds.watermarks),
+    lambda bounds: bounds.sender_records and bounds.capacity == 1,
+    lambda bounds: bounds.max_inflight_buffer_bytes == 1,
+    lambda bounds: bounds.max_buffer_per_input == 1,
+    lambda bounds: bounds.emits,
+    lambda bounds: bool(bounds.cancels),
+    lambda bounds: bool(bounds.expiries),
 ]
 
 
 @pytest.mark.parametrize("with_a_crash", PAIRS)
-def test_no_fault_meets_a_crash_only_by_itself(with_a_crash: Callable[[Setup], bool]) -> None:
+def test_no_fault_meets_a_crash_only_by_itself(with_a_crash: Callable[[Bounds], bool]) -> None:
     """What two faults do together would be left to chance."""
-    assert any(scope.setup.crashes and with_a_crash(scope.setup) for scope in SCOPES.values())
+    assert any(scope.bounds.crashes and with_a_crash(scope.bounds) for scope in SCOPES.values())

@@ -17,8 +17,16 @@ from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.messages import CheckpointBarrier, Event
 from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.snapshot import Checkpoint
-from barrierlab.model.checkpoint.component import MODEL, Component, Difference, Stimulus, drift, fields_of, stimulus
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.component import (
+    MODEL,
+    CallStimulus,
+    Component,
+    ComponentDifference,
+    drift,
+    fields_of,
+    stimulus,
+)
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.suites.standard import COMPONENTS, SCOPES
 
 BY_NAME = {scope.name: scope for scope in COMPONENTS}
@@ -134,25 +142,29 @@ class EndedSince(OperatorTask):
 
 
 @pytest.mark.parametrize(
-    ("parts", "name", "move"),
+    ("components", "name", "move"),
     [
-        (Parts(source=HurriesUnrecorded), "a source whose barriers go ahead, or hurry", "hurry 0 1"),
-        (Parts(source=CancelsTwice), "a source whose outputs close", "abort 1"),
-        (Parts(task=EndedSince), "two inputs: a barrier goes ahead", "end_of 1"),
-        (Parts(ledger=KeepsTheFirstRow), "rows that are written again", "write s 1 1"),
-        (Parts(writer=CommitsTheNewestFirst), "transactions of one sink", "complete s 2"),
-        (Parts(injector=AsksByTheRequest), "its clock", "poll"),
-        (Parts(plan=forgets_what_senders_recorded), "every small checkpoint of a join", "recover 3"),
-        (Parts(coordinator=TakesDoubtForDone), "three under way, manifests that fail or stay in doubt", "doubted 1"),
-        (Parts(coordinator=PausesFromTheTrigger), "interval, pause and timeout", "request"),
-        (Parts(coordinator=NeverForgetsAFailure), "failures in a row", "resume 0"),
+        (Components(source=HurriesUnrecorded), "a source whose barriers go ahead, or hurry", "hurry 0 1"),
+        (Components(source=CancelsTwice), "a source whose outputs close", "abort 1"),
+        (Components(task=EndedSince), "two inputs: a barrier goes ahead", "end_of 1"),
+        (Components(ledger=KeepsTheFirstRow), "rows that are written again", "write s 1 1"),
+        (Components(writer=CommitsTheNewestFirst), "transactions of one sink", "complete s 2"),
+        (Components(injector=AsksByTheRequest), "its clock", "poll"),
+        (Components(plan=forgets_what_senders_recorded), "every small checkpoint of a join", "recover 3"),
+        (
+            Components(coordinator=TakesDoubtForDone),
+            "three under way, manifests that fail or stay in doubt",
+            "doubted 1",
+        ),
+        (Components(coordinator=PausesFromTheTrigger), "interval, pause and timeout", "request"),
+        (Components(coordinator=NeverForgetsAFailure), "failures in a row", "resume 0"),
     ],
     ids=["hurries", "cancels", "ends", "rows", "order", "clock", "recorded", "doubt", "pause", "failures"],
 )
-def test_a_mistake_is_shown_by_a_shortest_run(parts: Parts, name: str, move: str) -> None:
+def test_a_mistake_is_shown_by_a_shortest_run(components: Components, name: str, move: str) -> None:
     """A coordinator would be called sound that paces, counts or completes otherwise; or the run would not say where."""
     scope = next(scope for scope in COMPONENTS if name in scope.name)
-    (violation,) = scope.check(parts, 60.0).violations
+    (violation,) = scope.check(components, 60.0).violations
     assert (violation.invariant, violation.scope) == (MODEL, scope.name)
     assert violation.reason.startswith(f"{move}: the model answers '")
     assert violation.trace.splitlines()[-2:] == [move, f"! {MODEL}: {violation.reason}"]
@@ -185,7 +197,7 @@ class Counter:
 class Counted(Counter):
     """Its model: what it adds up to."""
 
-    def stimuli(self) -> Sequence[Stimulus]:
+    def stimuli(self) -> Sequence[CallStimulus]:
         return [stimulus("add", amount) for amount in (1, 3)] if self.value < 3 else []
 
 
@@ -193,9 +205,9 @@ def test_a_field_that_a_restore_works_out_afresh_may_not_drift() -> None:
     """A machine that runs on would do otherwise than the one that is explored, and no state would show it."""
     component = Component(Counter, Counted())
     state = component.after(component.start(), stimulus("add", 1))
-    assert not isinstance(state, Difference)
+    assert not isinstance(state, ComponentDifference)
     state = component.after(state, stimulus("add", 3))
-    assert isinstance(state, Difference)
+    assert isinstance(state, ComponentDifference)
     assert state.reason == "add 3: Counter.doubled is 2 in a machine that ran on, 8 in one restored to the same"
 
 
@@ -229,5 +241,5 @@ def test_a_machine_that_raises_is_shown() -> None:
 
     component = Component(Raises, Counted())
     state = component.after(component.start(), stimulus("add", 1))
-    assert state == Difference("add 1: the model answers '1', the machine 'raised ValueError: 1'")
+    assert state == ComponentDifference("add 1: the model answers '1', the machine 'raised ValueError: 1'")
     assert component.moves(state) == ()

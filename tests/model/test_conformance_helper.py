@@ -8,18 +8,18 @@ import sys
 import pytest
 
 from barrierlab.impl import UnalignedCheckpointer
-from barrierlab.model.checkpoint.check import Outcome, Violation, WorldScope
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation, WorldScope
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.suites.conformance import SOURCES, Case, cases, report
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.suites.conformance import SOURCES, ConformanceCase, cases, report
 from barrierlab.model.suites.standard import SCOPES
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
 
-PROTOCOLS = ("aligned", "unaligned", "fallback")
+PROTOCOLS = ("aligned", "unaligned", "aligned_with_timeout")
 
 
-def case_of(kind: type, name: str) -> Case:
+def case_of(kind: type, name: str) -> ConformanceCase:
     """The case of that name."""
     (found,) = [case for case in cases(kind, judge="table") if str(case) == name]
     return found
@@ -49,7 +49,7 @@ def test_every_case_has_a_name_of_its_own() -> None:
     names = [str(case) for case in cases(UnalignedCheckpointer, judge="table")]
     assert len(set(names)) == len(names)
     assert "aligned: a->s b->s; events 1, checkpoints 1; abort" in names
-    assert "fallback table: a sink" in names
+    assert "aligned_with_timeout table: a sink" in names
     assert repr(cases(PhasedAligner)[0]).startswith("<PhasedAligner: aligned: a->s; ")
 
 
@@ -92,9 +92,9 @@ def test_a_failure_says_what_is_broken_and_how_it_comes_to_that(name: str, first
 
 def test_what_is_undecided_fails() -> None:
     """A time that is too short would look like a proof."""
-    scope = WorldScope("two sources", Setup("a->s b->s"))
+    scope = WorldScope("two sources", Bounds("a->s b->s"))
     with pytest.raises(AssertionError, match="two sources: undecided: the limit of 0 s is reached"):
-        Case(PhasedAligner, scope).check(seconds=0)
+        ConformanceCase(PhasedAligner, scope).check(seconds=0)
 
 
 def test_a_class_that_cannot_stand_in_fails_in_a_line() -> None:
@@ -107,7 +107,7 @@ def test_a_class_that_cannot_stand_in_fails_in_a_line() -> None:
 
 def test_several_faults_are_told_one_after_the_other() -> None:
     """All but the first would be lost."""
-    faults = tuple(Violation(name, "a scope", 1, "why", "> move\n") for name in ("CUT", "LIVE"))
+    faults = tuple(ScopeViolation(name, "a scope", 1, "why", "> move\n") for name in ("CUT", "LIVE"))
     outcome = Outcome("a scope", "aligned", "broken", "why", 1, 1, 0.0, faults)
     assert report(outcome) == (
         "CUT is broken after 1 move: why (a scope)\n\n> move\n\nLIVE is broken after 1 move: why (a scope)\n\n> move"

@@ -9,16 +9,16 @@ import pytest
 
 from barrierlab.model.checkpoint.check import WorldScope, properties
 from barrierlab.model.checkpoint.external import capabilities_of, parts_of
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
-from barrierlab.model.defects.barrier_kind import BarrierDefect
 from barrierlab.model.defects.catalogue import CAUGHT, MISSED, UNSOUND, catalogue
 from barrierlab.model.defects.engines.aligners import Alternating, ObsoleteBarrier, OneSide, Tuples
 from barrierlab.model.defects.engines.catalogue import SOUND, TRACES, reports
 from barrierlab.model.defects.engines.channels import wakeup
 from barrierlab.model.defects.engines.kind import STANDINGS, Scheme, SchemeDefect, entry
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 from barrierlab.model.explore.checker import Always, Quiescent, explore
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from tests.kept import keep
@@ -56,7 +56,7 @@ def test_a_scheme_holds_as_repaired_in_the_same_scope(name: str) -> None:
 def test_the_invariants_of_all_dataflows_find_it_again_in_the_kept_run(name: str) -> None:
     """The kept run would be of other machines, or the repair be one of another schedule."""
     text = (TRACES / f"{name}.trace").read_text(encoding="utf-8")
-    assert replay(text, WORLDS[name].parts, name) == text
+    assert replay(text, WORLDS[name].components, name) == text
     assert WORLDS[name].breaks in {violation.invariant for violation in judged(text).violations}
     assert WORLDS[name].sound_on_the_same_run() == frozenset()
 
@@ -125,8 +125,8 @@ def test_the_race_of_the_flag_does_not_come_with_one_barrier_at_a_time() -> None
 @pytest.mark.slow
 def test_an_obsolete_barrier_ends_the_recording_in_a_dataflow_too() -> None:
     """The scheme would leave out what keeps a dataflow from it. (Checkpoint 1 is aborted once it is triggered.)"""
-    setup = Setup("a->join b->join join->s", mode="unaligned", events=1, checkpoints=2, gives_up=(1, 0))
-    scope = WorldScope("a join", setup)
+    bounds = Bounds("a->join b->join join->s", mode="unaligned", events=1, checkpoints=2, aborts_one=(1, 0))
+    scope = WorldScope("a join", bounds)
     (violation,) = scope.check(parts_of(ObsoleteBarrier, "unaligned"), None).violations
     assert (violation.invariant, violation.steps) == ("CUT", 23)
     assert "are lost: sent before the cut, taken after in checkpoint 2" in violation.reason
@@ -186,11 +186,11 @@ def test_the_sound_schemes_declare_what_they_are_asked() -> None:
 
 
 AT_LEAST_ONCE = [
-    Setup("a->s b->s", events=2),
-    Setup("a->s b->s", events=1, closes=True),
-    Setup("a->s b->s c->s", events=1),
-    Setup("a->join b->join join->s", events=2),
-    Setup("a->l a->r l->join r->join join->s", events=1),
+    Bounds("a->s b->s", events=2),
+    Bounds("a->s b->s", events=1, closes=True),
+    Bounds("a->s b->s c->s", events=1),
+    Bounds("a->join b->join join->s", events=2),
+    Bounds("a->l a->r l->join r->join join->s", events=1),
 ]
 
 
@@ -201,8 +201,8 @@ def _lost(reason: str | None) -> str | None:
     return more[0] if more else None
 
 
-@pytest.mark.parametrize("setup", AT_LEAST_ONCE, ids=lambda setup: f"{setup.topology} {setup.closes}")
-def test_what_does_not_block_loses_nothing(setup: Setup) -> None:
+@pytest.mark.parametrize("bounds", AT_LEAST_ONCE, ids=lambda bounds: f"{bounds.topology} {bounds.closes}")
+def test_what_does_not_block_loses_nothing(bounds: Bounds) -> None:
     """Storm's tuples would be called broken though they do what Storm promises: at least once.
 
     An event that is in the receiver's state and not in the sender's is sent again; what is lost, or waits for ever,
@@ -210,7 +210,7 @@ def test_what_does_not_block_loses_nothing(setup: Setup) -> None:
     """
     verdicts = []
     for kind in (Tuples, OneSide):
-        world = World(setup, parts_of(kind, "aligned"))
+        world = World(bounds, parts_of(kind, "aligned"))
         exact = explore(world, properties(world))
         asked = [
             Always("nothing is lost", lambda state, world=world: _lost(world.broken(state))),

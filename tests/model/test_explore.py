@@ -11,7 +11,7 @@ from barrierlab.model.explore.checker import (
     NEVER,
     Always,
     Counts,
-    Limits,
+    ExplorationLimits,
     NonDeterministicError,
     Property,
     Quiescent,
@@ -144,8 +144,8 @@ def alike(ring: Ring) -> int:
 def test_the_shorter_of_two_runs_wins_whatever_is_asked() -> None:
     """A violation at rest would hide behind a longer run to one that is seen when it is found."""
     graph = Graph({"a": "bc", "b": "d"})
-    always, at_rest = is_not("d"), Quiescent[str]("not c at rest", lambda state: "it is c" if state == "c" else None)
-    result = explore(graph, [always, at_rest])
+    always, quiescent = is_not("d"), Quiescent[str]("not c at rest", lambda state: "it is c" if state == "c" else None)
+    result = explore(graph, [always, quiescent])
     assert [(broken.property, broken.moves) for broken in result.violations] == [("not c at rest", ("c",))]
 
 
@@ -188,20 +188,20 @@ def test_what_never_happens_is_broken_when_all_is_seen() -> None:
 def test_what_has_not_happened_yet_is_no_violation() -> None:
     """A limit would make a sound model broken; what is missing is told all the same."""
     graph = Graph({"a": "b", "b": "c", "c": "d"})
-    result = explore(graph, [Sometimes("gets to d", lambda state: state == "d")], limits=Limits(depth=2))
+    result = explore(graph, [Sometimes("gets to d", lambda state: state == "d")], limits=ExplorationLimits(depth=2))
     assert (result.verdict, result.unseen, result.violations) == ("undecided", ("gets to d",), ())
 
 
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        pytest.param(Limits(states=100), "the limit of 100 states is reached", id="states"),
-        pytest.param(Limits(depth=5), "the limit of 5 moves is reached", id="depth"),
-        pytest.param(Limits(seconds=0.0), "the limit of 0 s is reached", id="seconds"),
-        pytest.param(Limits(memory_bytes=1), "the limit of 1 bytes of memory is reached", id="memory"),
+        pytest.param(ExplorationLimits(states=100), "the limit of 100 states is reached", id="states"),
+        pytest.param(ExplorationLimits(depth=5), "the limit of 5 moves is reached", id="depth"),
+        pytest.param(ExplorationLimits(seconds=0.0), "the limit of 0 s is reached", id="seconds"),
+        pytest.param(ExplorationLimits(memory_bytes=1), "the limit of 1 bytes of memory is reached", id="memory"),
     ],
 )
-def test_over_a_limit_nothing_holds(limits: Limits, why: str) -> None:
+def test_over_a_limit_nothing_holds(limits: ExplorationLimits, why: str) -> None:
     """A part of the space would pass for the whole."""
     ring = Ring(1, 1)
     result = explore(ring, [ring.invariant], limits=limits)
@@ -209,8 +209,10 @@ def test_over_a_limit_nothing_holds(limits: Limits, why: str) -> None:
     assert result.counts.states < 5_249
 
 
-@pytest.mark.parametrize("limits", [Limits(states=4), Limits(depth=2), Limits(4, 2, 1e9, 2**62)])
-def test_exactly_a_limit_is_allowed(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [ExplorationLimits(states=4), ExplorationLimits(depth=2), ExplorationLimits(4, 2, 1e9, 2**62)]
+)
+def test_exactly_a_limit_is_allowed(limits: ExplorationLimits) -> None:
     """A space that just fits would stay undecided."""
     result = explore(Graph({"a": "bc", "b": "d", "c": "d"}), limits=limits)
     assert result.verdict == "holds"
@@ -219,14 +221,16 @@ def test_exactly_a_limit_is_allowed(limits: Limits) -> None:
 
 def test_a_violation_within_the_limits_is_one() -> None:
     """What is broken would be undecided only because more could not be seen."""
-    result = explore(Graph({"a": "bc", "b": "d", "d": "e"}), [is_not("c")], limits=Limits(depth=1), collect=True)
+    result = explore(
+        Graph({"a": "bc", "b": "d", "d": "e"}), [is_not("c")], limits=ExplorationLimits(depth=1), collect=True
+    )
     assert (result.verdict, result.why) == ("broken", "not c: it is c")
 
 
 def test_rest_is_seen_at_the_limit_of_depth() -> None:
     """What lies at rest at the deepest place that is allowed would not be looked at."""
-    at_rest = Quiescent[str]("never rests", lambda state: f"it rests in {state}")
-    result = explore(Graph({"a": "b", "b": "cd", "c": "e"}), [at_rest], limits=Limits(depth=2))
+    quiescent = Quiescent[str]("never rests", lambda state: f"it rests in {state}")
+    result = explore(Graph({"a": "b", "b": "cd", "c": "e"}), [quiescent], limits=ExplorationLimits(depth=2))
     assert (result.verdict, result.why) == ("broken", "never rests: it rests in d")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barrierlab.impl import Acknowledge, Decline, Reason
-from barrierlab.impl.checkpoint.actions import AbortTask, Action, Notify, Publish, Refused
+from barrierlab.impl.checkpoint.actions import AbortTask, CoordinatorAction, Notify, Publish, Refused
 from barrierlab.model.checkpoint.asked import is_small
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import Outcome, WorldScope
@@ -63,7 +63,7 @@ def test_what_is_sound_holds_there(kind: type, name: str) -> None:
 @pytest.mark.parametrize("kind", [Sound, Plain])
 def test_what_is_sound_holds_in_every_tiny_scope(kind: type) -> None:
     """A sound coordinator would be broken where several tasks report at once."""
-    names = [each.name for each in SCOPES["tiny"]() if isinstance(each, WorldScope) and is_small(each.setup)]
+    names = [each.name for each in SCOPES["tiny"]() if isinstance(each, WorldScope) and is_small(each.bounds)]
     assert [
         name
         for name in names
@@ -85,14 +85,14 @@ class OneMethodShort:
 
     def __init__(self, config: object, tasks: object, sources: object, first_id: int) -> None: ...
 
-    def trigger(self, now_ns: int) -> Iterable[Action]:
+    def trigger(self, now_ns: int) -> Iterable[CoordinatorAction]:
         return ()
 
 
 class TakesLess(Plain):
     """A report without the time."""
 
-    def acknowledge(self, report: Acknowledge) -> Iterable[Action]:  # type: ignore[override]
+    def acknowledge(self, report: Acknowledge) -> Iterable[CoordinatorAction]:  # type: ignore[override]
         return ()
 
 
@@ -134,7 +134,7 @@ class KeepsAGenerator(Plain):
 
 
 class DeclaresAWord(Plain):
-    """Declares it in prose."""
+    """Declares it in description."""
 
     capabilities = "all"
 
@@ -178,35 +178,35 @@ def test_a_class_that_cannot_stand_in_is_told_so_in_a_line(kinds: list[type], li
 class Raises(Plain):
     """An exception for a report."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         raise RuntimeError("a part that I do not know")
 
 
 class AnswersAWord(Plain):
     """A word, which is iterable, too."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         return "done"  # type: ignore[return-value]
 
 
 class AnswersNumbers(Plain):
     """No actions."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         return [1]  # type: ignore[list-item]
 
 
 class TellsAStranger(Plain):
     """A task that the job does not have."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         return [Notify("b", 1)]
 
 
 class PublishesDeclines(Plain):
     """A manifest of what is no part."""
 
-    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[Action]:
+    def acknowledge(self, report: Acknowledge, now_ns: int) -> Iterable[CoordinatorAction]:
         return [Publish(1, (Decline("a", 1, Reason.DECLINED),))]  # type: ignore[arg-type]
 
 
@@ -233,7 +233,7 @@ class ByChance(Plain):
 
     calls = 0
 
-    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[Action]:
+    def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Iterable[CoordinatorAction]:
         ByChance.calls += 1
         found = list(super().abort(checkpoint_id, reason, now_ns))
         orders = [each for each in found if type(each) is AbortTask]
@@ -271,11 +271,11 @@ def test_a_copy_is_told_from_another_by_all_that_it_holds() -> None:
     assert start == hosted.capture()
     assert hash(start) == hash(Hosted(Held, (PORT,)).capture())
     for change in (
-        lambda held: held.current.append("b"),
-        lambda held: held.chance.random(),
-        lambda held: setattr(held, "current", ["a"]),  # no longer the same object
-        lambda held: held.known.update({2: []}),
-        lambda held: setattr(held, "more", True),
+        lambda buffered: buffered.current.append("b"),
+        lambda buffered: buffered.chance.random(),
+        lambda buffered: setattr(buffered, "current", ["a"]),  # no longer the same object
+        lambda buffered: buffered.known.update({2: []}),
+        lambda buffered: setattr(buffered, "more", True),
     ):
         hosted.restore(start)
         change(hosted.machine)
@@ -285,7 +285,7 @@ def test_a_copy_is_told_from_another_by_all_that_it_holds() -> None:
     assert hosted.machine.port is PORT
     assert hosted.machine.current is hosted.machine.known[1]
     assert isinstance(start, Copy)
-    assert repr(start) == "<a copy of a Held>"
+    assert repr(start) == "<a copy of a Buffered>"
 
 
 def test_one_and_true_are_not_the_same() -> None:
@@ -324,7 +324,7 @@ def test_the_command_checks_a_coordinator_and_an_aligner_together(capsys: pytest
 
 def test_the_command_says_that_larger_scopes_are_not_asked() -> None:
     """A verdict over a third of a group would look like one over all of it."""
-    chosen = plan("tiny", ["fallback"], f"{MODULE}:Plain")
+    chosen = plan("tiny", ["aligned_with_timeout"], f"{MODULE}:Plain")
     assert [len(chosen.names), len(chosen.not_asked), chosen.undeclared] == [10, 6, ("size",)]
     assert chosen.not_asked[0].why.startswith("it is one of the larger dataflows, which need the reduction ")
     outcomes = [check_one(chosen, chosen.names[0])]
@@ -346,10 +346,10 @@ def test_the_command_says_what_is_not_asked(capsys: pytest.CaptureFixture[str]) 
 class NeverTriggers(Plain):
     """Refuses every checkpoint, and takes no final one."""
 
-    def trigger(self, now_ns: int) -> Iterable[Action]:
+    def trigger(self, now_ns: int) -> Iterable[CoordinatorAction]:
         return [Refused(Reason.TOO_MANY_PENDING)]
 
-    def _look(self) -> Iterable[Action]:
+    def _look(self) -> Iterable[CoordinatorAction]:
         return []
 
 

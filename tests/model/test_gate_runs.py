@@ -42,7 +42,7 @@ def test_the_runs_are_part_of_every_group() -> None:
 
 
 def keeps_the_bytes(patch: pytest.MonkeyPatch) -> None:
-    """What is released goes on counting against the limit, if it is no event."""
+    """What is drained goes on counting against the limit, if it is no event."""
     original = BarrierAligner.drain_next
 
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
@@ -73,7 +73,7 @@ def wants_the_next_id(patch: pytest.MonkeyPatch) -> None:
 
 
 def holds_ends_that_count(patch: pytest.MonkeyPatch) -> None:
-    """An end that is held is one of what is no event for ever."""
+    """An end that is buffered is one of what is no event for ever."""
     original = BarrierAligner.drain_next
 
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
@@ -106,7 +106,7 @@ def switches_at_the_threshold(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_the_fast_limit(patch: pytest.MonkeyPatch) -> None:
-    """Once a part was unaligned, nothing is held on the short way any more: no harm, and no drift."""
+    """Once a part was unaligned, nothing is buffered on the short way any more: no harm, and no drift."""
     original = UnalignedCheckpointer._end
 
     def end(self: UnalignedCheckpointer, checkpoint_id: int) -> None:
@@ -137,15 +137,20 @@ DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...]
     (forgets_what_was_done, "aligned runs: two inputs", 1, "the table leaves last id that is done with: "),
     (wants_the_next_id, "aligned runs: two inputs", 1, "row 'only barrier': if barrier, takes effect, of a newer "),
     (holds_ends_that_count, "aligned runs: three inputs", 15, "drain_runs(): by the table "),
-    (releases_the_last_first, "aligned runs: two inputs", 8, "the table leaves inputs to release, in turn: ("),
+    (releases_the_last_first, "aligned runs: two inputs", 8, "the table leaves inputs to drain, in turn: ("),
     (
         switches_at_the_threshold,
-        "fallback runs: two inputs",
+        "aligned_with_timeout runs: two inputs",
         4,
         "row 'first barrier': if barrier, takes effect, of a newer ",
     ),
-    (measures_events_itself, "fallback runs: sizes of the caller's own", 1, "overtake "),
-    (counts_a_switch_twice, "fallback runs: two inputs", 2, "the counts of unaligned parts: by the table it is "),
+    (measures_events_itself, "aligned_with_timeout runs: sizes of the caller's own", 1, "overtake "),
+    (
+        counts_a_switch_twice,
+        "aligned_with_timeout runs: two inputs",
+        2,
+        "the counts of unaligned components: by the table it is ",
+    ),
 )
 
 
@@ -166,7 +171,7 @@ def test_what_drifts_is_told_by_a_short_run(
 def test_a_run_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counterexample could not be made again."""
     keeps_the_bytes(monkeypatch)
-    first, second = (scope("fallback runs: a sink").check(SOUND, None) for _ in range(2))
+    first, second = (scope("aligned_with_timeout runs: a sink").check(SOUND, None) for _ in range(2))
     assert (first.violations, first.states) == (second.violations, second.states)
     assert first.violations
 
@@ -174,7 +179,7 @@ def test_a_run_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_does_not_drift_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A change that nobody can see would be a fault."""
     forgets_the_fast_limit(monkeypatch)
-    assert scope("fallback runs: two inputs").check(SOUND, None).verdict == "holds"
+    assert scope("aligned_with_timeout runs: two inputs").check(SOUND, None).verdict == "holds"
 
 
 # Another's aligner.
@@ -205,10 +210,10 @@ def test_one_that_takes_no_id_but_the_next_is_refuted() -> None:
                 return True
             return super().offer(input_id, message, now_ns)
 
-    parts = parts_of(Consecutive, "aligned")
-    assert scope("aligned runs: two inputs").check(parts, None).verdict == "broken"
+    components = parts_of(Consecutive, "aligned")
+    assert scope("aligned runs: two inputs").check(components, None).verdict == "broken"
     [leaves_some_out] = [each for each in GATES if str(each) == "aligned: ids that leave some out"]
-    assert leaves_some_out.check(parts, None).verdict == "broken"
+    assert leaves_some_out.check(components, None).verdict == "broken"
 
 
 def test_time_that_is_too_short_decides_nothing() -> None:

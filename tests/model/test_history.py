@@ -32,7 +32,7 @@ def test_channels_keep_what_went_through_them() -> None:
     """FIFO and NOLOSS would compare the wrong lists."""
     kept = history("an_input_waits_behind_its_barrier").channels["a->join"]
     assert texts(kept.sent) == texts(kept.taken) == texts(kept.applied) == ["a1", "barrier 1", "a2"]
-    assert (kept.deepest, kept.most_held, list(kept.waiting), kept.ignored) == (3, 1, [], [])
+    assert (kept.deepest, kept.most_buffered, list(kept.waiting), kept.ignored) == (3, 1, [], [])
 
 
 def test_a_cut_counts_events_before_it() -> None:
@@ -72,7 +72,7 @@ def test_what_an_end_gave_off_is_before_the_cut_it_completes() -> None:
 
 def test_an_ignored_message_is_not_applied() -> None:
     """A stale barrier would count as one that took effect."""
-    kept = history("a_given_up_checkpoint_leaves_nothing_behind")
+    kept = history("an_aborted_checkpoint_leaves_nothing_behind")
     assert texts(kept.channels["b->join"].ignored) == ["barrier 1"]
     assert kept.channels["b->join"].applied == []
     assert kept.tasks["join"].aborted == {1}
@@ -82,9 +82,9 @@ def test_an_ignored_message_is_not_applied() -> None:
 def test_what_is_held_counts_until_it_takes_effect() -> None:
     """BOUND would count too much or too little."""
     kept = history("the_second_barrier_keeps_its_place")
-    assert kept.channels["a->join"].most_held == 2
-    assert kept.tasks["join"].most_held_bytes == 1 + size_of(CheckpointBarrier.aligned(2, 2))
-    assert kept.tasks["join"].held_bytes == 0
+    assert kept.channels["a->join"].most_buffered == 2
+    assert kept.tasks["join"].most_buffered_bytes == 1 + size_of(CheckpointBarrier.aligned(2, 2))
+    assert kept.tasks["join"].buffered_bytes == 0
     assert kept.tasks["join"].blocked == {}
 
 
@@ -123,6 +123,6 @@ def test_every_verb_is_understood() -> None:
     for verb in [*barrierlab.model.spec.history.MOVES, *barrierlab.model.spec.history.EFFECTS]:
         assert verb in known
         assert verb in barrierlab.model.spec.history._RARE or verb in (
-            *("send", "take", "deliver", "hold"),
-            *(">deliver", ">release", ">push", ">emit", ">restore"),
+            *("send", "take", "deliver", "buffer"),
+            *(">deliver", ">drain", ">push", ">emit", ">restore"),
         )

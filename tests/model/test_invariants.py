@@ -156,12 +156,14 @@ def test_bytes_are_bounded() -> None:
         event = Event("a", n, size_bytes=60)
         entries.append((n, ">emit", "a", None, event))
         entries += [
-            (n, verb, node, "a->join", event) for verb, node in (("send", "a"), ("take", "join"), ("hold", "join"))
+            (n, verb, node, "a->join", event) for verb, node in (("send", "a"), ("take", "join"), ("buffer", "join"))
         ]
     history = History.of(entries, topology)
     assert judge(history, topology, Limits(max_buffer_memory_bytes=120)).verdict == "holds"
     verdict = judge(history, topology, Limits(max_buffer_memory_bytes=119))
-    assert [str(v) for v in verdict.violations] == ["BOUND: 120 bytes were held at join at a time; at most 119 may be"]
+    assert [str(v) for v in verdict.violations] == [
+        "BOUND: 120 bytes were buffered at join at a time; at most 119 may be"
+    ]
     assert verdict.violations[0].at_ns == 2
 
 

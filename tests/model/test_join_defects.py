@@ -10,8 +10,8 @@ import pytest
 
 import barrierlab.model.defects
 from barrierlab.impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
-from barrierlab.model.defects import an_overrun_tries_every_output
-from barrierlab.model.defects.join_kind import JoinDefect, Parts
+from barrierlab.model.defects.join import J21_overrun_tries_every_output
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect
 from barrierlab.model.defects.listed import NOT_RUN
 from barrierlab.model.join.history import text
 from barrierlab.model.join.invariants import JOIN_INVARIANTS, judge_join
@@ -32,9 +32,9 @@ DEFECTS = found()
 EACH = pytest.mark.parametrize(("name", "defect"), DEFECTS, ids=[name for name, _ in DEFECTS])
 
 
-def shown(defect: JoinDefect, parts: Parts) -> Any:
+def shown(defect: JoinDefect, components: JoinComponents) -> Any:
     """What the witness shows: the broken invariants, or the value."""
-    result = defect.witness(parts)
+    result = defect.witness(components)
     if defect.breaks == "value":
         return result
     return {violation.invariant for violation in judge_join(result.entries, result.spec).violations}
@@ -54,7 +54,7 @@ def test_the_change_breaks_what_it_says(name: str, defect: JoinDefect) -> None:
 @EACH
 def test_the_sound_code_holds_on_the_same_run(name: str, defect: JoinDefect) -> None:
     """It would not be the change that breaks it."""
-    result = shown(defect, Parts())
+    result = shown(defect, JoinComponents())
     if defect.breaks == "value":
         assert result == defect.right != defect.wrong
     else:
@@ -79,7 +79,9 @@ def test_it_has_its_page(name: str, defect: JoinDefect) -> None:
         assert head in page
     assert defect.kind in KINDS
     changed = [
-        field for field in Parts.__dataclass_fields__ if getattr(defect.changed, field) != getattr(Parts(), field)
+        field
+        for field in JoinComponents.__dataclass_fields__
+        if getattr(defect.changed, field) != getattr(JoinComponents(), field)
     ]
     assert 1 <= len(changed) <= 2
 
@@ -96,7 +98,7 @@ class ToTheOldest(JoinStage):
 
 def test_no_overrun_is_cured_by_the_oldest_slot() -> None:
     """The cure that comes to mind first would be taken for one."""
-    assert not an_overrun_tries_every_output.witness(Parts(stage=ToTheOldest))
+    assert not J21_overrun_tries_every_output.witness(JoinComponents(stage=ToTheOldest))
 
 
 def test_every_entry_is_there() -> None:

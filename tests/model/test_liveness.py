@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import barrierlab.model.checkpoint.check
 import barrierlab.model.explore.checker
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.external import parts_of
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import MOST_TO_REST, World
-from barrierlab.model.explore.checker import Limits, Quiescent, UndecidedError, explore, traps
+from barrierlab.model.explore.checker import ExplorationLimits, Quiescent, UndecidedError, explore, traps
 from tests.model.schemes import Scheme, class_of
 
 PAIR = "a->s b->s"
@@ -33,25 +33,25 @@ class RefusesForEver(Sound):
 
 
 class SpinsAtTheEnd(Sound):
-    """It says that there is something to release when all is done, and nothing comes of it."""
+    """It says that there is something to drain when all is done, and nothing comes of it."""
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         return all(self.ended)
 
-    def release_next(self, now_ns: int) -> None:
+    def drain_next(self, now_ns: int) -> None:
         self.spins = 1 - self.spins
 
 
 class CountsAtTheEnd(SpinsAtTheEnd):
     """The same, and it counts how often."""
 
-    def release_next(self, now_ns: int) -> None:
+    def drain_next(self, now_ns: int) -> None:
         self.spins += 1
 
 
-def parts(kind: type) -> Parts:
-    """The sound parts, with such an aligner."""
+def components(kind: type) -> Components:
+    """The sound components, with such an aligner."""
     return parts_of(kind, "aligned")
 
 
@@ -64,7 +64,7 @@ def parts(kind: type) -> Parts:
 )
 def test_a_job_in_which_nothing_moves_on_is_broken(kind: type, reason: str) -> None:
     """Sources would have data, the sink would wait for it, and the job would hold."""
-    outcome = WorldScope("", Setup(PAIR, events=1)).check(parts(kind), None)
+    outcome = WorldScope("", Bounds(PAIR, events=1)).check(components(kind), None)
     (violation,) = outcome.violations
     assert (outcome.verdict, violation.invariant, violation.reason) == ("broken", "LIVE", reason)
     assert "! LIVE: " in violation.trace
@@ -73,19 +73,19 @@ def test_a_job_in_which_nothing_moves_on_is_broken(kind: type, reason: str) -> N
 @pytest.mark.parametrize("fault", [{}, {"cancels": 1}, {"closes": True}, {"crashes": 1, "guarantee": "exactly_once"}])
 def test_one_that_goes_round_when_all_is_done_holds(fault: dict[str, Any]) -> None:
     """What makes no difference to anybody would be a defect."""
-    assert WorldScope("", Setup(PAIR, events=1, **fault)).check(parts(SpinsAtTheEnd), None).verdict == "holds"
+    assert WorldScope("", Bounds(PAIR, events=1, **fault)).check(components(SpinsAtTheEnd), None).verdict == "holds"
 
 
 def test_a_run_that_may_never_come_to_rest_is_undecided() -> None:
     """The exploration would never end, or something would be called broken that may yet end well."""
-    outcome = WorldScope("", Setup(PAIR, events=0)).check(parts(CountsAtTheEnd), None)
+    outcome = WorldScope("", Bounds(PAIR, events=0)).check(components(CountsAtTheEnd), None)
     assert (outcome.verdict, outcome.why) == ("undecided", f"after {MOST_TO_REST} states it has not come to rest")
 
 
 def test_what_is_being_published_is_not_given_up_for_ever() -> None:
     """A checkpoint would be aborted again and again that cannot be any more, and nothing else would happen."""
-    setup = Setup("a->s", events=0, checkpoints=2, cancels=1, crashes=1, guarantee="exactly_once")
-    outcome = WorldScope("", setup).check(SOUND, None)
+    bounds = Bounds("a->s", events=0, checkpoints=2, cancels=1, crashes=1, guarantee="exactly_once")
+    outcome = WorldScope("", bounds).check(SOUND, None)
     assert (outcome.verdict, outcome.states) == ("holds", 767)
 
 
@@ -96,8 +96,8 @@ def test_a_scope_ends_when_its_time_is_over(kind: type | None, monkeypatch: pyte
     clock = lambda: next(ticks) / 100  # noqa: E731
     monkeypatch.setattr(barrierlab.model.explore.checker, "monotonic", clock)
     monkeypatch.setattr(barrierlab.model.checkpoint.check, "monotonic", clock)
-    setup = Setup(PAIR, events=1, closes=True)
-    outcome = WorldScope("", setup).check(SOUND if kind is None else parts(kind), 0.3)
+    bounds = Bounds(PAIR, events=1, closes=True)
+    outcome = WorldScope("", bounds).check(SOUND if kind is None else components(kind), 0.3)
     assert outcome.verdict == "undecided"
     assert next(ticks) < 60  # 30 until then
 
@@ -120,7 +120,7 @@ def test_asking_at_rest_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
             return move
 
     asked: list[int] = []
-    result = explore(Fan(), [Quiescent("rest", lambda state: asked.append(state))], limits=Limits(seconds=9))
+    result = explore(Fan(), [Quiescent("rest", lambda state: asked.append(state))], limits=ExplorationLimits(seconds=9))
     assert (result.verdict, result.why) == ("undecided", "the limit of 9 s is reached")
     assert len(asked) < 12
 
@@ -153,14 +153,14 @@ def test_traps_are_the_sets_that_nothing_leads_out_of(edges: list[tuple[int, int
 
 def test_traps_have_limits() -> None:
     """A search in what has no end would have none."""
-    for limits in (Limits(states=50), Limits(seconds=0.0)):
+    for limits in (ExplorationLimits(states=50), ExplorationLimits(seconds=0.0)):
         with pytest.raises(UndecidedError):
             list(traps(0, lambda state: (1,), lambda state, move: state + 1, limits=limits))
 
 
 def test_a_run_to_rest_goes_round_no_more_than_once() -> None:
     """The journal of a run that goes round would have no end."""
-    world = World(Setup(PAIR, events=0), parts(SpinsAtTheEnd))
+    world = World(Bounds(PAIR, events=0), components(SpinsAtTheEnd))
     moves, state = world.rest(world.start())
     assert world.unsettled(state) is None
     assert len(moves) < 30

@@ -20,7 +20,7 @@ KEPT = Path(__file__).parents[1] / "traces"
 TRACES = sorted(KEPT.glob("**/*.trace"))
 HELD = KEPT / "an_input_waits_behind_its_barrier.trace"
 IN_FLIGHT = KEPT / "what_overtaken_events_become.trace"
-ORPHAN = KEPT / "broken" / "fwd_held_events_leave_before_the_barrier.trace"
+ORPHAN = KEPT / "broken" / "fwd_buffered_events_leave_before_the_barrier.trace"
 LOST = KEPT / "broken" / "cut_the_barrier_overtakes_the_outbox.trace"
 IDS = [path.stem for path in TRACES]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,11 +62,11 @@ def test_a_picture_shows_a_fault_only_where_the_equation_breaks(path: Path) -> N
 
 def test_what_waits_behind_its_barrier_is_drawn_as_waiting() -> None:
     """The alignment, which is what the picture is for, would not show."""
-    held = [
+    buffered = [
         a for a in drawn(HELD).arrows if a.kind == "Event" and a.applied is not None and a.applied > (a.taken or 0) + 1
     ]
-    assert held
-    assert "is held" in svg(drawn(HELD), "held")
+    assert buffered
+    assert "is buffered" in svg(drawn(HELD), "buffered")
 
 
 def test_the_cut_goes_through_the_snapshot_of_every_task() -> None:
@@ -82,7 +82,7 @@ def test_every_message_that_was_sent_is_an_arrow(path: Path) -> None:
     """Something would be missing from the picture."""
     _, entries = read(path.read_text())
     assert sum(arrow.sent is not None for arrow in drawn(path).arrows) == sum(
-        e[1] in ("send", "put_back") for e in entries
+        e[1] in ("send", "restored_in_flight") for e in entries
     )
     assert sum(arrow.taken is not None for arrow in drawn(path).arrows) == sum(entry[1] == "take" for entry in entries)
 
@@ -112,13 +112,13 @@ def test_the_orphan_is_called_out_on_its_arrow() -> None:
 
 def test_what_a_crash_left_on_its_way_ends_where_the_job_is_put_back() -> None:
     """An event of the attempt that failed would seem to arrive in the next one."""
-    space = drawn(KEPT / "what_was_in_flight_is_put_back.trace")
+    space = drawn(KEPT / "what_was_in_flight_is_restored.trace")
     (restored,) = space.restores
     gone = [arrow for arrow in space.arrows if arrow.gone is not None]
     assert gone
     assert {(arrow.gone, arrow.applied) for arrow in gone} == {(restored, None)}
     assert all(arrow.sent is not None and arrow.sent < restored for arrow in gone)
-    assert any(arrow.put_back and arrow.applied is not None for arrow in space.arrows)
+    assert any(arrow.restored_in_flight and arrow.applied is not None for arrow in space.arrows)
 
 
 def test_a_title_ends_before_the_picture_does() -> None:
@@ -262,7 +262,7 @@ def test_itf_has_a_state_for_each_move(path: Path) -> None:
         assert state["#meta"] == {"index": index}
         assert all(plain(state[name]) is not None for name in whole["vars"])
     last = whole["states"][-1]
-    sent, taken = ([e for e in entries if e[1] in verbs] for verbs in (("send", "put_back"), ("take",)))
+    sent, taken = ([e for e in entries if e[1] in verbs] for verbs in (("send", "restored_in_flight"), ("take",)))
     left = plain(last["channels"])
     assert isinstance(left, dict)
     assert set(left) == set(topology.channels)

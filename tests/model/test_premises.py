@@ -11,27 +11,27 @@ import pytest
 from barrierlab.model.checkpoint.check import Outcome, WorldScope, reach_of
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.checkpoint.premises import FAULTS, asked_for, premises_of
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.spec.invariants import PREMISES, SITUATIONS, Verdict
 
 JOIN = "a->join b->join join->s"
-SETUPS: dict[str, Setup] = {
-    "nothing": Setup("a->s", events=0, checkpoints=0),
-    "events": Setup("a->s", events=2, checkpoints=0),
-    "a checkpoint of nothing": Setup("a->s", events=0),
-    "a chain": Setup("a->s", events=1),
-    "watermarks": Setup("a->m m->s", events=1, watermarks=1, checkpoints=1),
-    "a join": Setup(JOIN, events=1),
-    "a join, unaligned": Setup(JOIN, events=1, mode="unaligned"),
-    "a crash": Setup("a->s", events=1, crashes=1, guarantee="exactly_once"),
-    "one aborted": Setup("a->s b->s", events=1, cancels=1),
+BOUNDS: dict[str, Bounds] = {
+    "nothing": Bounds("a->s", events=0, checkpoints=0),
+    "events": Bounds("a->s", events=2, checkpoints=0),
+    "a checkpoint of nothing": Bounds("a->s", events=0),
+    "a chain": Bounds("a->s", events=1),
+    "watermarks": Bounds("a->m m->s", events=1, watermarks=1, checkpoints=1),
+    "a join": Bounds(JOIN, events=1),
+    "a join, unaligned": Bounds(JOIN, events=1, mode="unaligned"),
+    "a crash": Bounds("a->s", events=1, crashes=1, guarantee="exactly_once"),
+    "one aborted": Bounds("a->s b->s", events=1, cancels=1),
 }
 
 
-def a_run(setup: Setup, seed: int) -> Verdict:
+def a_run(bounds: Bounds, seed: int) -> Verdict:
     """What is said of the journal of a run that chance has chosen, to its end."""
-    world, chance = World(setup), random.Random(seed)
+    world, chance = World(bounds), random.Random(seed)
     state, taken = world.start(), []
     while moves := world.moves(state):
         taken.append(chance.choice(moves))
@@ -39,12 +39,12 @@ def a_run(setup: Setup, seed: int) -> Verdict:
     return world.judged(taken, rests=True)
 
 
-@pytest.mark.parametrize("name", SETUPS)
+@pytest.mark.parametrize("name", BOUNDS)
 def test_what_no_run_meets_is_counted_as_none_and_all_else_is_not(name: str) -> None:
     """A verdict would be called empty that is not, or said to have judged what never came."""
-    setup = SETUPS[name]
-    outcome = WorldScope("", setup).check(SOUND, None)
-    runs = [a_run(setup, seed) for seed in range(60)]
+    bounds = BOUNDS[name]
+    outcome = WorldScope("", bounds).check(SOUND, None)
+    runs = [a_run(bounds, seed) for seed in range(60)]
     assert list(outcome.premises) == [*PREMISES, *SITUATIONS]
     met = {what for what, count in outcome.premises.items() if count}
     assert met == {what for what in outcome.premises if any(run.premises[what] for run in runs)}
@@ -60,13 +60,13 @@ def test_a_fault_strikes_where_it_can(fault: str) -> None:
         "closed input": {"closes": True},
         "crash": {"crashes": 1, "guarantee": "exactly_once"},
     }[fault]
-    some = WorldScope("", Setup("a->s b->s", events=1, **extent)).check(SOUND, None)
+    some = WorldScope("", Bounds("a->s b->s", events=1, **extent)).check(SOUND, None)
     assert list(some.struck) == [fault]
     assert some.struck[fault] > 0
-    idle: dict[str, Setup] = {
-        "abort": Setup("a->s", events=1, checkpoints=0, cancels=1),  # nothing to abort
-        "timeout": Setup("a->s", events=1, expiries=1),  # nothing waits
-        "closed input": Setup("a->s", events=0, closes=True),  # no source has anything left
+    idle: dict[str, Bounds] = {
+        "abort": Bounds("a->s", events=1, checkpoints=0, cancels=1),  # nothing to abort
+        "timeout": Bounds("a->s", events=1, expiries=1),  # nothing waits
+        "closed input": Bounds("a->s", events=0, closes=True),  # no source has anything left
     }
     if fault in idle:
         assert WorldScope("", idle[fault]).check(SOUND, None).struck == {fault: 0}
@@ -74,10 +74,10 @@ def test_a_fault_strikes_where_it_can(fault: str) -> None:
 
 def test_a_broken_scope_and_one_that_is_explored_whole_are_counted_too() -> None:
     """What is broken would be called empty besides."""
-    world = World(SETUPS["a chain"])
+    world = World(BOUNDS["a chain"])
     assert not any(premises_of(world).values())
-    assert asked_for(SETUPS["watermarks"]) == ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE")
-    late = WorldScope("", replace(SETUPS["a join"], max_buffer_memory_bytes=1)).check(SOUND, None)  # aborts by itself
+    assert asked_for(BOUNDS["watermarks"]) == ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE")
+    late = WorldScope("", replace(BOUNDS["a join"], max_buffer_memory_bytes=1)).check(SOUND, None)  # aborts by itself
     assert late.premises["CUT"] > 0
 
 

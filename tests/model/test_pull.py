@@ -12,7 +12,7 @@ from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import WorldScope, properties
 from barrierlab.model.checkpoint.external import ExternalError, goes_unaligned, parts_of
 from barrierlab.model.checkpoint.partial_order import Ample
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World
@@ -23,7 +23,7 @@ from barrierlab.model.suites.standard import SCOPES
 
 TINY = [each for each in SCOPES["tiny"]() if isinstance(each, WorldScope)]
 SMALL = [each for each in SCOPES["small"]() if isinstance(each, WorldScope) and each not in TINY]
-PAIR = Setup("a->s b->s", events=1, checkpoints=1)
+PAIR = Bounds("a->s b->s", events=1, checkpoints=1)
 
 
 class FirstSeen(LeavesInChannel):
@@ -100,12 +100,12 @@ def test_a_sound_loop_holds_in_small_dataflows(scope: WorldScope) -> None:
     assert scope.check(looked_at(JetLoop, "aligned"), None).verdict == "holds"
 
 
-@pytest.mark.parametrize("mode", ["unaligned", "fallback"])
+@pytest.mark.parametrize("mode", ["unaligned", "aligned_with_timeout"])
 def test_barriers_that_overtake_are_announced_to_a_loop(mode: str) -> None:
     """A loop could not be asked for unaligned checkpoints."""
     assert goes_unaligned(AlternatingLoop)
-    setup = Setup("a->join b->join join->s", mode, events=1, checkpoints=1)
-    outcome = WorldScope("a join", setup).check(looked_at(AlternatingLoop, mode), None)
+    bounds = Bounds("a->join b->join join->s", mode, events=1, checkpoints=1)
+    outcome = WorldScope("a join", bounds).check(looked_at(AlternatingLoop, mode), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 
 
@@ -121,47 +121,47 @@ def test_what_overtakes_a_stashed_barrier_is_found() -> None:
 
 def test_a_run_of_a_loop_is_replayed_and_judged() -> None:
     """A counterexample could not be read back."""
-    parts = looked_at(StashLoop, "aligned")
-    (violation,) = WorldScope("a pair", PAIR).check(parts, None).violations
-    assert replay(violation.trace, parts) == violation.trace
+    components = looked_at(StashLoop, "aligned")
+    (violation,) = WorldScope("a pair", PAIR).check(components, None).violations
+    assert replay(violation.trace, components) == violation.trace
     (found,) = judged(violation.trace).violations
     assert f"! {found}" == violation.trace.splitlines()[-1]
 
 
-@pytest.mark.parametrize("setup", [PAIR, Setup("a->s b->s", events=1, checkpoints=1, closes=True)])
-def test_a_loop_that_leaves_for_ever_what_is_readable_is_found(setup: Setup) -> None:
+@pytest.mark.parametrize("bounds", [PAIR, Bounds("a->s b->s", events=1, checkpoints=1, closes=True)])
+def test_a_loop_that_leaves_for_ever_what_is_readable_is_found(bounds: Bounds) -> None:
     """It would look as if it waited for something."""
-    (violation,) = WorldScope("a pair", setup).check(looked_at(ForgetsAnInput, "aligned"), None).violations
+    (violation,) = WorldScope("a pair", bounds).check(looked_at(ForgetsAnInput, "aligned"), None).violations
     assert violation.invariant == "LIVE"
 
 
 @pytest.mark.parametrize("kind", [FirstSeen, StashLoop, Stash])
 @pytest.mark.parametrize("fault", [{}, {"cancels": 1}, {"closes": True}], ids=str)
 def test_the_reduction_says_the_same_of_who_reads_on(kind: type, fault: dict[str, Any]) -> None:
-    """It would take for granted that what may be released is released before anything is read."""
-    setup = Setup("a->s b->s", events=1, checkpoints=1, **fault)
-    parts = looked_at(kind, "aligned")
-    world = World(setup, parts)
+    """It would take for granted that what may be drained is drained before anything is read."""
+    bounds = Bounds("a->s b->s", events=1, checkpoints=1, **fault)
+    components = looked_at(kind, "aligned")
+    world = World(bounds, components)
     whole = explore(world, properties(world), acyclic=True)
-    assert WorldScope("a pair", setup).check(parts, None).verdict == whole.verdict
+    assert WorldScope("a pair", bounds).check(components, None).verdict == whole.verdict
 
 
 def test_a_loop_that_goes_round_is_explored_reduced() -> None:
     """Whoever remembers whose turn it is would be explored whole, which costs twenty times as much."""
-    setup = Setup("a->s b->s", events=1, checkpoints=1, cancels=1)
-    assert WorldScope("a pair", setup).check(looked_at(JetLoop, "aligned"), None).states < 1_000
+    bounds = Bounds("a->s b->s", events=1, checkpoints=1, cancels=1)
+    assert WorldScope("a pair", bounds).check(looked_at(JetLoop, "aligned"), None).states < 1_000
 
 
 def test_what_may_be_released_is_put_off_for_what_is_still_to_come() -> None:
     """The reduction would always release first: who reads on may read what a source has yet to make."""
-    world = World(Setup("a->s b->s", events=1, checkpoints=1, closes=True), looked_at(Stash, "aligned"))
+    world = World(Bounds("a->s b->s", events=1, checkpoints=1, closes=True), looked_at(Stash, "aligned"))
     state = world.start()
     begun = ("emit a", "trigger 1", "inject a", "inject b", "close a", "ack a", "ack b", "finished a")
     for text in (*begun, "deliver a->s", "deliver a->s", "deliver b->s", "deliver a->s"):
         (move,) = [each for each in world.moves(state) if each.text.startswith(text)][:1]
         state = world.after(state, move)
     moves = world.moves(state)
-    assert "release s" in map(str, moves)
+    assert "drain s" in map(str, moves)
     assert "emit b" in map(str, Ample(world).moves(state, moves))
 
 
@@ -174,7 +174,7 @@ def test_every_order_in_which_inputs_can_be_seen_is_offered() -> None:
             seen.add(readable)
             return super().poll(readable, now_ns)
 
-    world = World(Setup("a->s b->s c->s", events=1, checkpoints=0), looked_at(Watched, "aligned"))
+    world = World(Bounds("a->s b->s c->s", events=1, checkpoints=0), looked_at(Watched, "aligned"))
     explore(world, properties(world))
     seen = {each for each in seen if len(each) == 3}
     assert seen == {(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)}

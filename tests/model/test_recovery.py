@@ -146,7 +146,7 @@ def test_what_is_restored_is_asked_of_every_task() -> None:
     assert kept(name, ("a restored 1", "a restored 3")) == [
         "a was restored from checkpoint 3, the job from checkpoint 1"
     ]
-    assert kept("what_was_in_flight_is_put_back", ("s restored 1 5500", "s restored 1 5501")) == [
+    assert kept("what_was_in_flight_is_restored", ("s restored 1 5500", "s restored 1 5501")) == [
         "the state of s restored from checkpoint 1 is 5501; it was 5500"
     ]
 
@@ -161,37 +161,37 @@ def test_the_beginning_is_the_state_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("    s put_back a->s a2\n", "", "a2 was not restored in a->s, and was in flight in checkpoint 1"),
+        ("    s restored_in_flight a->s a2\n", "", "a2 was not restored in a->s, and was in flight in checkpoint 1"),
         ("back a->s a2\n", "back a->s a1\n", "a1 was restored in a->s twice, and was in flight once"),
         (
             "back a->s a2\n",
-            "back a->s a2\n    s put_back a->s a7\n",
+            "back a->s a2\n    s restored_in_flight a->s a7\n",
             "a7 was restored in a->s once, and was in flight never",
         ),
         (
             "back a->s a2\n",
-            "back a->s a2\n    s put_back a->s cancel 1\n",
+            "back a->s a2\n    s restored_in_flight a->s cancel 1\n",
             "cancel 1 was restored in a->s: the cut has been made, and no barrier is part of it",
         ),
         (
             "back a->s a2\n",
-            "back a->s a2\n    s put_back a->s end\n",
+            "back a->s a2\n    s restored_in_flight a->s end\n",
             "the end was restored in a->s once, and was in flight never",
         ),
     ],
 )
 def test_what_is_put_back_is_what_was_in_flight(old: str, new: str, reason: str) -> None:
     """An event would be lost, doubled or made up in the restore itself."""
-    assert reason in kept("what_was_in_flight_is_put_back", (old, new))
+    assert reason in kept("what_was_in_flight_is_restored", (old, new))
 
 
 def test_the_end_is_put_back_last() -> None:
     """A receiver would close an input that still has events."""
-    end = "    s put_back a->s end\n"
+    end = "    s restored_in_flight a->s end\n"
     assert kept("a_finished_task_stays_finished", (end, "")) == [
         "the end was restored in a->s never, and was in flight once"
     ]
-    first = "    s put_back a->s a1\n"
+    first = "    s restored_in_flight a->s a1\n"
     assert "a1 was restored in a->s behind the end" in kept(
         "a_finished_task_stays_finished", (first + end, end + first)
     )
@@ -208,16 +208,18 @@ def test_a_finished_task_does_nothing_more() -> None:
 def test_nothing_is_put_back_where_nothing_is_restored() -> None:
     """A task could be given a state in the middle of a run."""
     assert told(event(1) + "    s restored 1 d\n") == ["s was restored though nothing was to be restored"]
-    assert told("> push a\n    s put_back a->s a1\n") == ["a1 was restored in a->s though nothing was to be restored"]
+    assert told("> push a\n    s restored_in_flight a->s a1\n") == [
+        "a1 was restored in a->s though nothing was to be restored"
+    ]
     late = event(1) + complete(1, 0) + restore(1) + event(2) + "    s restored 1 s1\n"
     assert "s was restored after the job had begun to run" in told(late)
 
 
 def test_what_the_source_had_in_its_outbox_is_not_forgotten() -> None:
     """Its position has passed them, so nobody makes them again: a2 would be lost (protocol rule 16)."""
-    name = "what_was_in_flight_is_put_back"
+    name = "what_was_in_flight_is_restored"
     taken_later = "    s take a->s a2\n    s deliver a->s a2\n"
-    changes = ("    a capture a->s 1 a2\n", ""), ("    s put_back a->s a2\n", ""), (taken_later, "")
+    changes = ("    a capture a->s 1 a2\n", ""), ("    s restored_in_flight a->s a2\n", ""), (taken_later, "")
     assert kept(name, *changes) == ["a made a2 before its cut in checkpoint 1, and neither sent nor recorded it"]
 
 
@@ -356,13 +358,15 @@ def test_an_attempt_that_a_crash_ends_owes_nothing() -> None:
 def test_what_comes_again_comes_from_where_it_was() -> None:
     """A channel could lose in an attempt what its restore had restored."""
     taken_twice = "    s take a->s a1\n    s deliver a->s a1\n"
-    name = "what_was_in_flight_is_put_back"
+    name = "what_was_in_flight_is_restored"
     assert kept(name, (taken_twice, taken_twice + taken_twice)) == ["a1 took effect twice on a->s, and was sent once"]
     lost = "a1 was sent on a->s and never took effect, though what came after it did"
     assert kept(name, (taken_twice, "")) == [lost]
     assert kept(name, (taken_twice.replace("a1", "a2"), "")) == [lost.replace("a1", "a2")]
     wrongly = "a2 was restored in a->s twice, and was in flight once"  # what follows from that is not told again
-    assert kept(name, ("back a->s a2\n", "back a->s a2\n    s put_back a->s a2\n"), (taken_twice, "")) == [wrongly]
+    assert kept(name, ("back a->s a2\n", "back a->s a2\n    s restored_in_flight a->s a2\n"), (taken_twice, "")) == [
+        wrongly
+    ]
 
 
 # What is visible.

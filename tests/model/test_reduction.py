@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from barrierlab.impl.checkpoint.actions import Action as CoordinatorAction
-from barrierlab.impl.checkpoint.alignment import Action, AlignmentAction, BarrierAligner
+from barrierlab.impl.checkpoint.actions import CoordinatorAction
+from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.messages import CheckpointBarrier
-from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
 from barrierlab.model.checkpoint.monitor import TASK
 from barrierlab.model.checkpoint.partial_order import Ample, plans
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.world import Move, State, World
-from barrierlab.model.explore.checker import Always, Property, Quiescent, Result, explore
-from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.world import Move, World, WorldState
+from barrierlab.model.explore.checker import Always, Exploration, Property, Quiescent, explore
+from tests.model.mutants import MUTANTS, MUTANTS_RECOVERING, MUTANTS_UNALIGNED
 
 CHAIN = "a->s"
 LONG = "a->b b->s"
@@ -26,7 +26,7 @@ JOIN = "a->join b->join join->s"
 SHORT_JOIN = "a->join b->join"
 DIAMOND = "a->l a->r l->join r->join join->s"
 TWO_JOINS = "a->m b->m m->join a->join"
-CRASH = Setup(CHAIN, events=1, crashes=1, guarantee="exactly_once")
+CRASH = Bounds(CHAIN, events=1, crashes=1, guarantee="exactly_once")
 
 
 class ForgetsTheFinished(CheckpointCoordinator):
@@ -42,37 +42,37 @@ class ForgetsTheFinished(CheckpointCoordinator):
 class CountsFromTheSecond(BarrierAligner):
     """The first barrier is enough, if it is the second input's."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> Action:
+    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         action = super()._on_barrier(input_id, barrier, now_ns)
         return self._all_in(now_ns) if action is AlignmentAction.BLOCKED and input_id == 1 else action
 
 
 MACHINES = {
     "sound": SOUND,
-    **BENT,
-    **BENT_UNALIGNED,
-    **BENT_RECOVERING,
-    "ForgetsTheFinished": Parts(coordinator=ForgetsTheFinished),
+    **MUTANTS,
+    **MUTANTS_UNALIGNED,
+    **MUTANTS_RECOVERING,
+    "ForgetsTheFinished": Components(coordinator=ForgetsTheFinished),
     "CountsFromTheSecond": with_aligner(CountsFromTheSecond),
 }
 
 
-def properties(world: World) -> list[Property[State, Move]]:
+def properties(world: World) -> list[Property[WorldState, Move]]:
     """What is asked of every world."""
     return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
 
 
-def whole(setup: Setup, parts: Parts = SOUND) -> tuple[World, Result[State, Move]]:
+def whole(bounds: Bounds, components: Components = SOUND) -> tuple[World, Exploration[WorldState, Move]]:
     """Every run."""
-    world = World(setup, parts)
+    world = World(bounds, components)
     return world, explore(world, properties(world))
 
 
-def reduced(setup: Setup, parts: Parts = SOUND, kind: type[Ample] = Ample) -> tuple[str, int]:
+def reduced(bounds: Bounds, components: Components = SOUND, kind: type[Ample] = Ample) -> tuple[str, int]:
     """The verdict of what is left of all runs, and how many states that takes."""
-    world, verdicts, states = World(setup, parts), set(), 0
-    for planned in map(world.planned, plans(setup)):
-        ample = kind(planned, setup)
+    world, verdicts, states = World(bounds, components), set(), 0
+    for planned in map(world.planned, plans(bounds)):
+        ample = kind(planned, bounds)
         result = explore(planned, properties(planned), ample=ample.moves, acyclic=True)
         verdicts.add(result.verdict if result.verdict == "broken" or not ample.reduction_unsound else "void")
         states += result.counts.states
@@ -81,26 +81,26 @@ def reduced(setup: Setup, parts: Parts = SOUND, kind: type[Ample] = Ample) -> tu
 
 # Where each mutant is found: what a shortest run breaks, and how long it is.
 
-FOUND: dict[str, tuple[Setup, set[str], int]] = {
-    "DrainsFirst": (Setup(JOIN, events=1), {"CUT", "FWD"}, 13),
-    "SnapshotsLate": (Setup(CHAIN, events=1), {"ONCE"}, 5),  # it acknowledges what it has not taken yet
-    "AppliesTwice": (Setup(CHAIN), {"CUT"}, 9),
-    "PromisesTheMost": (Setup(JOIN, events=1, watermarks=1), {"TASK", "WM"}, 4),
-    "KeepsTheWatermark": (Setup(LONG, events=1, watermarks=1), {"FWD"}, 12),
-    "NeverGivesUp": (Setup(TWO_JOINS, events=0, expiries=1), {"LIVE"}, 15),
-    "DropsWhatIsHeld": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 10),
-    "ForgetsTheFirst": (Setup(SHORT_JOIN, events=0, checkpoints=2), {"LIVE"}, 15),
-    "SwallowsTheSecondBarrier": (Setup(SHORT_JOIN, events=0, checkpoints=2), {"NOLOSS"}, 6),
-    "WatermarkOvertakes": (Setup(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 7),
-    "SnapshotsAtTheFirst": (Setup(JOIN, events=1), {"CUT"}, 10),
-    "HoldsWithoutLimit": (Setup(SHORT_JOIN, events=2, max_buffer_per_input=1), {"BOUND"}, 7),
-    "CompletesEarly": (Setup(CHAIN, events=1), {"ONCE"}, 3),
-    "CompletesTwice": (Setup(CHAIN, events=1), {"LIVE"}, 5),
-    "PositionsLate": (Setup(CHAIN, events=1), {"CUT"}, 5),
-    "RecordsNothing": (Setup(JOIN, events=1, mode="unaligned"), {"CUT"}, 12),
-    "PassesUnrecorded": (Setup(LONG, events=1, mode="unaligned"), {"CUT"}, 8),
-    "LeavesTheOutboxUnrecorded": (Setup(LONG, mode="unaligned", capacity=1), {"CUT"}, 12),
-    "RecordsWithoutLimit": (Setup(LONG, mode="unaligned", max_inflight_buffer_bytes=1), {"BOUND"}, 5),
+FOUND: dict[str, tuple[Bounds, set[str], int]] = {
+    "DrainsFirst": (Bounds(JOIN, events=1), {"CUT", "FWD"}, 13),
+    "SnapshotsLate": (Bounds(CHAIN, events=1), {"ONCE"}, 5),  # it acknowledges what it has not taken yet
+    "AppliesTwice": (Bounds(CHAIN), {"CUT"}, 9),
+    "PromisesTheMost": (Bounds(JOIN, events=1, watermarks=1), {"TASK", "WM"}, 4),
+    "KeepsTheWatermark": (Bounds(LONG, events=1, watermarks=1), {"FWD"}, 12),
+    "NeverGivesUp": (Bounds(TWO_JOINS, events=0, expiries=1), {"LIVE"}, 15),
+    "DropsWhatIsHeld": (Bounds(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 10),
+    "ForgetsTheFirst": (Bounds(SHORT_JOIN, events=0, checkpoints=2), {"LIVE"}, 15),
+    "SwallowsTheSecondBarrier": (Bounds(SHORT_JOIN, events=0, checkpoints=2), {"NOLOSS"}, 6),
+    "WatermarkOvertakes": (Bounds(JOIN, events=1, watermarks=1), {"FIFO", "WM"}, 7),
+    "SnapshotsAtTheFirst": (Bounds(JOIN, events=1), {"CUT"}, 10),
+    "HoldsWithoutLimit": (Bounds(SHORT_JOIN, events=2, max_buffer_per_input=1), {"BOUND"}, 7),
+    "CompletesEarly": (Bounds(CHAIN, events=1), {"ONCE"}, 3),
+    "CompletesTwice": (Bounds(CHAIN, events=1), {"LIVE"}, 5),
+    "PositionsLate": (Bounds(CHAIN, events=1), {"CUT"}, 5),
+    "RecordsNothing": (Bounds(JOIN, events=1, mode="unaligned"), {"CUT"}, 12),
+    "PassesUnrecorded": (Bounds(LONG, events=1, mode="unaligned"), {"CUT"}, 8),
+    "LeavesTheOutboxUnrecorded": (Bounds(LONG, mode="unaligned", capacity=1), {"CUT"}, 12),
+    "RecordsWithoutLimit": (Bounds(LONG, mode="unaligned", max_inflight_buffer_bytes=1), {"BOUND"}, 5),
     "CommitsAtOnce": (CRASH, {"REC"}, 5),
     "NeverCommits": (CRASH, {"REC"}, 9),
     "RollsNothingBack": (CRASH, {"REC"}, 7),
@@ -108,8 +108,8 @@ FOUND: dict[str, tuple[Setup, set[str], int]] = {
     "ForgetsItsState": (replace(CRASH, topology=LONG), {"REC"}, 12),
     "SkipsAnEvent": (CRASH, {"REC"}, 2),
     "LosesWhatIsInFlight": (replace(CRASH, topology=LONG, mode="unaligned"), {"REC"}, 10),
-    "ForgetsTheFinished": (Setup(CHAIN, events=0, closes=True), {"LIVE"}, 6),
-    "CountsFromTheSecond": (Setup(JOIN, events=1), {"CUT"}, 10),
+    "ForgetsTheFinished": (Bounds(CHAIN, events=0, closes=True), {"LIVE"}, 6),
+    "CountsFromTheSecond": (Bounds(JOIN, events=1), {"CUT"}, 10),
 }
 
 
@@ -129,8 +129,8 @@ def test_every_bent_machine_is_looked_for() -> None:
 @pytest.mark.parametrize("name", FOUND)
 def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
     """A defect would be missed, misnamed, or shown by a roundabout run; or its trace would not show it."""
-    setup, broken, length = FOUND[name]
-    world, result = whole(setup, MACHINES[name])
+    bounds, broken, length = FOUND[name]
+    world, result = whole(bounds, MACHINES[name])
     violation = result.violations[0]
     assert set(re.findall(r"(?:^|; )([A-Z]+): ", violation.reason)) == broken
     assert len(violation.moves) == length, list(map(str, violation.moves))
@@ -141,29 +141,29 @@ def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
         assert broken <= told[True]
     else:
         assert told[False] == broken - {TASK}
-    assert reduced(setup, MACHINES[name])[0] == "broken"
-    assert reduced(setup)[0] == ("void" if name in GIVES_UP else "holds")
+    assert reduced(bounds, MACHINES[name])[0] == "broken"
+    assert reduced(bounds)[0] == ("void" if name in GIVES_UP else "holds")
 
 
 # The reduced world says what the whole one does.
 
 SCOPES = {
-    "chain": Setup(CHAIN, checkpoints=2),
-    "chain, one aborted": Setup(CHAIN, events=1, cancels=1),
-    "chain, it ends early": Setup(CHAIN, events=1, closes=True),
-    "join": Setup(JOIN, events=1),
-    "join, room for one": Setup(JOIN, events=1, capacity=1),
-    "join, a deadline passes": Setup(JOIN, events=0, expiries=1),
-    "join, two checkpoints": Setup(SHORT_JOIN, events=0, checkpoints=2),
-    "join, it ends early": Setup(SHORT_JOIN, events=0, closes=True),
-    "join, watermarks": Setup(SHORT_JOIN, events=1, watermarks=1),
-    "diamond": Setup(DIAMOND, events=1),
-    "unaligned": Setup(LONG, events=1, mode="unaligned"),
-    "unaligned, room for one": Setup(LONG, mode="unaligned", capacity=1),
-    "unaligned, the sender records": Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
-    "unaligned, one aborted": Setup(LONG, events=1, mode="unaligned", cancels=1),
-    "fallback": Setup(LONG, events=1, mode="fallback"),
-    "fallback, join": Setup(SHORT_JOIN, events=1, mode="fallback"),
+    "chain": Bounds(CHAIN, checkpoints=2),
+    "chain, one aborted": Bounds(CHAIN, events=1, cancels=1),
+    "chain, it ends early": Bounds(CHAIN, events=1, closes=True),
+    "join": Bounds(JOIN, events=1),
+    "join, room for one": Bounds(JOIN, events=1, capacity=1),
+    "join, a deadline passes": Bounds(JOIN, events=0, expiries=1),
+    "join, two checkpoints": Bounds(SHORT_JOIN, events=0, checkpoints=2),
+    "join, it ends early": Bounds(SHORT_JOIN, events=0, closes=True),
+    "join, watermarks": Bounds(SHORT_JOIN, events=1, watermarks=1),
+    "diamond": Bounds(DIAMOND, events=1),
+    "unaligned": Bounds(LONG, events=1, mode="unaligned"),
+    "unaligned, room for one": Bounds(LONG, mode="unaligned", capacity=1),
+    "unaligned, the sender records": Bounds(LONG, mode="unaligned", capacity=1, sender_records=True),
+    "unaligned, one aborted": Bounds(LONG, events=1, mode="unaligned", cancels=1),
+    "aligned_with_timeout": Bounds(LONG, events=1, mode="aligned_with_timeout"),
+    "aligned_with_timeout, join": Bounds(SHORT_JOIN, events=1, mode="aligned_with_timeout"),
     "a crash": CRASH,
     "a crash, two checkpoints": replace(CRASH, checkpoints=2),
     "a crash, unaligned": replace(CRASH, topology=LONG, mode="unaligned"),
@@ -171,28 +171,28 @@ SCOPES = {
     "a crash, it ends early": replace(CRASH, closes=True, guarantee="idempotent"),
 }
 LARGE_SCOPES = {
-    "join, one aborted": Setup(SHORT_JOIN, events=1, cancels=1),
-    "join, two, one deadline passes": Setup(SHORT_JOIN, events=0, checkpoints=2, expiries=1),
-    "join, two checkpoints": Setup(SHORT_JOIN, events=1, checkpoints=2),
-    "join, it ends early": Setup(SHORT_JOIN, events=1, closes=True),
-    "join, room for one": Setup(SHORT_JOIN, events=2, capacity=1),
-    "unaligned join": Setup(JOIN, events=1, mode="unaligned"),
-    "unaligned join, room for one": Setup(JOIN, events=1, mode="unaligned", capacity=1),
-    "fallback join": Setup(JOIN, events=1, mode="fallback"),
+    "join, one aborted": Bounds(SHORT_JOIN, events=1, cancels=1),
+    "join, two, one deadline passes": Bounds(SHORT_JOIN, events=0, checkpoints=2, expiries=1),
+    "join, two checkpoints": Bounds(SHORT_JOIN, events=1, checkpoints=2),
+    "join, it ends early": Bounds(SHORT_JOIN, events=1, closes=True),
+    "join, room for one": Bounds(SHORT_JOIN, events=2, capacity=1),
+    "unaligned join": Bounds(JOIN, events=1, mode="unaligned"),
+    "unaligned join, room for one": Bounds(JOIN, events=1, mode="unaligned", capacity=1),
+    "aligned_with_timeout join": Bounds(JOIN, events=1, mode="aligned_with_timeout"),
     "a crash, a join": replace(CRASH, topology=JOIN),
     "a crash, it ends early": replace(CRASH, closes=True),
 }
 
 
-def fitting(setup: Setup) -> Iterator[str]:
+def fitting(bounds: Bounds) -> Iterator[str]:
     """The machines that a scope has a use for."""
     for name in MACHINES:
-        if name in BENT_UNALIGNED:
-            fits = setup.mode != "aligned"
-        elif name in BENT_RECOVERING:
-            fits = bool(setup.crashes) and setup.guarantee == "exactly_once"
+        if name in MUTANTS_UNALIGNED:
+            fits = bounds.mode != "aligned"
+        elif name in MUTANTS_RECOVERING:
+            fits = bool(bounds.crashes) and bounds.guarantee == "exactly_once"
         else:
-            fits = name == "sound" or setup.mode == "aligned"
+            fits = name == "sound" or bounds.mode == "aligned"
         if fits:
             yield name
 
@@ -214,29 +214,29 @@ def assert_same(name: str, reduced_verdict: str, whole_verdict: str) -> None:
 )
 def test_the_reduction_changes_no_verdict(scope: str) -> None:
     """A defect would hide in a run that was put off for ever, or a sound machine would be called broken."""
-    setup = SCOPES[scope]
-    for name in fitting(setup):
-        assert_same(name, reduced(setup, MACHINES[name])[0], whole(setup, MACHINES[name])[1].verdict)
+    bounds = SCOPES[scope]
+    for name in fitting(bounds):
+        assert_same(name, reduced(bounds, MACHINES[name])[0], whole(bounds, MACHINES[name])[1].verdict)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", LARGE_SCOPES)
 def test_the_reduction_changes_no_verdict_of_larger_scopes(scope: str) -> None:
     """As above, where more can be put off."""
-    setup = LARGE_SCOPES[scope]
-    for name in fitting(setup):
-        assert_same(name, reduced(setup, MACHINES[name])[0], whole(setup, MACHINES[name])[1].verdict)
+    bounds = LARGE_SCOPES[scope]
+    for name in fitting(bounds):
+        assert_same(name, reduced(bounds, MACHINES[name])[0], whole(bounds, MACHINES[name])[1].verdict)
 
 
-def ends(world: World, kind: type[Ample] | None = None) -> set[State]:
+def ends(world: World, kind: type[Ample] | None = None) -> set[WorldState]:
     """Where the runs of a world end."""
-    found: set[State] = set()
+    found: set[WorldState] = set()
     ample = None if kind is None else kind(world).moves
     explore(world, [Quiescent("", lambda state: found.add(state))], ample=ample, acyclic=True)
     return found
 
 
-UNPLANNED = [scope for scope, setup in SCOPES.items() if not setup.cancels and not setup.expiries]
+UNPLANNED = [scope for scope, bounds in SCOPES.items() if not bounds.cancels and not bounds.expiries]
 
 
 @pytest.mark.parametrize("scope", UNPLANNED)
@@ -249,7 +249,7 @@ def test_all_that_ends_is_still_reached(scope: str) -> None:
 class IgnoresOrders(Ample):
     """What the coordinator has told a task may wait until that has nothing else to do."""
 
-    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+    def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         left = [move for move in moves if move.kind != "order"]
         return super().moves(state, left) if left else moves
 
@@ -257,28 +257,28 @@ class IgnoresOrders(Ample):
 class ObeysAtOnce(Ample):
     """Every order comes at once."""
 
-    def _may_be_obeyed(self, state: State, move: Move) -> bool:
+    def _may_be_obeyed(self, state: WorldState, move: Move) -> bool:
         return True
 
 
 class NobodyElse(Ample):
     """Nothing more will come to an input that is empty."""
 
-    def _is_over(self, state: State, at: int) -> bool:
+    def _is_over(self, state: WorldState, at: int) -> bool:
         return True
 
 
 class TriggersFirst(Ample):
     """Nobody looks at when a checkpoint is begun, though tasks end and the job fails."""
 
-    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+    def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         return [move for move in moves if move.kind == "trigger"] or super().moves(state, moves)
 
 
 class OneAfterTheOther(Ample):
     """A task does all that it can before the next does anything."""
 
-    def moves(self, state: State, moves: Sequence[Move]) -> Sequence[Move]:
+    def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         first = next((move.numbers[0] for move in moves if move.kind == "task"), None)
         return [move for move in moves if move.kind == "task" and move.numbers[0] == first] or moves
 
@@ -286,49 +286,49 @@ class OneAfterTheOther(Ample):
 @pytest.mark.parametrize("kind", [IgnoresOrders, ObeysAtOnce, NobodyElse, TriggersFirst, OneAfterTheOther])
 def test_a_reduction_that_is_none_is_noticed(kind: type[Ample]) -> None:
     """The tests above would let any reduction pass."""
-    assert any(reduced(setup, MACHINES[name], kind)[0] != "broken" for name, (setup, _, _) in FOUND.items())
+    assert any(reduced(bounds, MACHINES[name], kind)[0] != "broken" for name, (bounds, _, _) in FOUND.items())
 
 
 # What it saves.
 
 STANDARD_JOINS = {
-    "aligned": (Setup(JOIN, events=2), 13_480, 427),
-    "two checkpoints": (Setup(JOIN, events=1, checkpoints=2), 29_759, 468),
-    "unaligned": (Setup(JOIN, events=1, mode="unaligned"), 3_339, 160),
-    "fallback": (Setup(JOIN, events=1, mode="fallback"), 13_734, 569),
-    "a deadline passes": (Setup(JOIN, events=1, expiries=1), 35_549, 591),
+    "aligned": (Bounds(JOIN, events=2), 13_480, 427),
+    "two checkpoints": (Bounds(JOIN, events=1, checkpoints=2), 29_759, 468),
+    "unaligned": (Bounds(JOIN, events=1, mode="unaligned"), 3_339, 160),
+    "aligned_with_timeout": (Bounds(JOIN, events=1, mode="aligned_with_timeout"), 13_734, 569),
+    "a deadline passes": (Bounds(JOIN, events=1, expiries=1), 35_549, 591),
 }
 
 
-@pytest.mark.parametrize(("setup", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
-def test_most_states_are_saved(setup: Setup, states: int, left: int) -> None:
+@pytest.mark.parametrize(("bounds", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
+def test_most_states_are_saved(bounds: Bounds, states: int, left: int) -> None:
     """Larger scopes would be out of reach; or a reduction that saves more than before would go unexamined."""
-    assert reduced(setup) == ("holds", left)
+    assert reduced(bounds) == ("holds", left)
     assert left * 10 < states
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("setup", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
-def test_the_states_that_are_saved_are_there(setup: Setup, states: int, left: int) -> None:
+@pytest.mark.parametrize(("bounds", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
+def test_the_states_that_are_saved_are_there(bounds: Bounds, states: int, left: int) -> None:
     """What is said to be saved would be a number that nobody has counted."""
-    result = whole(setup)[1]
+    result = whole(bounds)[1]
     assert (result.verdict, result.counts.states) == ("holds", states)
 
 
 TIGHT = {
-    "join": Setup(JOIN, capacity=1),
-    "join, two checkpoints": Setup(JOIN, events=1, capacity=1, checkpoints=2),
-    "join, what is held is bounded": Setup(JOIN, capacity=1, max_buffer_per_input=1),
-    "diamond": Setup(DIAMOND, capacity=1, events=2),
-    "unaligned": Setup(JOIN, events=1, capacity=1, mode="unaligned"),
-    "the sender records": Setup(JOIN, events=1, capacity=1, mode="unaligned", sender_records=True),
+    "join": Bounds(JOIN, capacity=1),
+    "join, two checkpoints": Bounds(JOIN, events=1, capacity=1, checkpoints=2),
+    "join, what is buffered is bounded": Bounds(JOIN, capacity=1, max_buffer_per_input=1),
+    "diamond": Bounds(DIAMOND, capacity=1, events=2),
+    "unaligned": Bounds(JOIN, events=1, capacity=1, mode="unaligned"),
+    "the sender records": Bounds(JOIN, events=1, capacity=1, mode="unaligned", sender_records=True),
 }
 
 
-@pytest.mark.parametrize("setup", TIGHT.values(), ids=TIGHT)
-def test_backpressure_never_locks_up(setup: Setup) -> None:
+@pytest.mark.parametrize("bounds", TIGHT.values(), ids=TIGHT)
+def test_backpressure_never_locks_up(bounds: Bounds) -> None:
     """Tasks that wait for room would wait for each other, with a barrier between them (protocol rules 7 and 16)."""
-    assert reduced(setup)[0] == "holds"
+    assert reduced(bounds)[0] == "holds"
 
 
 # No symmetry.
@@ -341,8 +341,8 @@ def mirrored(value: object) -> str:
 
 def test_two_equal_sources_may_be_exchanged() -> None:
     """What `model.checkpoint.partial_order` says of symmetry would be wrong: with two inputs, one at most has something
-    to release."""
-    world = World(Setup(JOIN, events=1))
+    to drain."""
+    world = World(Bounds(JOIN, events=1))
     mirror, level = {world.start(): world.start()}, [world.start()]
     while level:
         following = []
@@ -361,12 +361,12 @@ def test_two_equal_sources_may_be_exchanged() -> None:
 
 
 def test_equal_sources_may_not_be_exchanged_where_there_are_three() -> None:
-    """A symmetry would be tempting that is none: a join releases what it held in the order of its inputs.
+    """A symmetry would be tempting that is none: a join drains what it buffered in the order of its inputs.
 
-    Runs of 11 moves that are the same but for the names of a and b: both leave a1 and b1 held, and the next move has
-    a1 take effect in both. So these two states are not each other's mirror, though all before them are.
+    Runs of 11 moves that are the same but for the names of a and b: both leave a1 and b1 buffered, and the next move
+    has a1 take effect in both. So these two states are not each other's mirror, though all before them are.
     """
-    world = World(Setup("a->join b->join c->join", events=1))
+    world = World(Bounds("a->join b->join c->join", events=1))
     commands = ["trigger 1", "inject a", "emit a", "inject b", "emit b", "inject c"]
     run = [*commands, *["deliver a->join"] * 2, *["deliver b->join"] * 2, "deliver c->join"]
     states, effects = [world.start()] * 2, []
@@ -378,7 +378,7 @@ def test_equal_sources_may_not_be_exchanged_where_there_are_three() -> None:
             notes.append([note[:3] for note in told])
         assert str(notes[1]) == mirrored(str(notes[0]))
     for state in states:
-        _, told = world.noted(state, world.move("release join"))
+        _, told = world.noted(state, world.move("drain join"))
         effects.append([(note[2], str(note[3])) for note in told if note[0] == "deliver"])
     assert effects == [[("a->join", "a1")]] * 2
 
@@ -389,7 +389,7 @@ def test_equal_sources_may_not_be_exchanged_where_there_are_three() -> None:
 def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
     """A time at which a checkpoint may be aborted would be left out."""
     planned = [
-        (each.gives_up, each.expiries, each.may_expire) for each in plans(Setup(JOIN, checkpoints=2, expiries=1))
+        (each.aborts_one, each.expiries, each.may_expire) for each in plans(Bounds(JOIN, checkpoints=2, expiries=1))
     ]
     joins = [((n, behind), 1, ("join",)) for n, behind in ((1, 0), (2, 0), (2, 1))]
     assert planned == [(None, 0, ()), *joins]
@@ -399,7 +399,7 @@ def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
 def test_a_world_that_gives_up_by_itself_is_not_reduced_silently() -> None:
     """What a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
     for limit_bytes, reduction_unsound in ((10_000, False), (1, True)):
-        world = World(Setup(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))
+        world = World(Bounds(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))
         ample = Ample(world)
         assert not ample.reduction_unsound
         explore(world, ample=ample.moves, acyclic=True)

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from barrierlab.impl import BarrierAligner, CheckpointBarrier, Event, UnalignedCheckpointer
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TAKEN, WATERMARK, Scope, arrivals
+from barrierlab.model.checkpoint.gate_scopes import END, FAILED, SCOPES, TAKEN, WATERMARK, GateScope, arrivals
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
-from barrierlab.model.checkpoint.refinement import Machine, Move, run
+from barrierlab.model.checkpoint.refinement import GateMachine, GateMove, run
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-from barrierlab.model.checkpoint.tables.fallback import FALLBACK
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.aligned_with_timeout import ALIGNED_WITH_TIMEOUT
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     Overtaking,
-    Release,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
 from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.explore.checker import explore
@@ -39,7 +39,7 @@ QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slo
 
 
 @pytest.mark.parametrize("scope", QUICK)
-def test_machine_and_table_agree_on_every_reachable_gate(scope: Scope) -> None:
+def test_machine_and_table_agree_on_every_reachable_gate(scope: GateScope) -> None:
     """In some situation, however rare, the code would do something else than the protocol says."""
     refinement = scope.refinement(PROTOCOLS[scope.protocol].table)
     result = explore(refinement, refinement.properties)
@@ -66,8 +66,8 @@ def never_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def lets_nothing_go(patch: pytest.MonkeyPatch) -> None:
-    """What was held stays held (A-07)."""
-    patch.setattr(Implementation, "release_next", lambda self, now_ns: False)
+    """What was buffered stays buffered (A-07)."""
+    patch.setattr(Implementation, "drain_next", lambda self, now_ns: False)
 
 
 def records_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -109,9 +109,9 @@ STIMULI: list[Stimulus] = [
     *arrivals(INPUTS, WATERMARK, END, *BARRIERS, at=(0, 5, 20)),
     *(Arrival(i, Event("abc"[i], n)) for i in range(INPUTS) for n in range(1, 6)),
     *(Abort(n) for n in range(1, 7)),
-    *(Triggered(n, at) for n in range(1, 7) for at in (0, 5)),
-    *(Clock(at) for at in (3, 9, 30)),
-    *[Release()] * 20,
+    *(TriggerNoted(n, at) for n in range(1, 7) for at in (0, 5)),
+    *(ClockReading(at) for at in (3, 9, 30)),
+    *[DrainOne()] * 20,
 ]
 PASSING: list[Stimulus] = [
     Overtaking(i, barrier, ahead)
@@ -129,24 +129,24 @@ FALLS_BACK = {
     "max_inflight_buffer_bytes": 60,
 }
 CASES = [
-    (ALIGNED, Rules(**LARGE), STIMULI),  # type: ignore[arg-type]
-    (UNALIGNED, Rules(**FALLS_BACK | {"force_unaligned": True}), STIMULI + PASSING),  # type: ignore[arg-type]
-    (FALLBACK, Rules(**FALLS_BACK), STIMULI + PASSING),  # type: ignore[arg-type]
+    (ALIGNED, GateRules(**LARGE), STIMULI),  # type: ignore[arg-type]
+    (UNALIGNED, GateRules(**FALLS_BACK | {"force_unaligned": True}), STIMULI + PASSING),  # type: ignore[arg-type]
+    (ALIGNED_WITH_TIMEOUT, GateRules(**FALLS_BACK), STIMULI + PASSING),  # type: ignore[arg-type]
 ]
 
 
-@pytest.mark.parametrize(("table", "rules", "stimuli"), CASES, ids=["aligned", "unaligned", "fallback"])
+@pytest.mark.parametrize(("table", "rules", "stimuli"), CASES, ids=["aligned", "unaligned", "aligned_with_timeout"])
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_machine_and_table_agree_in_long_runs(
-    table: Table, rules: Rules, stimuli: list[Stimulus], data: st.DataObject
+    table: Table, rules: GateRules, stimuli: list[Stimulus], data: st.DataObject
 ) -> None:
     """Something that takes many checkpoints, or three inputs, would come out otherwise than the protocol says."""
-    gate, machine = Gate.new(table, rules), Machine(rules)
+    gate, machine = GateState.new(table, rules), GateMachine(rules)
     for stimulus in data.draw(st.lists(st.sampled_from(stimuli), max_size=60)):
         if isinstance(stimulus, Arrival | Overtaking) and not gate.is_open(stimulus.input_id):
             continue
-        move = Move(stimulus, data.draw(st.sampled_from((TAKEN, TAKEN, FAILED))))
+        move = GateMove(stimulus, data.draw(st.sampled_from((TAKEN, TAKEN, FAILED))))
         assert machine.difference(gate, move) is None
         gate, _ = run(gate, move)
         assert machine.misstatement(gate) is None
@@ -155,7 +155,7 @@ def test_machine_and_table_agree_in_long_runs(
 # Journals of simulated runs.
 
 
-def protocols(scenario: Scenario, table: Table) -> dict[str, tuple[Table, Rules]]:
+def protocols(scenario: Scenario, table: Table) -> dict[str, tuple[Table, GateRules]]:
     """Of each task with inputs its table and rules, as the simulation sets its gate."""
     found = {}
     for task in scenario.topology.tasks:
@@ -163,7 +163,7 @@ def protocols(scenario: Scenario, table: Table) -> dict[str, tuple[Table, Rules]
         if inputs:
             config = aligner_config(scenario.checkpoint, inputs)
             unaligned = None if table is ALIGNED else unaligned_config(scenario)
-            found[task] = table, Rules.of(config, unaligned, scenario.aligns(task))
+            found[task] = table, GateRules.of(config, unaligned, scenario.aligns(task))
     return found
 
 
@@ -171,7 +171,7 @@ RUNS = [
     ("skewed_join", {"until_s": 12.0}, ALIGNED),
     ("crash_and_recover", {}, ALIGNED),
     ("crash_and_recover", {"mode": "unaligned"}, UNALIGNED),
-    ("crash_and_recover", {"mode": "aligned-timeout-50ms"}, FALLBACK),
+    ("crash_and_recover", {"mode": "aligned_with_timeout"}, ALIGNED_WITH_TIMEOUT),
 ]
 
 
@@ -189,7 +189,7 @@ def test_a_simulated_run_is_a_run_of_the_tables(name: str, changes: dict[str, ob
     assert list(departures(entries, scenario.topology, protocols(scenario, table))) == []
 
 
-@pytest.mark.parametrize("verb", ["hold", "block", "snapshot", "forward", "complete", "resume", "deliver"])
+@pytest.mark.parametrize("verb", ["buffer", "block", "snapshot", "forward", "complete", "resume", "deliver"])
 def test_a_journal_that_lacks_an_effect_departs(verb: str) -> None:
     """A journal would pass whatever it says."""
     scenario, entries = journal("crash_and_recover", {})

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from barrierlab.impl.checkpoint.actions import Action as CoordinatorAction
-from barrierlab.impl.checkpoint.alignment import Action, BarrierAligner
+from barrierlab.impl.checkpoint.actions import CoordinatorAction
+from barrierlab.impl.checkpoint.alignment import AlignerAction, BarrierAligner
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.messages import StreamMessage
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
 from barrierlab.model.checkpoint.external import parts_of
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import World
 from barrierlab.model.explore.checker import explore
 from docs.aligner.aligner import PhasedAligner
 
-THREE = WorldScope("three inputs", Setup("a->s b->s c->s", events=1, checkpoints=1))
+THREE = WorldScope("three inputs", Bounds("a->s b->s c->s", events=1, checkpoints=1))
 
 
 class Honest(BarrierAligner):
@@ -32,17 +32,17 @@ class CountsItsCalls(BarrierAligner):
 
     calls = 0
 
-    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, Action] | None:
+    def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
         CountsItsCalls.calls += 1
         if CountsItsCalls.calls % 2 and len(self._ready) > 1:
             self._ready.rotate(1)
         return super().drain_next(now_ns)
 
 
-@pytest.mark.parametrize("parts", [SOUND, with_aligner(Honest)], ids=["impl", "another class"])
-def test_what_does_the_same_twice_holds(parts: Parts) -> None:
+@pytest.mark.parametrize("components", [SOUND, with_aligner(Honest)], ids=["impl", "another class"])
+def test_what_does_the_same_twice_holds(components: Components) -> None:
     """A sound aligner of somebody else would be refused."""
-    assert THREE.check(parts, 60.0).verdict == "holds"
+    assert THREE.check(components, 60.0).verdict == "holds"
 
 
 def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,26 +67,26 @@ class TellsTheTasksInTurn(CheckpointCoordinator):
         return super().abort(checkpoint_id, reason, now_ns)[:: 1 if TellsTheTasksInTurn.calls % 2 else -1]
 
 
-GIVES_UP = WorldScope("two sources", Setup("a->s b->s", events=0, checkpoints=1, cancels=1))
+GIVES_UP = WorldScope("two sources", Bounds("a->s b->s", events=0, checkpoints=1, cancels=1))
 
 
 def test_a_coordinator_that_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its decisions, too, are looked up after the first time."""
-    outcome = GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0)
+    outcome = GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), 60.0)
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert outcome.why.startswith("coordinator does not do the same twice in 1: ")
     assert outcome.why.endswith("all that it goes by has to be in `capture`")
     monkeypatch.setattr(
         "barrierlab.model.checkpoint.coordinator_transitions.CoordinatorTransitions.differences", lambda self: iter(())
     )
-    assert GIVES_UP.check(Parts(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
+    assert GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
 
 
 @pytest.mark.parametrize("fault", [{"cancels": 1}, {"closes": True}, {"crashes": 1, "guarantee": "exactly_once"}])
 def test_the_coordinator_of_impl_does_the_same_twice(fault: dict[str, Any]) -> None:
     """Its decisions are not made a second time beside somebody else's aligner: it would have to be shown there."""
     for kind in (CheckpointCoordinator, type("Sub", (CheckpointCoordinator,), {})):
-        world = World(Setup("a->s b->s", events=0, checkpoints=2, **fault), Parts(coordinator=kind))
+        world = World(Bounds("a->s b->s", events=0, checkpoints=2, **fault), Components(coordinator=kind))
         explore(world)
         decided = list(world.coordinator.differences())
         assert len(decided) > 10

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from barrierlab.impl.messages import CheckpointBarrier
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.components import SOUND as SOUND_PARTS
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.external import ExternalError, parts_of
 from barrierlab.model.checkpoint.partial_order import Ample, can_be_planned
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.task_transitions import Step, TaskTransitions
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.task_transitions import LocalStep, TaskTransitions
 from barrierlab.model.checkpoint.world import World, _differ
 from barrierlab.model.explore.checker import explore
 from tests.model.schemes import CHOICES, Scheme, class_of
@@ -35,15 +35,15 @@ EXTENTS: dict[str, dict[str, Any]] = {"an event": {"events": 1}, "two checkpoint
 SOUND = {
     "it leaves what waits in its channel": Scheme(),
     "it refuses what waits": Scheme(waits="refused"),
-    "it holds what waits": Scheme(waits="held"),
-    "it releases the highest input first": Scheme(waits="held", releases="highest"),
+    "it holds what waits": Scheme(waits="buffered"),
+    "it drains the highest input first": Scheme(waits="buffered", drains="highest"),
     "it counts barriers": Scheme(counts=True),
     "it has deadlines": Scheme(deadline="declines"),
 }
 ABORTS = {
     "it forgets an abort that comes first": Scheme(remembers="aligned"),
     "it forgets every id": Scheme(remembers="none"),
-    "it forgets every id, and holds": Scheme(remembers="none", waits="held"),
+    "it forgets every id, and holds": Scheme(remembers="none", waits="buffered"),
     "it obeys only while it aligns": Scheme(obeys="aligning"),
     "it obeys only while it is idle": Scheme(obeys="idle"),
     "it never obeys": Scheme(obeys="never"),
@@ -51,7 +51,7 @@ ABORTS = {
 ENDS = {
     "an end counts for nothing": Scheme(counts_ends=False),
     "an end completes nothing": Scheme(looks_at_ends=False),
-    "it counts barriers, and no ends": Scheme(counts=True, counts_ends=False, waits="held"),
+    "it counts barriers, and no ends": Scheme(counts=True, counts_ends=False, waits="buffered"),
 }
 CUTS = {
     "the first barrier is enough": Scheme(snapshots="first"),
@@ -59,14 +59,14 @@ CUTS = {
     "the barrier goes on later": Scheme(forwards="later"),
     "it completes what it has not taken": Scheme(completes="early", snapshots="later"),
     "it goes on later": Scheme(resumes="later"),
-    "it compares no ids": Scheme(compares_ids=False, waits="held"),
+    "it compares no ids": Scheme(compares_ids=False, waits="buffered"),
 }
 DEADLINES = {
     "it aborts silently": Scheme(deadline="silently"),
     "its deadline outlives the checkpoint": Scheme(deadline="kept"),
     "nothing comes of its deadline": Scheme(deadline="nothing"),
 }
-TURNS = {"it always has something to release": Scheme(goes_round=True)}
+TURNS = {"it always has something to drain": Scheme(goes_round=True)}
 SCHEMES = SOUND | ABORTS | ENDS | CUTS | DEADLINES | TURNS
 
 BROKEN = {
@@ -86,15 +86,15 @@ RELEVANT = [
 
 
 @cache
-def parts(scheme: Scheme) -> Parts:
-    """The sound parts, with such an aligner."""
+def components(scheme: Scheme) -> Components:
+    """The sound components, with such an aligner."""
     return parts_of(class_of(scheme), "aligned")
 
 
 def verdicts(scheme: Scheme, fault: str, extent: str) -> tuple[str, str]:
     """Of the reduced exploration, `"void"` if that was not for such an aligner; and of the whole one."""
-    setup = Setup(JOIN, **EXTENTS[extent], **FAULTS[fault])
-    return reduced(setup, parts(scheme))[0], whole(setup, parts(scheme))[1].verdict
+    bounds = Bounds(JOIN, **EXTENTS[extent], **FAULTS[fault])
+    return reduced(bounds, components(scheme))[0], whole(bounds, components(scheme))[1].verdict
 
 
 QUICK = {*BROKEN, *((name, "abort") for name in ABORTS), *((name, "timeout") for name in DEADLINES)}
@@ -134,7 +134,7 @@ def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
     scheme = Scheme(**{name: data.draw(st.sampled_from(CHOICES[name])) for name in names})  # type: ignore[arg-type]
     fault = data.draw(st.sampled_from(sorted(FAULTS)))
     try:
-        parts(scheme)
+        components(scheme)
     except ExternalError:
         assume(False)
     fast, slow = verdicts(scheme, fault, data.draw(st.sampled_from(sorted(EXTENTS))))
@@ -159,7 +159,7 @@ def test_a_look_that_is_left_out_is_missed(look: str, monkeypatch: pytest.Monkey
 
 def test_an_aligner_that_goes_round_is_not_reduced() -> None:
     """What others may do would be put off for ever."""
-    assert reduced(Setup(JOIN, events=1), parts(TURNS["it always has something to release"]))[0] == "void"
+    assert reduced(Bounds(JOIN, events=1), components(TURNS["it always has something to drain"]))[0] == "void"
 
 
 LATE = ("the snapshot comes later", "it completes what it has not taken", "it goes on later")
@@ -168,7 +168,7 @@ LATE = ("the snapshot comes later", "it completes what it has not taken", "it go
 @pytest.mark.parametrize("name", [*LATE, *SOUND])
 def test_a_part_that_is_told_before_it_is_whole_is_noticed(name: str) -> None:
     """It would make a difference when the coordinator hears of it, and it would hear of it at one time only."""
-    world = World(Setup(JOIN, events=0), parts(SCHEMES[name]))
+    world = World(Bounds(JOIN, events=0), components(SCHEMES[name]))
     explore(world)
     assert [table.parts_are_late for table in world.tables] == [False, name in LATE, False]
 
@@ -183,7 +183,7 @@ class ForwardsManyTimes(class_of(Scheme())):  # type: ignore[misc]
 @pytest.mark.parametrize(("kind", "reduction_unsound"), [(class_of(Scheme()), False), (ForwardsManyTimes, True)])
 def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: type, reduction_unsound: bool) -> None:
     """What a task may do next would depend on another that takes from its output, and nobody would look."""
-    world = World(Setup("a->join b->join join->s", events=1, capacity=5), parts_of(kind, "aligned"))
+    world = World(Bounds("a->join b->join join->s", events=1, capacity=5), parts_of(kind, "aligned"))
     ample = Ample(world)
     explore(world, ample=ample.moves, acyclic=True)
     assert (world.was_full, ample.reduction_unsound) == (reduction_unsound, reduction_unsound)
@@ -191,8 +191,8 @@ def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: 
 
 def test_a_deadline_in_front_of_another_task_is_planned_for_the_machines_of_the_package_alone() -> None:
     """A cancel marker that waits behind an older barrier could spoil that, and no plan would show it."""
-    external = parts(Scheme(deadline="declines"))
-    in_line = Setup("a->m b->m m->join a->join", checkpoints=2, expiries=1)
+    external = components(Scheme(deadline="declines"))
+    in_line = Bounds("a->m b->m m->join a->join", checkpoints=2, expiries=1)
     assert can_be_planned(in_line, SOUND_PARTS)
     assert not can_be_planned(in_line, external)
     for other in (replace(in_line, checkpoints=1), replace(in_line, expiries=0), replace(in_line, topology=JOIN)):
@@ -201,7 +201,7 @@ def test_a_deadline_in_front_of_another_task_is_planned_for_the_machines_of_the_
 
 def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> None:
     """What is broken only when it is late would never be done, as it leads to the same."""
-    in_time = Step(1, True, 0, (), ())
+    in_time = LocalStep(1, True, 0, (), ())
     assert _differ(in_time, in_time._replace(broken=(("FIFO", "why"),)))
     assert not _differ(in_time, in_time)
 
@@ -209,6 +209,6 @@ def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> N
 @pytest.mark.parametrize(("topology", "steps"), [("a->s b->s", 14), ("a->join b->join join->s", 17)])
 def test_an_aligner_without_a_tombstone_is_broken_by_whole_dataflows(topology: str, steps: int) -> None:
     """A task would wait for ever for what was aborted before its barrier came, and only tables would show it."""
-    outcome = WorldScope("", Setup(topology, events=1, cancels=1)).check(parts(Scheme(remembers="none")), None)
+    outcome = WorldScope("", Bounds(topology, events=1, cancels=1)).check(components(Scheme(remembers="none")), None)
     (violation,) = outcome.violations
     assert (outcome.verdict, violation.invariant, violation.steps) == ("broken", "LIVE", steps)

@@ -5,23 +5,23 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from barrierlab.model.checkpoint.check import Outcome, Violation, WorldScope, verdict_of
-from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation, WorldScope, verdict_of
+from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import SCOPES as GATES
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.tables.driven import driven_by
-from barrierlab.model.defects.a_second_barrier_marks_its_input_again import DEFECT as A_05
+from barrierlab.model.defects.alignment.A05_second_barrier_marks_again import DEFECT as A_05
 from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
-from tests.model.bent import SnapshotsAtTheFirst
+from tests.model.mutants import SnapshotsAtTheFirst
 
 # Rows of what only a simulation's driver asks, or of what sound sources and coordinators never send: the scopes of
 # gates have them.
 NOT_IN_A_WORLD = {
     "nothing due": "a driver that asks too early",
     "overtaking rejected": "a barrier ahead of its place at a gate that never lets one",
-    "nothing to release": "a driver that asks for nothing",
+    "nothing to drain": "a driver that asks for nothing",
     "output passed": "an aligned gate is not told",
     "output of no concern": "a driver that tells twice",
     "output beyond the limit": "the limit of bytes lies between input and output",
@@ -58,14 +58,14 @@ def test_full_has_every_dataflow_in_every_mode_with_every_fault() -> None:
     """A fault that needs a shape that was left out would never be seen."""
     forms = [text for operators in (2, 3, 4) for text in connected_dataflows(operators)]
     assert len(forms) == 29  # 1, 4 and 24 connected acyclic graphs of 2, 3 and 4 nodes, but for names (OEIS A101228)
-    graphs = [Setup(text).graph().graph() for text in forms]
+    graphs = [Bounds(text).graph().graph() for text in forms]
     assert not any(nx.is_isomorphic(a, b) for at, a in enumerate(graphs) for b in graphs[:at])
-    every = [scope for scope in full() if isinstance(scope, WorldScope) and scope.setup.checkpoints == 2]
+    every = [scope for scope in full() if isinstance(scope, WorldScope) and scope.bounds.checkpoints == 2]
     worlds = [scope for scope in every if scope.protocol in MODES]
-    assert {(each.setup.topology, each.protocol) for each in worlds} == {
+    assert {(each.bounds.topology, each.protocol) for each in worlds} == {
         (text, mode) for text in forms for mode in MODES
     }
-    one_fault = [each for each in worlds if each.setup.events == 2]
+    one_fault = [each for each in worlds if each.bounds.events == 2]
     assert len(one_fault) == len(forms) * len(MODES) * len(FAULTS)
     assert len(worlds) - len(one_fault) == 5 * len(MODES) * len(COMBINED)  # those of two and three operators
 
@@ -77,14 +77,14 @@ def _of_tables(group: str) -> set[tuple[str, str]]:
     for scope in SCOPES[group]():
         if isinstance(scope, WorldScope):
             protocol = PROTOCOLS[scope.protocol]
-            parts = Parts(gate=driven_by(protocol.table, protocol.settings.blocks))
-            assert scope.check(parts, 60.0).verdict == "holds", scope.name
+            components = Components(gate=driven_by(protocol.table, protocol.settings.blocks))
+            assert scope.check(components, 60.0).verdict == "holds", scope.name
     return {(name, row) for name, each in PROTOCOLS.items() for row in each.table.used}
 
 
 def test_the_tables_hold_in_tiny_worlds() -> None:
     """What is printed as the protocol would not be sound."""
-    assert ("fallback", "time to switch") in _of_tables("tiny")
+    assert ("aligned_with_timeout", "time to switch") in _of_tables("tiny")
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_every_row_is_used_in_the_small_worlds_or_has_a_reason_why_not() -> None
 
 def test_a_broken_machine_is_refuted_by_a_shortest_run_with_a_trace() -> None:
     """A user would be told that a broken aligner holds, or be shown a run that is longer than need be."""
-    scope = WorldScope("a join", Setup("a->join b->join join->s", events=1))
+    scope = WorldScope("a join", Bounds("a->join b->join join->s", events=1))
     outcome = scope.check(with_aligner(SnapshotsAtTheFirst), None)
     (violation,) = outcome.violations
     assert (outcome.verdict, violation.invariant, violation.scope) == ("broken", "CUT", "a join")
@@ -107,7 +107,7 @@ def test_a_broken_machine_is_refuted_by_a_shortest_run_with_a_trace() -> None:
 
 def test_a_machine_that_waits_for_ever_is_refuted() -> None:
     """As above, of what shows only at rest."""
-    outcome = WorldScope("a second barrier", A_05.setup).check(A_05.parts, None)
+    outcome = WorldScope("a second barrier", A_05.bounds).check(A_05.components, None)
     (violation,) = outcome.violations
     assert violation.invariant == "LIVE"
     assert "! LIVE: " in violation.trace
@@ -147,13 +147,15 @@ def test_a_sound_aligner_of_another_name_is_not_told_apart() -> None:
 
 def test_time_that_is_up_decides_nothing() -> None:
     """Half an exploration would pass for a whole one."""
-    outcome = WorldScope("a join", Setup("a->join b->join join->s", events=2, checkpoints=2)).check(SOUND, 0.0)
+    outcome = WorldScope("a join", Bounds("a->join b->join join->s", events=2, checkpoints=2)).check(SOUND, 0.0)
     assert (outcome.verdict, outcome.violations) == ("undecided", ())
     assert "limit of 0 s" in outcome.why
 
 
 def _outcome(verdict: str) -> Outcome:
-    return Outcome("x", "aligned", verdict, "", 1, 1, 0.0, (Violation("CUT", "x", 1, "why"),) * (verdict == "broken"))
+    return Outcome(
+        "x", "aligned", verdict, "", 1, 1, 0.0, (ScopeViolation("CUT", "x", 1, "why"),) * (verdict == "broken")
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from barrierlab.impl.errors import StoreFailedError
 from barrierlab.impl.storage.store import MANIFEST, DirectoryStore, SnapshotStore
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.explore.checker import HOLDS
-from barrierlab.model.storage.files import EMPTY, Call, Direct, after_crash
+from barrierlab.model.storage.files import EMPTY, Direct, FileCall, after_crash
 from barrierlab.model.storage.scopes import SCOPES
 
 
@@ -122,7 +122,7 @@ def never_completes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def is_sure_of_what_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second try that fails early is taken for the whole story."""
+    """A second try that fails early is taken for the whole scripted case."""
 
     class Forgets(set[int]):
         """A set that nothing stays in."""
@@ -188,28 +188,28 @@ def test_a_change_of_the_bytes_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_crash_leaves_everything_that_it_may() -> None:
     """Less, and a store that does not flush would hold; more, and a sound one would not."""
     disk = Direct(EMPTY)
-    disk.ask(Call("make_folder", "a"))
-    disk.ask(Call("create", "a/x"))
-    disk.ask(Call("write", "a/x", b"1234"))
+    disk.ask(FileCall("make_folder", "a"))
+    disk.ask(FileCall("create", "a/x"))
+    disk.ask(FileCall("write", "a/x", b"1234"))
 
     def outcomes() -> set[object]:
         seen: set[object] = set()
         for tree in after_crash(disk.tree):
             left = Direct(tree)
-            if not left.ask(Call("exists", "a")):
+            if not left.ask(FileCall("exists", "a")):
                 seen.add("nothing")
             else:
-                names = left.ask(Call("names", "a"))
+                names = left.ask(FileCall("names", "a"))
                 assert isinstance(names, tuple)
-                seen.add(tuple((name, left.ask(Call("read", f"a/{name}", 9))) for name in names))
+                seen.add(tuple((name, left.ask(FileCall("read", f"a/{name}", 9))) for name in names))
         return seen
 
     assert outcomes() == {"nothing", (), (("x", b""),), (("x", b"12"),), (("x", b"1234"),)}
-    disk.ask(Call("flush", "a/x"))
-    disk.ask(Call("flush_folder", "a"))
+    disk.ask(FileCall("flush", "a/x"))
+    disk.ask(FileCall("flush_folder", "a"))
     assert outcomes() == {"nothing", (("x", b"1234"),)}
-    disk.ask(Call("flush_folder", ""))
-    disk.ask(Call("rename", "a/x", "a/y"))
+    disk.ask(FileCall("flush_folder", ""))
+    disk.ask(FileCall("rename", "a/x", "a/y"))
     assert outcomes() == {(("x", b"1234"),), (("y", b"1234"),)}
 
 

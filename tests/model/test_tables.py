@@ -2,7 +2,7 @@
 
 An edit is a row with one action dropped, two neighbours swapped, or one guard dropped. It is noticed if in some
 reachable situation it makes the gate do or be anything else than what the machine of `impl` does and is, or if it
-leaves more than one row for a situation. What is not noticed stands in `harmless_edits.txt`, with the reason.
+leaves more than one row for a situation. What is not noticed stands in `equivalent_mutations.txt`, with the reason.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from barrierlab.impl.errors import ClosedInputError, InputIndexError, UnknownMes
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
 from barrierlab.model.checkpoint.gate_scopes import SCOPES
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
-from barrierlab.model.checkpoint.refinement import Effects, Move, Point, Refinement, Steps, captured, run
+from barrierlab.model.checkpoint.refinement import Effects, GateMove, GateSteps, Point, Refinement, captured, run
 from barrierlab.model.checkpoint.tables.actions import deliver, ignore
 from barrierlab.model.checkpoint.tables.aligned import ALIGNED
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.guards import barrier, event
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    Drained,
     Effect,
     Failed,
     Forwarded,
     Overtaking,
-    Part,
-    Released,
+    SnapshotComplete,
     Stimulus,
     Taken,
 )
 from barrierlab.model.explore.checker import explore
 from barrierlab.model.explore.table import Row, Table, TableError
-from tests.model.edits import edits
+from tests.model.mutations import edits
 
 HARMLESS = {
     line.split(" : ")[0].strip(): line.split(" : ")[1].strip()
-    for line in Path(__file__).with_name("harmless_edits.txt").read_text(encoding="utf-8").splitlines()
+    for line in Path(__file__).with_name("equivalent_mutations.txt").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 }
 
@@ -52,7 +52,7 @@ HARMLESS = {
 def test_rows_that_are_used_are_counted() -> None:
     """Nobody could say which situations a run has been in."""
     table = Table(*ALIGNED.rows)
-    gate, _ = Gate.new(table, Rules()).step(Arrival(0, CheckpointBarrier(1, 1)))
+    gate, _ = GateState.new(table, GateRules()).step(Arrival(0, CheckpointBarrier(1, 1)))
     gate.step(Arrival(0, Event("a", 1)))
     gate.step(Arrival(0, Event("a", 1)))
     assert table.used == {"first barrier": 1, "message behind the barrier": 2}
@@ -63,7 +63,7 @@ def test_rows_that_are_used_are_counted() -> None:
 def test_anything_but_one_row_is_an_error(rows: tuple[Row, ...]) -> None:
     """A table could leave open what happens, or say two things."""
     with pytest.raises(TableError, match=r"^arrive 0 a1 at .*: (none|b, a) of the rows apply; allowed: exactly"):
-        Gate.new(Table(*rows), Rules()).step(Arrival(0, Event("a", 1)))
+        GateState.new(Table(*rows), GateRules()).step(Arrival(0, Event("a", 1)))
 
 
 def test_two_rows_of_one_name_are_an_error() -> None:
@@ -100,10 +100,13 @@ def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
     """A row that asks in another order would raise instead of answering."""
     guards = {guard for each in PROTOCOLS.values() for row in each.table.rows for guard in row.when}
     stimuli = {stimulus for scope in SCOPES for stimulus in scope.stimuli}
-    stimuli |= {Released(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
-    scope = next(scope for scope in SCOPES if scope.protocol == "fallback")
-    aligning, _ = run(Gate.new(PROTOCOLS["fallback"].table, scope.rules), Move(Arrival(0, CheckpointBarrier(1, 1))))
-    recording, _ = run(aligning, Move(Clock(1)))
+    stimuli |= {Drained(0, Event("a", 1)), Taken(), Failed(), Forwarded()}
+    scope = next(scope for scope in SCOPES if scope.protocol == "aligned_with_timeout")
+    aligning, _ = run(
+        GateState.new(PROTOCOLS["aligned_with_timeout"].table, scope.rules),
+        GateMove(Arrival(0, CheckpointBarrier(1, 1))),
+    )
+    recording, _ = run(aligning, GateMove(ClockReading(1)))
     assert (aligning.aligning, recording.recording) == (True, True)
     for gate in (aligning, recording):
         for stimulus in stimuli:
@@ -118,7 +121,7 @@ def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
 
 def test_a_gate_refuses_what_its_channels_cannot_give() -> None:
     """A fault of a driver would look like one of the protocol."""
-    gate = Gate.new(ALIGNED, Rules())
+    gate = GateState.new(ALIGNED, GateRules())
     for input_id in (-1, 2):
         with pytest.raises(InputIndexError):
             gate.step(Arrival(input_id, Event("a", 1)))
@@ -136,7 +139,7 @@ def test_a_gate_refuses_what_its_channels_cannot_give() -> None:
 
 def test_an_image_that_is_asked_for_is_answered_first() -> None:
     """The image would hold what came after the barriers."""
-    gate, (*_, asked) = Gate.new(ALIGNED, Rules(1)).step(Arrival(0, CheckpointBarrier(1, 1)))
+    gate, (*_, asked) = GateState.new(ALIGNED, GateRules(1)).step(Arrival(0, CheckpointBarrier(1, 1)))
     assert str(asked) == "snapshot barrier 1"
     with pytest.raises(TableError, match="while the image is taken; allowed: the answer to that"):
         gate.step(Arrival(0, Event("a", 1)))
@@ -149,7 +152,7 @@ def test_an_image_that_is_asked_for_is_answered_first() -> None:
 
 def test_a_step_leaves_the_gate_as_it_was() -> None:
     """Who explores would go back to a gate that is not the same any more."""
-    gate = Gate.new(ALIGNED, Rules())
+    gate = GateState.new(ALIGNED, GateRules())
     before = repr(gate)
     gate.step(Arrival(0, CheckpointBarrier(1, 1)))[0].step(Abort(3))
     assert repr(gate) == before
@@ -157,9 +160,9 @@ def test_a_step_leaves_the_gate_as_it_was() -> None:
 
 def test_effects_read_as_lines() -> None:
     """A difference would print as tuples."""
-    part = Part(CheckpointBarrier(1, 1), False, False, ())
-    effects = [Effect("hold", 0, Event("a", 1)), Effect("complete", -1, part), Effect("decline", -1, (2, "expired"))]
-    assert [str(effect) for effect in effects] == ["hold 0 a1", "complete 1", "decline 2 expired"]
+    part = SnapshotComplete(CheckpointBarrier(1, 1), False, False, ())
+    effects = [Effect("buffer", 0, Event("a", 1)), Effect("complete", -1, part), Effect("decline", -1, (2, "expired"))]
+    assert [str(effect) for effect in effects] == ["buffer 0 a1", "complete 1", "decline 2 expired"]
 
 
 # Every edit is noticed.
@@ -170,9 +173,9 @@ class Watched(Table):
 
     def __init__(self, table: Table) -> None:
         super().__init__(*table.rows)
-        self.looked_up: list[tuple[Gate, Stimulus, str]] = []
+        self.looked_up: list[tuple[GateState, Stimulus, str]] = []
 
-    def row_for(self, gate: Gate, stimulus: Stimulus) -> Row:
+    def row_for(self, gate: GateState, stimulus: Stimulus) -> Row:
         """The row, told."""
         row = super().row_for(gate, stimulus)
         self.looked_up.append((gate, stimulus, row.name))
@@ -189,15 +192,15 @@ class Noticing(Refinement):
         """Notice these."""
         self.watched, self.actions, self.guards = table, actions, guards
 
-    def moves(self, point: Point) -> list[Move]:
+    def moves(self, point: Point) -> list[GateMove]:
         """All that may happen."""
         moves = super().moves(point)
         self.watched.looked_up.clear()
         return moves
 
-    def after(self, point: Point, move: Move) -> Point:
+    def after(self, point: Point, move: GateMove) -> Point:
         """The table's next gate."""
-        assert isinstance(point, Gate)
+        assert isinstance(point, GateState)
         after, effects = run(point, move)
         looked_up = self.watched.looked_up
         for name in dict.fromkeys(name for _, _, name in looked_up):
@@ -212,7 +215,7 @@ class Noticing(Refinement):
         return after
 
 
-def shows(table: Table, gate: Gate, move: Move, after: Gate, effects: Effects) -> bool:
+def shows(table: Table, gate: GateState, move: GateMove, after: GateState, effects: Effects) -> bool:
     """Whether a move comes out otherwise under this table, as far as a machine would have to show it."""
     try:
         otherwise, others = run(replace(gate, table=table), move)
@@ -234,7 +237,7 @@ def unnoticed(protocol: str) -> Iterator[str]:
     for scope in SCOPES:
         if scope.protocol == protocol:
             table = Watched(sound)
-            noticing = Noticing(Gate.new(table, scope.rules), Steps(scope.stimuli, scope.answers))
+            noticing = Noticing(GateState.new(table, scope.rules), GateSteps(scope.stimuli, scope.answers))
             noticing.notice(table, actions, guards)
             explore(noticing)
     yield from guards

@@ -157,7 +157,7 @@ def test_a_move_that_another_brings_about_is_of_its_time() -> None:
             "\n> push a\n> push b @ 1.500000000\n",
             "t:3: the move 'push b @ 1.500000000' has a time; take it out: those before it have none",
         ),
-        ("\n> release a soon\n", "t:2: 'soon' stands where there is to be late or -; write late, or take it out"),
+        ("\n> drain a soon\n", "t:2: 'soon' stands where there is to be late or -; write late, or take it out"),
         ("\n> emit a a1 @ 1.5\n", "t:2: '1.5' is no time; write seconds with nine decimals, such as 12.500000000"),
         ("\n> emitt a a1 @ 1.500000000\n", "t:2: there is no move 'emitt'; did you mean 'emit'?"),
         ("\n> push a @ 1.500000000\n    a sent a->b a1\n", "t:3: there is no effect 'sent'; did you mean 'send'?"),

@@ -89,7 +89,7 @@ def test_the_premises_of_a_run_are_counted() -> None:
         "BOUND": 0,
         "REC": 0,
     }
-    assert verdict.premises == expected | {"in flight": 0, "held": 1}
+    assert verdict.premises == expected | {"in flight": 0, "buffered": 1}
     assert verdict.vacuous == tuple(name for name in PREMISES if not expected[name])
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from barrierlab.impl.checkpoint.tracked import BarrierTracker
 from barrierlab.model.checkpoint.check import WorldScope
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.monitor import TaskMonitor
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
-from barrierlab.model.checkpoint.scope import Setup, SetupError
+from barrierlab.model.checkpoint.scope import Bounds, BoundsError
 from barrierlab.model.checkpoint.trace import judged
-from barrierlab.model.checkpoint.world import State, World
+from barrierlab.model.checkpoint.world import World, WorldState
 from barrierlab.model.explore.checker import Always, explore
 from barrierlab.sim import load, run
 from barrierlab.sim.scenario.load import ScenarioError
@@ -34,20 +34,20 @@ class SnapshotsAtTheFirst(BarrierTracker):
 def test_it_counts_and_never_holds_an_event():
     """An event behind a barrier waited for a slow input, which is what this protocol is chosen against."""
     assert not PROTOCOLS["tracked"].settings.blocks
-    setup = Setup("a->s b->s", mode="tracked", events=2)
-    outcome = WorldScope("two sources", setup).check(Parts(), None)
+    bounds = Bounds("a->s b->s", mode="tracked", events=2)
+    outcome = WorldScope("two sources", bounds).check(Components(), None)
     assert outcome.verdict == "holds"
-    assert (outcome.premises["held"], outcome.premises["CUT"] > 0) == (0, True)
+    assert (outcome.premises["buffered"], outcome.premises["CUT"] > 0) == (0, True)
 
 
 def test_of_the_cut_it_keeps_the_half_that_nothing_is_lost():
     """Judged by the whole equation the same machine is broken, by an orphan; a lost event is one under either."""
-    tracker = Parts(aligner=lambda config, unaligned, is_sink: BarrierTracker(config))
-    first = Parts(aligner=lambda config, unaligned, is_sink: SnapshotsAtTheFirst(config))
+    tracker = Components(aligner=lambda config, unaligned, is_sink: BarrierTracker(config))
+    first = Components(aligner=lambda config, unaligned, is_sink: SnapshotsAtTheFirst(config))
     found = {}
-    for name, parts in (("sound", tracker), ("first", first)):
+    for name, components in (("sound", tracker), ("first", first)):
         for mode in ("aligned", "tracked"):
-            outcome = WorldScope(name, Setup("a->s b->s", mode=mode, events=1)).check(parts, None)
+            outcome = WorldScope(name, Bounds("a->s b->s", mode=mode, events=1)).check(components, None)
             found[name, mode] = [(each.invariant, each.reason) for each in outcome.violations]
     assert found["sound", "tracked"] == []
     [(invariant, reason)] = found["sound", "aligned"]
@@ -59,8 +59,8 @@ def test_of_the_cut_it_keeps_the_half_that_nothing_is_lost():
 @pytest.mark.parametrize("topology", ["a->s b->s", "a->join b->join join->s"])
 def test_a_journal_is_judged_by_what_its_checkpoints_promise(topology):
     """The same run was called broken of one whose head says that it is tracked, or sound of one that says aligned."""
-    tracker = Parts(aligner=lambda config, unaligned, is_sink: BarrierTracker(config))
-    [violation] = WorldScope(topology, Setup(topology, events=1)).check(tracker, None).violations
+    tracker = Components(aligner=lambda config, unaligned, is_sink: BarrierTracker(config))
+    [violation] = WorldScope(topology, Bounds(topology, events=1)).check(tracker, None).violations
     as_aligned, as_tracked = violation.trace, violation.trace.replace("mode: aligned", "mode: tracked")
     assert as_aligned != as_tracked
     assert {each.invariant for each in judged(as_aligned).violations} >= {violation.invariant}
@@ -115,14 +115,14 @@ cut_off: yes
 
 def test_the_shortest_run_in_which_one_event_counts_twice():
     """This is what at least once means, and nobody could see it."""
-    setup = Setup("a->s b->s", mode="tracked", **CRASH)
-    world = World(setup)
+    bounds = Bounds("a->s b->s", mode="tracked", **CRASH)
+    world = World(bounds)
     at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
 
-    def counts_twice(state: State) -> str | None:
+    def counts_twice(state: WorldState) -> str | None:
         table = world.tables[at]
         counts, _ = table.cells.values[state[at]].monitor[place]
-        return "an event counts twice" if max(counts) > setup.events else None
+        return "an event counts twice" if max(counts) > bounds.events else None
 
     [broken] = explore(world, [Always("once", counts_twice)]).violations
     moves = [str(move) for move in broken.moves]
@@ -152,13 +152,13 @@ TWICE = [
 @pytest.mark.parametrize("mode", [name for name, each in PROTOCOLS.items() if each.is_exact])
 def test_under_every_other_protocol_none_counts_twice(mode):
     """The run above would be one of any protocol, and show nothing."""
-    setup = Setup("a->s b->s", mode=mode, **CRASH)
-    world = World(setup)
+    bounds = Bounds("a->s b->s", mode=mode, **CRASH)
+    world = World(bounds)
     at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
 
-    def counts_twice(state: State) -> str | None:
+    def counts_twice(state: WorldState) -> str | None:
         counts, _ = world.tables[at].cells.values[state[at]].monitor[place]
-        return "an event counts twice" if max(counts) > setup.events else None
+        return "an event counts twice" if max(counts) > bounds.events else None
 
     assert explore(world, [Always("once", counts_twice)]).verdict == "holds"
 
@@ -166,8 +166,8 @@ def test_under_every_other_protocol_none_counts_twice(mode):
 def test_a_sink_that_promises_exactly_once_is_refused():
     """It would be believed."""
     line = "guarantee is exactly_once, which no sink can be with tracked barriers: they promise at_least_once"
-    with pytest.raises(SetupError, match=f"^{line}; allowed: at_least_once, idempotent$"):
-        Setup("a->s", mode="tracked", guarantee="exactly_once")
+    with pytest.raises(BoundsError, match=f"^{line}; allowed: at_least_once, idempotent$"):
+        Bounds("a->s", mode="tracked", guarantee="exactly_once")
     with pytest.raises(ScenarioError, match=f"operator.sink] {line}"):
         load("tracked", {"operator.sink.guarantee": "exactly_once"})
 

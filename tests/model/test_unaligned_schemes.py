@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.external import ExternalError, parts_of
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.task_transitions import TaskTransitions
 from tests.model.test_reduction import reduced, whole
 from tests.model.unaligned_schemes import CHOICES, Scheme, class_of
 
 JOIN = "a->join b->join join->s"
 """A sink always aligns, so that the join is none."""
-MODES = ("unaligned", "fallback")
+MODES = ("unaligned", "aligned_with_timeout")
 FAULTS: dict[str, dict[str, Any]] = {
     "no fault": {},
     "abort": {"cancels": 1},
@@ -63,7 +63,7 @@ IN_FLIGHT = [*RECORDS, *TURNS]
 WITHOUT_EVENTS = {
     *(("it converts twice", mode, fault) for mode in MODES for fault in FAULTS),
     *(("what it aborted is not done with", mode, fault) for mode in MODES for fault in ("abort", "timeout")),
-    ("an end completes nothing, and nothing overtakes", "fallback", "end"),
+    ("an end completes nothing, and nothing overtakes", "aligned_with_timeout", "end"),
     *(("it aborts silently", mode, "timeout") for mode in MODES),
 }
 """Broken by a checkpoint alone."""
@@ -72,15 +72,15 @@ TO_BE_EXPLORED_WHOLE = {("it aborts silently", "timeout"), ("it records on behin
 
 
 @cache
-def parts(scheme: Scheme, mode: str) -> Parts:
-    """The sound parts, with such an aligner."""
+def components(scheme: Scheme, mode: str) -> Components:
+    """The sound components, with such an aligner."""
     return parts_of(class_of(scheme), mode)
 
 
 def verdicts(scheme: Scheme, mode: str, fault: str, extent: str) -> tuple[str, str]:
     """Of the reduced exploration, `"void"` if that was not for such an aligner; and of the whole one."""
-    setup = Setup(JOIN, mode, **EXTENTS[extent], **FAULTS[fault])
-    return reduced(setup, parts(scheme, mode))[0], whole(setup, parts(scheme, mode))[1].verdict
+    bounds = Bounds(JOIN, mode, **EXTENTS[extent], **FAULTS[fault])
+    return reduced(bounds, components(scheme, mode))[0], whole(bounds, components(scheme, mode))[1].verdict
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -134,7 +134,7 @@ def test_any_scheme_has_one_verdict(data: st.DataObject) -> None:
     scheme = Scheme(**{name: data.draw(st.sampled_from(CHOICES[name])) for name in names})  # type: ignore[arg-type]
     mode = data.draw(st.sampled_from(MODES))
     try:
-        parts(scheme, mode)
+        components(scheme, mode)
     except ExternalError:
         assume(False)
     fault, extent = data.draw(st.sampled_from([("no fault", "an event"), *((each, "no event") for each in FAULTS)]))

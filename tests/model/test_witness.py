@@ -14,7 +14,7 @@ import pytest
 from barrierlab.model.checkpoint.trace import read, topology_of
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry
-from barrierlab.model.spec.witness import Witness, WitnessError, witness
+from barrierlab.model.spec.witness import CutWitness, WitnessError, witness
 from barrierlab.sim import load, run
 from tests.sim.support import barrierlab
 from tests.sim.test_survive_anything import QUICK
@@ -82,7 +82,7 @@ def test_every_checkpoint_of_two_hundred_random_runs_is_passed_through() -> None
 def test_tasks_keep_their_order_and_the_exchanges_are_the_inversions() -> None:
     """The reordered run would be another run, or the number a guess."""
     result = of("crash_and_recover")
-    found: Witness = result.witness(2)
+    found: CutWitness = result.witness(2)
     number = {id(entry): place for place, entry in enumerate(result.entries)}
     first = {id(entry) for entry in found.steps[: found.before]}
     original = sorted(found.steps, key=lambda entry: number[id(entry)])

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.recovery import Restore, Wiring
 from barrierlab.impl.storage.snapshot import Checkpoint
-from barrierlab.model.checkpoint.components import Parts
+from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.monitor import TASK
 from barrierlab.model.checkpoint.protocols import EXACT as MODES
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.checkpoint.world import Move, State, World
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.explore.checker import Always, Property, Quiescent, SometimesMove, explore
-from tests.model.bent import BENT, BENT_RECOVERING, BENT_UNALIGNED
+from tests.model.mutants import MUTANTS, MUTANTS_RECOVERING, MUTANTS_UNALIGNED
 
 CHAIN = "a->s"
 LONG = "a->b b->s"
@@ -36,10 +36,10 @@ SHAPES = (
     (LONG, (("s", 2),)),
     (JOIN, (("join", 2),)),
 )
-CRASH = Setup(CHAIN, events=2, crashes=1, guarantee="exactly_once")
+CRASH = Bounds(CHAIN, events=2, crashes=1, guarantee="exactly_once")
 
 
-def properties(world: World) -> list[Property[State, Move]]:
+def properties(world: World) -> list[Property[WorldState, Move]]:
     """What is asked of every world."""
     return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
 
@@ -54,7 +54,7 @@ def told(world: World, moves: Sequence[Move], rests: bool = False) -> frozenset[
     return frozenset(violation.invariant for violation in world.judged(moves, rests).violations)
 
 
-def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
+def assert_agree(world: World, moves: Sequence[Move], state: WorldState) -> None:
     """What the monitor says of the state at the end of a run is what the journal of the run says, and neither before.
 
     A walk ends with the first violation: `World.broken` is what was broken first, and what a task does behind that is
@@ -81,13 +81,13 @@ def assert_agree(world: World, moves: Sequence[Move], state: State) -> None:
     if monitor:
         assert told(world, moves[:-1]) == frozenset(), list(map(str, moves))
     else:
-        at_rest = named(world.unsettled(state))
-        if at_rest == {TASK}:
+        quiescent = named(world.unsettled(state))
+        if quiescent == {TASK}:
             return
-        assert at_rest == told(world, moves, rests=True), (world.unsettled(state), list(map(str, moves)))
+        assert quiescent == told(world, moves, rests=True), (world.unsettled(state), list(map(str, moves)))
 
 
-def walk(world: World, choices: Sequence[int]) -> tuple[list[Move], State]:
+def walk(world: World, choices: Sequence[int]) -> tuple[list[Move], WorldState]:
     """A run that `choices` choose, and on to where nothing but a fault can happen, or to where something is broken."""
     state, taken, left = world.start(), [], list(choices)
     while world.broken(state) is None:
@@ -103,7 +103,7 @@ def walk(world: World, choices: Sequence[int]) -> tuple[list[Move], State]:
 
 
 @st.composite
-def setups(draw: st.DrawFn, modes: Sequence[str] = MODES, **given: object) -> Setup:
+def bounds(draw: st.DrawFn, modes: Sequence[str] = MODES, **given: object) -> Bounds:
     """A small one. Where tasks share work, a restore may share it otherwise, so no sink can be idempotent (rule 23)."""
     topology, parallelism = draw(st.sampled_from(SHAPES))
     guarantees = ("", "exactly_once", "at_least_once", "idempotent")
@@ -124,7 +124,7 @@ def setups(draw: st.DrawFn, modes: Sequence[str] = MODES, **given: object) -> Se
         "max_buffer_memory_bytes": draw(st.sampled_from((60, 10_000))),
         "max_inflight_buffer_bytes": draw(st.sampled_from((1, 2, 10_000))),
     }
-    return Setup(topology, parallelism=parallelism, **{**drawn, **given})  # type: ignore[arg-type]
+    return Bounds(topology, parallelism=parallelism, **{**drawn, **given})  # type: ignore[arg-type]
 
 
 CHOICES = st.lists(st.integers(0, 2**10), max_size=100)
@@ -138,22 +138,28 @@ def quick(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 @quick(60)
-@given(setups(), CHOICES)
+@given(bounds(), CHOICES)
 def test_the_sound_machines_break_nothing_for_the_ghost_nor_for_the_journal(
-    setup: Setup, choices: Sequence[int]
+    bounds: Bounds, choices: Sequence[int]
 ) -> None:
     """An exploration would hold where a journal is wrong, or the other way round; or the protocol would be broken."""
-    world = World(setup)
+    world = World(bounds)
     moves, state = walk(world, choices)
     assert_agree(world, moves, state)
     assert world.broken(state) is None
     assert world.unsettled(state) is None
 
 
-KINDS: dict[str, tuple[Parts, dict[str, object]]] = {
-    **{name: (parts, {"modes": ("aligned",)}) for name, parts in BENT.items()},
-    **{name: (parts, {"modes": ("unaligned", "fallback")}) for name, parts in BENT_UNALIGNED.items()},
-    **{name: (parts, {"guarantee": "exactly_once", "crashes": 1}) for name, parts in BENT_RECOVERING.items()},
+KINDS: dict[str, tuple[Components, dict[str, object]]] = {
+    **{name: (components, {"modes": ("aligned",)}) for name, components in MUTANTS.items()},
+    **{
+        name: (components, {"modes": ("unaligned", "aligned_with_timeout")})
+        for name, components in MUTANTS_UNALIGNED.items()
+    },
+    **{
+        name: (components, {"guarantee": "exactly_once", "crashes": 1})
+        for name, components in MUTANTS_RECOVERING.items()
+    },
 }
 
 
@@ -162,8 +168,8 @@ KINDS: dict[str, tuple[Parts, dict[str, object]]] = {
 @given(data=st.data(), choices=CHOICES)
 def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, choices: Sequence[int]) -> None:
     """A defect would be found by an exploration and not in its own trace, or under another name; or not be found."""
-    parts, given = KINDS[name]
-    world = World(data.draw(setups(**given)), parts)  # type: ignore[arg-type]
+    components, given = KINDS[name]
+    world = World(data.draw(bounds(**given)), components)  # type: ignore[arg-type]
     assert_agree(world, *walk(world, choices))
 
 
@@ -171,10 +177,10 @@ def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, 
 
 
 @quick(20)
-@given(setups(), CHOICES)
-def test_a_run_is_read_back_and_gives_the_same_journal(setup: Setup, choices: Sequence[int]) -> None:
+@given(bounds(), CHOICES)
+def test_a_run_is_read_back_and_gives_the_same_journal(bounds: Bounds, choices: Sequence[int]) -> None:
     """A trace could not be replayed, or would show another run than the one that was found."""
-    world, other = World(setup), World(setup)
+    world, other = World(bounds), World(bounds)
     walk(other, choices[::-1])  # so that its numbers are others
     moves, state = walk(world, choices)
     read, there = [], other.start()
@@ -207,19 +213,21 @@ def test_a_line_stands_for_whatever_is_next() -> None:
 def test_a_line_that_is_none_is_refused() -> None:
     """A trace with a slip would be replayed as another run."""
     with pytest.raises(KeyError, match="emit c"):
-        World(Setup(CHAIN)).move("emit c")
+        World(Bounds(CHAIN)).move("emit c")
 
 
-@pytest.mark.parametrize("setup", [Setup(LONG, events=1, mode="fallback", cancels=1), CRASH], ids=["cancel", "crash"])
-def test_two_worlds_of_a_setup_are_the_same(setup: Setup) -> None:
+@pytest.mark.parametrize(
+    "bounds", [Bounds(LONG, events=1, mode="aligned_with_timeout", cancels=1), CRASH], ids=["cancel", "crash"]
+)
+def test_two_worlds_of_a_setup_are_the_same(bounds: Bounds) -> None:
     """A count would be luck: states would hang on what was asked before, or on the order of a set."""
-    first, second = World(setup), World(setup)
+    first, second = World(bounds), World(bounds)
     walk(second, [5, 7, 9, 11, 13])
     counts = [explore(world, properties(world)).counts[:3] for world in (first, first, second)]
     assert counts[0] == counts[1] == counts[2]
-    states: list[list[State]] = []
+    states: list[list[WorldState]] = []
     for _ in range(2):
-        world, seen = World(setup), []
+        world, seen = World(bounds), []
         explore(world, [Always("", seen.append)])
         states.append(seen)
     assert states[0] == states[1]
@@ -228,25 +236,25 @@ def test_two_worlds_of_a_setup_are_the_same(setup: Setup) -> None:
 # How many states there are: these move when the meaning of a move does.
 
 SIZES = {
-    "chain": (Setup(CHAIN), 68, 132),
-    "chain, one aborted": (Setup(CHAIN, events=1, cancels=1), 197, 467),
+    "chain": (Bounds(CHAIN), 68, 132),
+    "chain, one aborted": (Bounds(CHAIN, events=1, cancels=1), 197, 467),
     "chain, one fails": (replace(CRASH, events=1), 246, 461),
     "chain, unaligned, the sender records": (
-        Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
+        Bounds(LONG, mode="unaligned", capacity=1, sender_records=True),
         632,
         1_679,
     ),
-    "join": (Setup(JOIN, events=1), 1_297, 4_209),
-    "join, room for one": (Setup(JOIN, events=1, capacity=1), 2_145, 7_129),
-    "join, unaligned": (Setup(JOIN, events=1, mode="unaligned"), 3_339, 11_425),
-    "diamond": (Setup(DIAMOND, events=1), 1_505, 5_677),
+    "join": (Bounds(JOIN, events=1), 1_297, 4_209),
+    "join, room for one": (Bounds(JOIN, events=1, capacity=1), 2_145, 7_129),
+    "join, unaligned": (Bounds(JOIN, events=1, mode="unaligned"), 3_339, 11_425),
+    "diamond": (Bounds(DIAMOND, events=1), 1_505, 5_677),
 }
 
 
-@pytest.mark.parametrize(("setup", "states", "transitions"), SIZES.values(), ids=SIZES)
-def test_a_scope_has_so_many_states(setup: Setup, states: int, transitions: int) -> None:
+@pytest.mark.parametrize(("bounds", "states", "transitions"), SIZES.values(), ids=SIZES)
+def test_a_scope_has_so_many_states(bounds: Bounds, states: int, transitions: int) -> None:
     """Moves would be missing, or states that are the same would be two, and nobody would notice."""
-    world = World(setup)
+    world = World(bounds)
     result = explore(world, properties(world))
     assert result.verdict == "holds", result.why
     assert result.counts[:2] == (states, transitions)
@@ -267,25 +275,25 @@ def is_late(text: str, notes: Sequence[tuple[str, str, str | None, object]]) -> 
     return (text.endswith(" late") or text.startswith("expire")) and does("forward")(text, notes)
 
 
-HAPPENS: dict[str, tuple[Setup, dict[str, Notes]]] = {
+HAPPENS: dict[str, tuple[Bounds, dict[str, Notes]]] = {
     "aligned": (
-        Setup(JOIN, events=1),
+        Bounds(JOIN, events=1),
         {
-            "an alignment holds something": does("hold"),
-            "what was held goes on": lambda text, notes: text.startswith("release") and does("deliver")(text, notes),
+            "an alignment holds something": does("buffer"),
+            "what was buffered goes on": lambda text, notes: text.startswith("drain") and does("deliver")(text, notes),
             "a checkpoint completes": does("completed"),
         },
     ),
     "one is aborted": (
-        Setup(CHAIN, events=1, cancels=1),
+        Bounds(CHAIN, events=1, cancels=1),
         {"one aborts": does("aborted"), "a source is told": does(">abort"), "a task is told": does("cancel")},
     ),
     "a deadline passes": (
-        Setup(JOIN, events=0, expiries=1),
+        Bounds(JOIN, events=0, expiries=1),
         {"a task refuses": does(">expire", "decline"), "it costs the checkpoint": does(">decline", "aborted")},
     ),
     "unaligned": (
-        Setup(JOIN, events=1, mode="unaligned"),
+        Bounds(JOIN, events=1, mode="unaligned"),
         {
             "a barrier overtakes": does(">overtake", "take", "capture"),
             "what comes in behind the cut is recorded": lambda text, notes: (
@@ -294,15 +302,15 @@ HAPPENS: dict[str, tuple[Setup, dict[str, Notes]]] = {
             "a checkpoint completes": does("completed"),
         },
     ),
-    "fallback": (
-        Setup(JOIN, events=1, mode="fallback"),
+    "aligned_with_timeout": (
+        Bounds(JOIN, events=1, mode="aligned_with_timeout"),
         {
             "a switch happens": is_late,
             "none is needed": lambda text, notes: not text.endswith(" late") and does("block", "forward")(text, notes),
         },
     ),
     "the sender records": (
-        Setup(LONG, mode="unaligned", capacity=1, sender_records=True),
+        Bounds(LONG, mode="unaligned", capacity=1, sender_records=True),
         {"what a barrier passes on its way out": does("forward", "capture", "send")},
     ),
     "a crash": (
@@ -321,12 +329,12 @@ HAPPENS: dict[str, tuple[Setup, dict[str, Notes]]] = {
 }
 
 
-@pytest.mark.parametrize(("setup", "expected"), HAPPENS.values(), ids=HAPPENS)
-def test_something_happens(setup: Setup, expected: dict[str, Notes]) -> None:
+@pytest.mark.parametrize(("bounds", "expected"), HAPPENS.values(), ids=HAPPENS)
+def test_something_happens(bounds: Bounds, expected: dict[str, Notes]) -> None:
     """A world that does nothing breaks nothing, and would hold."""
-    world = World(setup)
+    world = World(bounds)
 
-    def seen(happens: Notes) -> Callable[[State, Move, State], bool]:
+    def seen(happens: Notes) -> Callable[[WorldState, Move, WorldState], bool]:
         return lambda state, move, reached: happens(str(move), world.noted(state, move)[1])
 
     sometimes = [SometimesMove(name, seen(happens)) for name, happens in expected.items()]
@@ -337,7 +345,7 @@ def test_something_happens(setup: Setup, expected: dict[str, Notes]) -> None:
 # Failures.
 
 
-def run_of(world: World, texts: str) -> tuple[list[Move], State]:
+def run_of(world: World, texts: str) -> tuple[list[Move], WorldState]:
     """The run that is written as its moves, between commas."""
     state, taken = world.start(), []
     for text in texts.split(", "):
@@ -380,7 +388,7 @@ def test_what_was_being_written_is_there_or_is_not(falls: str, restores: int) ->
 
 def test_a_manifest_of_too_few_parts_is_seen_when_it_is_there() -> None:
     """A coordinator that is too quick would be excused by a crash: nobody would ask who had acknowledged."""
-    world = World(CRASH, BENT["CompletesEarly"])
+    world = World(CRASH, MUTANTS["CompletesEarly"])
     for falls, broken in (("crash a, publish 1", "ONCE"), ("crash coordinator late, restore 1", "REC")):
         moves, state = run_of(world, f"trigger 1, inject a, ack a 1, {falls}")
         assert named(world.broken(state)) == {broken}
@@ -393,7 +401,7 @@ def test_a_plan_that_raises_breaks_the_restore() -> None:
     def raises(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
         raise ValueError("no plan")
 
-    world = World(CRASH, Parts(plan=raises))
+    world = World(CRASH, Components(plan=raises))
     result = explore(world, properties(world))
     assert result.why == "always: RAISED: coordinator: ValueError: no plan"
     assert str(result.violations[0].moves[-1]) == "restore 1"
@@ -406,20 +414,20 @@ def raises(*_: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("method", "setup"),
+    ("method", "bounds"),
     [
-        ("acknowledge", Setup(CHAIN, events=0)),
-        ("trigger", Setup(CHAIN, events=0)),
-        ("abort", Setup(CHAIN, events=0, cancels=1)),
-        ("finished", Setup(CHAIN, events=0, closes=True)),
-        ("published", Setup(CHAIN, events=0)),
+        ("acknowledge", Bounds(CHAIN, events=0)),
+        ("trigger", Bounds(CHAIN, events=0)),
+        ("abort", Bounds(CHAIN, events=0, cancels=1)),
+        ("finished", Bounds(CHAIN, events=0, closes=True)),
+        ("published", Bounds(CHAIN, events=0)),
         ("resume", CRASH),
     ],
 )
-def test_a_coordinator_that_raises_is_a_violation(method: str, setup: Setup) -> None:
+def test_a_coordinator_that_raises_is_a_violation(method: str, bounds: Bounds) -> None:
     """An exploration would end with a traceback, and the run that leads there would be lost."""
-    parts = Parts(coordinator=type("Raises", (CheckpointCoordinator,), {method: raises, "__slots__": ()}))
-    world = World(setup, parts)
+    components = Components(coordinator=type("Raises", (CheckpointCoordinator,), {method: raises, "__slots__": ()}))
+    world = World(bounds, components)
     result = explore(world, properties(world))
     assert result.why == "always: RAISED: coordinator: ValueError: not today"
     assert world.trace(result.violations[0].moves).endswith("! RAISED: coordinator: ValueError: not today\n")

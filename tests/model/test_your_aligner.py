@@ -17,9 +17,9 @@ import docs.aligner.test_aligner as the_test_file
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.external import Aligner, Driven, PullAligner, load, parts_of, pulls
-from barrierlab.model.checkpoint.scope import Setup
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.defects.engines.aligners import LeavesInChannel
-from barrierlab.model.suites.conformance import Case, cases
+from barrierlab.model.suites.conformance import ConformanceCase, cases
 from barrierlab.sim.cli.show import Shown
 from docs.aligner.aligner import PhasedAligner
 from docs.aligner.planted import PhasedAligner as Planted
@@ -52,7 +52,7 @@ def test_the_page_shows_the_test_file() -> None:
 
 
 @pytest.mark.parametrize("case", cases(PhasedAligner, judge="table"), ids=str)
-def test_the_repaired_aligner_passes_that_test(case: Case) -> None:
+def test_the_repaired_aligner_passes_that_test(case: ConformanceCase) -> None:
     """The page would promise what is not so."""
     the_test_file.test_my_aligner(case)
 
@@ -117,7 +117,7 @@ def test_the_loop_of_the_page_holds() -> None:
     defined: dict[str, Any] = {"MyAligner": LeavesInChannel}
     exec(LOOP, defined)
     assert pulls(defined["FirstSeen"])
-    scope = WorldScope("two sources", Setup("a->s b->s", events=1, checkpoints=1))
+    scope = WorldScope("two sources", Bounds("a->s b->s", events=1, checkpoints=1))
     assert scope.check(parts_of(defined["FirstSeen"], "aligned"), None).verdict == "holds"
 
 

@@ -44,8 +44,8 @@ class World:
         Told how many moves there are, answers which one comes next.
     events, checkpoints, aborts : int
         How many each source makes, how many are triggered, how many of those the coordinator aborts.
-    capacity, most_held, most_held_bytes : int
-        Messages a channel has room for; messages an input may hold, bytes a task may hold.
+    capacity, most_buffered, most_buffered_bytes : int
+        Messages a channel has room for; messages an input may buffer, bytes a task may buffer.
     """
 
     task_class = OperatorTask
@@ -58,8 +58,8 @@ class World:
         checkpoints: int = 2,
         aborts: int = 0,
         capacity: int = 2,
-        most_held: int = 3,
-        most_held_bytes: int = 1000,
+        most_buffered: int = 3,
+        most_buffered_bytes: int = 1000,
     ) -> None:
         self.topology, self.choose = topology, choose
         self.entries: list[Entry] = []
@@ -68,7 +68,7 @@ class World:
         self.capacity, self.checkpoints, self.aborts = capacity, checkpoints, aborts
         self.left = dict.fromkeys(topology.sources, events)
         self.next_watermark = dict.fromkeys(topology.sources, 2)
-        self.limits = Limits(dict.fromkeys(topology.channels, capacity), most_held, most_held_bytes)
+        self.limits = Limits(dict.fromkeys(topology.channels, capacity), most_buffered, most_buffered_bytes)
         self.reports: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.orders: dict[str, deque] = {task: deque() for task in topology.tasks}
         self.in_hand: dict[str, tuple] = {}
@@ -117,8 +117,8 @@ class World:
                     moves += [lambda name=name: self.emit(name), lambda name=name: self.watermark(name)]
                 elif not task.finished:
                     moves.append(lambda name=name: self.finish(name))
-            elif task.gate.has_released or name in self.in_hand:
-                moves.append(lambda name=name: self.release(name))
+            elif task.gate.can_drain or name in self.in_hand:
+                moves.append(lambda name=name: self.drain(name))
             else:
                 for index, channel in enumerate(self.topology.inputs(name)):
                     if self.channels[channel] and task.can_take(index):
@@ -128,7 +128,7 @@ class World:
             if self.orders[name]:
                 moves.append(lambda name=name: self.obey(name))
         if self.aborts and self.coordinator.pending:
-            moves.append(self.give_up)
+            moves.append(self.abort_checkpoint)
         return moves
 
     def trigger(self) -> None:
@@ -136,7 +136,7 @@ class World:
         self.checkpoints -= 1
         self.carry_out(self.coordinator.trigger(self.now))
 
-    def give_up(self) -> None:
+    def abort_checkpoint(self) -> None:
         """The coordinator aborts the newest checkpoint."""
         self.aborts -= 1
         self.carry_out(self.coordinator.abort(max(self.coordinator.pending), Reason.EXPIRED, self.now))
@@ -184,12 +184,12 @@ class World:
             self.in_hand[name] = (index, message)
         self.settle(name)
 
-    def release(self, name: str) -> None:
-        """The first held message that may go steps again; after those, what is in hand."""
-        self.note(">release", name, None, None)
+    def drain(self, name: str) -> None:
+        """The first buffered message that may go steps again; after those, what is in hand."""
+        self.note(">drain", name, None, None)
         task = self.tasks[name]
-        if task.gate.has_released:
-            task.release_next(self.now)
+        if task.gate.can_drain:
+            task.drain_next(self.now)
         else:
             self.offer(name, *self.in_hand.pop(name))
         self.settle(name)

@@ -137,7 +137,7 @@ class FallibleWorld(UnalignedWorld):
             self.reports[name].popleft()
         elif report is FINISHED:
             self.reports[name].popleft()
-            self.carry_out(self.coordinator.finished(name, self.now, self.tasks[name].final_part()))
+            self.carry_out(self.coordinator.finished(name, self.now, self.tasks[name].final_snapshot()))
         else:
             if type(report) is Acknowledge and report.checkpoint_id in self.coordinator.pending:
                 self.keep(report)
@@ -242,7 +242,7 @@ class FallibleWorld(UnalignedWorld):
             self.reports[name].clear()
             self.orders[name].clear()
             self.tasks[name] = self._task(name)
-            digest = self.put_back_task(name, restore.tasks[name], checkpoint_id)
+            digest = self.restored_task(name, restore.tasks[name], checkpoint_id)
             self.note("restored", name, None, (checkpoint_id, digest))
             if self.falls and self.choose(8) == 1:
                 del self.falls[0]
@@ -253,9 +253,9 @@ class FallibleWorld(UnalignedWorld):
         self.channels = {channel: deque() for channel in self.topology.channels}
         for channel, messages in self.in_flight(restore).items():
             for message in messages:
-                self.note("put_back", self.topology.ends(channel)[1], channel, message)
+                self.note("restored_in_flight", self.topology.ends(channel)[1], channel, message)
                 self.channels[channel].append(message)
-        finished = {name: task.final_part() for name, task in self.tasks.items() if task.finished}
+        finished = {name: task.final_snapshot() for name, task in self.tasks.items() if task.finished}
         for name in self.left:
             task = self.tasks[name]
             self.left[name] = 0 if task.finished else max(0, self.events - task.position + 1)
@@ -278,7 +278,7 @@ class FallibleWorld(UnalignedWorld):
         except NoUsableCheckpointError:
             return from_the_beginning(self.wiring)
 
-    def put_back_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
+    def restored_task(self, name: str, part: TaskRestore, checkpoint_id: int) -> str:
         """A new task goes on behind its cut."""
         return self.tasks[name].recover(part, checkpoint_id)
 

@@ -89,7 +89,7 @@ def class_of(scheme: Scheme) -> type:
 
 
 class _Composed:
-    """Leaves in its channel what waits, so that nothing is ever held."""
+    """Leaves in its channel what waits, so that nothing is ever buffered."""
 
     scheme: Scheme
     _LISTS = ("waits", "ended", "last")

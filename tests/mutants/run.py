@@ -1,8 +1,8 @@
 """The mutation run: which planted mistakes `barrierlab check` notices, and by what.
 
 Planted are the kept patches (tests/mutants/*.patch) and, in each module of `impl`, a sample of the line-wise edits of
-`tests.mutants.edits`, drawn by a seed. Each mutant is checked in a copy of the product, up to the first scope that is
-broken; scopes that have caught mutants of the same module come first, and those that never reach the changed lines
+`tests.mutants.mutations`, drawn by a seed. Each mutant is checked in a copy of the product, up to the first scope that
+is broken; scopes that have caught mutants of the same module come first, and those that never reach the changed lines
 are left out. Neither mutmut nor cosmic-ray fits: both plant into one tree, ask a test command for an exit status, and
 plant no patches; here it counts which invariant of which scope said so, and a catch by wording alone is none.
 
@@ -31,7 +31,7 @@ from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.mutants.edits import Edit, edits
+from tests.mutants.mutations import Edit, edits
 from tests.mutants.tree import (
     PACKAGES,
     ROOT,
@@ -89,7 +89,7 @@ class Result:
     verdict : str
     invariant, scope, why : str
         The first thing that was broken.
-    broken, held : list of str
+    broken, buffered : list of str
         Scopes.
     """
 
@@ -100,7 +100,7 @@ class Result:
     scope: str = ""
     why: str = "no scope reaches it"
     broken: list[str] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
+    buffered: list[str] = field(default_factory=list)
 
 
 def patches(modules: Sequence[str]) -> Iterator[Mutant]:
@@ -259,7 +259,7 @@ class Run:
     def _judge(self, result: Result, outcomes: Sequence[dict[str, Any]]) -> None:
         """The first break that is none of words; else the first of words."""
         broken = [each for each in outcomes if each["verdict"] != "holds"]
-        result.held = [each["scope"] for each in outcomes if each["verdict"] == "holds"]
+        result.buffered = [each["scope"] for each in outcomes if each["verdict"] == "holds"]
         result.broken = [each["scope"] for each in broken if each["invariant"] != WORDING]
         result.why = "every scope holds that reaches it"
         if broken:
@@ -268,17 +268,17 @@ class Run:
             result.invariant, result.scope, result.why = first["invariant"], first["scope"], first["why"]
 
     def _order(self, mutant: Mutant) -> list[str]:
-        """The scopes that reach the mutant: first those that promise most for what they cost, stories last."""
+        """The scopes that reach the mutant: first those that promise most for what they cost, scripted cases last."""
         reaching = [name for name, sound in self.sound.items() if _reaches(sound["reached"], mutant.lines)]
 
         def promise(name: str) -> tuple[bool, float]:
             caught, tried = self.tried.get((mutant.module, name), (0, 0))
-            return " story: " in name, -(caught + 0.2) / (tried + 1) / (self.sound[name]["transitions"] + 500)
+            return " scripted case: " in name, -(caught + 0.2) / (tried + 1) / (self.sound[name]["transitions"] + 500)
 
         return sorted(reaching, key=promise)
 
     def _learn(self, result: Result) -> None:
-        for names, caught in ((result.held, 0), (result.broken, 1)):
+        for names, caught in ((result.buffered, 0), (result.broken, 1)):
             for name in names:
                 known = self.tried.setdefault((result.module, name), [0, 0])
                 known[0] += caught

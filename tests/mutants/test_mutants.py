@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import run as mutation
-from tests.mutants.edits import edits
+from tests.mutants.mutations import edits
 from tests.mutants.run import BY_WORDING, FOLDER, NOTICED, SURVIVED, Equivalents, Mutant, Result, Run
 from tests.mutants.tree import ROOT, MutantError, changed_functions, marked, patched
 
@@ -83,7 +83,7 @@ def test_a_mistake_is_noticed(checking: Run, old: str, new: str, invariant: str)
 def test_what_is_no_mistake_is_not_noticed(checking: Run) -> None:
     """A run that notices everything has planted nothing."""
     [result] = checking.results([of_gate("_PASS = ", "_ANOTHER = 1\n_PASS = ")])
-    assert (result.verdict, result.held) == (SURVIVED, [SCOPE])
+    assert (result.verdict, result.buffered) == (SURVIVED, [SCOPE])
 
 
 def test_what_no_scope_reaches_is_not_noticed(checking: Run) -> None:
@@ -91,7 +91,7 @@ def test_what_no_scope_reaches_is_not_noticed(checking: Run) -> None:
     mutant = of_gate("count += 1", "count += 2")
     line = 1 + (ROOT / GATE).read_text(encoding="utf-8").split("count += 1")[0].count("\n")
     [result] = checking.results([Mutant(GATE, mutant.name, mutant.sources, {GATE: {line}})])
-    assert (result.verdict, result.held, result.why) == (SURVIVED, [], "no scope reaches it")
+    assert (result.verdict, result.buffered, result.why) == (SURVIVED, [], "no scope reaches it")
 
 
 def test_what_is_known_is_not_checked_again(checking: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_what_is_known_is_not_checked_again(checking: Run, monkeypatch: pytest.M
 
 def test_a_catch_by_wording_alone_is_counted_apart(checking: Run) -> None:
     """A message that reads otherwise would count as a mistake that was found."""
-    words = {"scope": "a story", "verdict": "broken", "invariant": "STORY", "why": "line 3"}
+    words = {"scope": "a scripted case", "verdict": "broken", "invariant": "STORY", "why": "line 3"}
     cut = {"scope": "a world", "verdict": "broken", "invariant": "CUT", "why": "lost"}
     alone, both = Result(GATE, "1: x"), Result(GATE, "1: x")
     checking._judge(alone, [words])

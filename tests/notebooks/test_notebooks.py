@@ -31,7 +31,7 @@ MOST_S = 60  # of the processor, so that it does not matter what else runs
 SHOWS = {
     "01_first_cut": (
         6,
-        ["'holds'", ">release", "hold", "start delay of slow", "± 10%", "join", "throughput_per_s"],
+        ["'holds'", ">drain", "buffer", "start delay of slow", "± 10%", "join", "throughput_per_s"],
     ),
 }
 

@@ -131,7 +131,7 @@ CHANNELS = {"queue": SPSC, "late queue": LATE, "network": NETWORK, "local": LOCA
 MODES: dict[str, dict[str, Any]] = {
     "aligned": {"protocol": "aligned"},
     "unaligned": {"protocol": "unaligned"},
-    "timeout": {"protocol": "unaligned", "checkpoint": {"aligned_timeout_s": 0.02}},
+    "timeout": {"protocol": "unaligned", "checkpoint": {"aligned_checkpoint_timeout_s": 0.02}},
 }
 
 

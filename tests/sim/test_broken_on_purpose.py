@@ -21,7 +21,7 @@ from barrierlab.impl import (
     Watermark,
 )
 from barrierlab.impl.checkpoint.report import digest
-from barrierlab.model.checkpoint.components import SOUND, Parts, with_aligner
+from barrierlab.model.checkpoint.components import SOUND, Components, with_aligner
 from barrierlab.sim import run
 from barrierlab.sim.channels.spsc import SpscChannel
 from tests.sim.support import reasons, scenario
@@ -109,7 +109,7 @@ class HoldsWithoutLimit(BarrierAligner):
     def can_take(self, input_id: int) -> bool:
         return True
 
-    def _hold(self, input_id: int, message: Any, now_ns: int) -> AlignmentAction:
+    def _buffer(self, input_id: int, message: Any, now_ns: int) -> AlignmentAction:
         self._queues[input_id].append(message)
         return AlignmentAction.BUFFERED
 
@@ -126,7 +126,7 @@ class DrainsBeforeForward(Gate):
         self.aligner.complete_alignment()
         self.port.complete(barrier)
         self._resume(barrier.checkpoint_id)
-        self.release_all(0)
+        self.drain_all(0)
         self.port.forward(barrier)
 
 
@@ -138,7 +138,7 @@ class SnapshotsAfterRelease(Gate):
         self.port.forward(barrier)
         self.aligner.complete_alignment()
         self._resume(barrier.checkpoint_id)
-        self.release_all(0)
+        self.drain_all(0)
         self.port.snapshot(barrier)
         self.port.complete(barrier)
 
@@ -225,7 +225,8 @@ class Loses(SpscChannel):
         return super().open()
 
 
-# name: invariant, what the reason says, which of `Parts` is broken or what else, the breakage, changes of the scenario
+# name: invariant, what the reason says, which of `Components` is broken or what else, the breakage, changes of the
+# scenario
 STALLED = {"fault": [{"kind": "stall", "task": "join", "at_s": 0.5, "for_s": 0.7}]}
 BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
     "drain_before_forward": (
@@ -354,15 +355,15 @@ def test_the_broken_run_is_found(name: str, tmp_path: Path, monkeypatch: pytest.
     small = scenario(tmp_path, **changes)
     sound = run(small, SEED)
     assert sound.verdict == "holds", sound.violations
-    parts = SOUND
+    components = SOUND
     if where == "aligner":
-        parts = with_aligner(breakage)
+        components = with_aligner(breakage)
     elif isinstance(where, str):
-        parts = Parts(**{where: breakage})
+        components = Components(**{where: breakage})
     else:
         monkeypatch.setattr(*where, breakage)
         monkeypatch.setattr(Loses, "opened", 0)
-    broken = run(small, SEED, parts=parts)
+    broken = run(small, SEED, components=components)
     assert broken.verdict == "broken"
     found = reasons(broken, invariant)
     assert any(text in reason for reason in found), (found[:3], [str(v) for v in broken.violations[:5]])

@@ -22,7 +22,7 @@ from barrierlab.impl import (
     Wiring,
     plan,
 )
-from barrierlab.model.checkpoint.components import SOUND, Parts
+from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.sim import run
 from barrierlab.sim.channels.spsc import SpscChannel
 from barrierlab.sim.checkpoint.coordinator import CoordinatorNode
@@ -41,7 +41,7 @@ ENDED = bent(CRASH, {"source": {"a": {"events": 400}, "b": {"events": 28}}, "unt
 LATE_END = {
     **bent(bent(MODES["unaligned"], ENDED), {"recovery": {"detection_s": 0.02}, "until_s": 30.0}),
     "channel": {"b->work": {**LATE, "latency_s": 0.5}},
-    "checkpoint": {"first_s": 0.7, "interval_s": 9.0, "aligned_timeout_s": 0.0},
+    "checkpoint": {"first_s": 0.7, "interval_s": 9.0, "aligned_checkpoint_timeout_s": 0.0},
     "fault": [{"kind": "crash", "task": "map", "at_s": 1.6}],
 }
 
@@ -139,15 +139,15 @@ def without_ends(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 class PutsBackTwice(SpscChannel):
     """What was in flight is read twice."""
 
-    def put_back(self, messages: Any) -> None:
-        super().put_back(messages)
-        super().put_back(messages)
+    def restored_in_flight(self, messages: Any) -> None:
+        super().restored_in_flight(messages)
+        super().restored_in_flight(messages)
 
 
 class LosesWhatIsPutBack(SpscChannel):
     """What was in flight is never read."""
 
-    def put_back(self, messages: Any) -> None:
+    def restored_in_flight(self, messages: Any) -> None:
         """Nothing."""
 
 
@@ -178,7 +178,7 @@ def announces_nothing(self: CoordinatorNode, action: Any) -> None:
     """Nobody is told that a checkpoint is complete."""
 
 
-# name: what the reason says, which of `Parts` is broken or what else, the breakage, the scenario's changes
+# name: what the reason says, which of `Components` is broken or what else, the breakage, the scenario's changes
 BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
     "source restarts from the initial state": ("REC: ", "source", DoesNotSeek, CRASH),
     "source leaves one out": ("REC: ", "source", SeeksTooFar, CRASH),
@@ -229,12 +229,12 @@ def test_the_broken_recovery_is_found(name: str, tmp_path: Path, monkeypatch: py
     small = scenario(tmp_path, FAILING, **changes)
     sound = run(small, SEED)
     assert sound.verdict == "holds", sound.violations
-    parts = SOUND
+    components = SOUND
     if isinstance(where, str):
-        parts = Parts(**{where: breakage})
+        components = Components(**{where: breakage})
     else:
         monkeypatch.setattr(*where, breakage)
-    broken = run(small, SEED, parts=parts)
+    broken = run(small, SEED, components=components)
     assert broken.verdict == "broken"
     found = [f"{violation.invariant}: {violation.reason}" for violation in broken.violations]
     assert any(text in reason for reason in found), found[:8]

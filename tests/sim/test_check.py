@@ -17,7 +17,7 @@ import barrierlab.sim.check.runner as sim_check_runner
 import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.explore.checker import NonDeterministicError
 from barrierlab.sim.check.report import KEPT
-from barrierlab.sim.check.runner import CheckError, Plan, check_one, plan, run
+from barrierlab.sim.check.runner import CheckError, CheckPlan, check_one, plan, run
 from tests.sim.support import barrierlab
 
 Command = Callable[..., tuple[int, str, str]]
@@ -207,7 +207,7 @@ def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.Monk
             raise NonDeterministicError(3, "one state", "another")
 
     monkeypatch.setattr(sim_check_runner, "_scopes", lambda group: {"by chance": Chance()})
-    outcome = check_one(Plan("tiny", ("by chance",)), "by chance")
+    outcome = check_one(CheckPlan("tiny", ("by chance",)), "by chance")
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "RAISED")
     assert "look for chance" in outcome.why
 

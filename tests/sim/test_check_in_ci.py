@@ -16,8 +16,8 @@ import pytest
 
 import barrierlab.sim.check.runner as sim_check_runner
 import barrierlab.sim.cli.check as sim_cli_check
-from barrierlab.model.checkpoint.check import Outcome, Violation
-from barrierlab.sim.check.runner import Plan, check_one, plan
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
+from barrierlab.sim.check.runner import CheckPlan, check_one, plan
 from barrierlab.sim.check.sarif import place_of, sarif
 from tests.sim.support import barrierlab
 
@@ -86,7 +86,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, without processes of its own: status, stdout and stderr."""
 
-    def here(chosen: Plan, master: str, budget_s: float | None, *_: object, **__: object) -> list[Outcome]:
+    def here(chosen: CheckPlan, master: str, budget_s: float | None, *_: object, **__: object) -> list[Outcome]:
         return [check_one(chosen, name, budget_s) for name in chosen.names]
 
     monkeypatch.setattr(sim_cli_check, "run", here)
@@ -229,9 +229,9 @@ def test_a_violation_is_a_result_at_the_class_statement(folder: Path, check: Com
 )
 def test_a_log_that_is_not_as_the_schema_has_it_is_found(damage: Callable[[Any], object], finding: str) -> None:
     """The comparison above would let everything pass."""
-    violation = Violation("CUT", "a scope", 1, "a reason", "> trigger 1\n")
+    violation = ScopeViolation("CUT", "a scope", 1, "a reason", "> trigger 1\n")
     outcome = Outcome("a scope", "aligned", "broken", "", 1, 1, 0.0, (violation,))
-    log = json.loads(sarif([outcome], [violation], Plan("tiny", ("a scope",)), 1))
+    log = json.loads(sarif([outcome], [violation], CheckPlan("tiny", ("a scope",)), 1))
     assert list(breaches(log)) == []
     damage(log)
     assert list(breaches(log)) == [finding]

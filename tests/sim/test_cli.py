@@ -133,9 +133,13 @@ def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> No
     assert (status, err) == (0, "")
     assert out.splitlines() == list(page("aligned"))
     assert "| snapshotting | image | image taken | forward, complete, resume, close |" in out.splitlines()
-    status, out, _ = barrierlab(capsys, "table", "fallback", "--json")
+    status, out, _ = barrierlab(capsys, "table", "aligned_with_timeout", "--json")
     found = json.loads(out)
-    assert (status, found["table"], len(found["rows"])) == (0, "fallback", len(TABLES["fallback"].rows))
+    assert (status, found["table"], len(found["rows"])) == (
+        0,
+        "aligned_with_timeout",
+        len(TABLES["aligned_with_timeout"].rows),
+    )
     assert found["rows"][0] == {
         "name": "event",
         "states": ["aligning", "draining", "idle", "recording"],
@@ -161,7 +165,7 @@ def test_a_table_that_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str
     """A slip of the pen would end in a traceback, or leave open what there is."""
     status, out, err = barrierlab(capsys, "table", "alined")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "'aligned', 'unaligned', 'fallback', 'tracked', 'control'" in err
+    assert "'aligned', 'unaligned', 'aligned_with_timeout', 'tracked', 'control'" in err
 
 
 def test_every_command_shows_an_example() -> None:

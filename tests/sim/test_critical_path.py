@@ -173,12 +173,12 @@ def test_what_else_a_path_can_hold(tmp_path: Path) -> None:
         "source": {"a": {"rate_per_s": 100.0, "catch_up_s": 1.0}, "b": {"rate_per_s": 1.0}},
         "operator": {"join": {"kind": "union", "service_s": 0.02}, "sink": {"kind": "sink"}},
         "channel": {"default": {"form": "network", "segment_bytes": 400, "flush_timeout_s": 0.01}},
-        "checkpoint": {"interval_s": 2.0, "aligned_timeout_s": 0.2, "hold": "channel"},
+        "checkpoint": {"interval_s": 2.0, "aligned_checkpoint_timeout_s": 0.2, "hold": "channel"},
     }
     timeouts = [p for path in explained(run(scenario(tmp_path, late), 1)).values() for p in path]
     assert any(p.waits_for == "its timeout" and p.what == ALIGNMENT and p.where == "join" for p in timeouts)
     # Triggered at 1 s, a source ends at 1.25 s, before its command comes at 1.3 s: its end stands for its barrier.
-    early = {"aligned_timeout_s": None, "interval_s": 1.0, "trigger_latency_s": 0.3}
+    early = {"aligned_checkpoint_timeout_s": None, "interval_s": 1.0, "trigger_latency_s": 0.3}
     ends = bent(late, {"protocol": "aligned", "source": {"a": {"events": 125}}, "checkpoint": early})
     result = run(scenario(tmp_path, ends), 1)
     (path,) = [path for n, path in explained(result).items() if any(p.waits_for == "its end" for p in path)]

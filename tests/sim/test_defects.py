@@ -10,25 +10,25 @@ import pytest
 
 import barrierlab.sim.cli.defects as sim_cli_defects
 from barrierlab.model.checkpoint.components import SOUND
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.defects.barrier_kind import BarrierDefect
-from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, Entry, catalogue
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, CatalogueEntry, catalogue
 from barrierlab.model.defects.engines.catalogue import reports
 from barrierlab.model.defects.engines.kind import EngineEntry
-from barrierlab.sim.cli.defects import Row, engine_page, page
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
+from barrierlab.sim.cli.defects import DefectRow, engine_page, page
 from tests.sim.support import barrierlab
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
-NOT_BROKEN = BarrierDefect("A-99", "safety", "CUT", Setup("a->s", events=1), SOUND, "Nothing goes wrong.")
+NOT_BROKEN = BarrierDefect("A-99", "safety", "CUT", Bounds("a->s", events=1), SOUND, "Nothing goes wrong.")
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows() -> list[DefectRow]:
     """The whole catalogue, run once."""
-    return [Row(entry, *entry.run()) for entry in catalogue()]
+    return [DefectRow(entry, *entry.run()) for entry in catalogue()]
 
 
-def test_every_entry_that_runs_is_caught(rows: list[Row]) -> None:
+def test_every_entry_that_runs_is_caught(rows: list[DefectRow]) -> None:
     """A defect would be shipped as caught that is not."""
     assert [row.entry.name for row in rows if row.status == MISSED] == []
     caught = {row.entry.id for row in rows if row.status == CAUGHT}
@@ -36,7 +36,7 @@ def test_every_entry_that_runs_is_caught(rows: list[Row]) -> None:
     assert {row.entry.id[0] for row in rows} == set(DOCUMENTS)
 
 
-def test_every_entry_of_the_documents_is_there(rows: list[Row]) -> None:
+def test_every_entry_of_the_documents_is_there(rows: list[DefectRow]) -> None:
     """One could be forgotten."""
     counts = {"P": 17, "A": 23, "U": 22, "S": 14, "J": 27, "X": 10}
     assert {row.entry.id for row in rows} == {
@@ -55,14 +55,14 @@ def _masked(lines: list[str], cells: int) -> list[str]:
     return found
 
 
-def test_the_page_is_not_stale(rows: list[Row]) -> None:
+def test_the_page_is_not_stale(rows: list[DefectRow]) -> None:
     """The page would say something else than the catalogue: `barrierlab defects --markdown` prints it again."""
     lines = "\n".join(page(rows, all_detectors=False)).split("\n")
     assert _masked(PAGE.read_text(encoding="utf-8").rstrip("\n").split("\n"), 5) == _masked(lines[:-1], 5)
 
 
 @pytest.mark.slow
-def test_the_matrix_is_not_stale(rows: list[Row]) -> None:
+def test_the_matrix_is_not_stale(rows: list[DefectRow]) -> None:
     """As above, of what Hypothesis and the simulation find."""
     lines = "\n".join(page(rows)).split("\n")
     assert _masked(PAGE.read_text(encoding="utf-8").rstrip("\n").split("\n"), 9) == _masked(lines[:-1], 9)
@@ -72,7 +72,7 @@ def test_one_entry_is_shown_with_its_run(capsys: pytest.CaptureFixture[str]) -> 
     """A reader would not see how it goes wrong."""
     status, out, _ = barrierlab(capsys, "defects", "A-04")
     assert status == 0
-    assert out.startswith("A-04 what_was_held_goes_ahead_of_the_barrier: F-DCKP-002 barrier alignment: caught\n")
+    assert out.startswith("A-04 A04_barrier_after_held_records: F-DCKP-002 barrier alignment: caught\n")
     assert "What goes wrong\n" in out
     assert "! FWD: " in out
 
@@ -84,7 +84,7 @@ def test_json_is_a_list_with_what_is_promised(capsys: pytest.CaptureFixture[str]
     assert status == 0
     assert first == {
         **first,
-        "name": "what_was_held_goes_ahead_of_the_barrier",
+        "name": "A04_barrier_after_held_records",
         "id": "A-04",
         "document": "F-DCKP-002 barrier alignment",
         "invariant": "FWD",
@@ -97,7 +97,7 @@ def test_json_is_a_list_with_what_is_promised(capsys: pytest.CaptureFixture[str]
 
 def test_one_that_is_missed_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """An entry that breaks nothing would pass for one that is caught."""
-    missed = Entry("A-99", "nothing_goes_wrong", NOT_BROKEN, "Nothing goes wrong.")
+    missed = CatalogueEntry("A-99", "nothing_goes_wrong", NOT_BROKEN, "Nothing goes wrong.")
     monkeypatch.setattr(sim_cli_defects, "catalogue", lambda: (missed,))
     status, out, _ = barrierlab(capsys, "defects")
     assert status == 3
@@ -115,19 +115,19 @@ def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.fixture(scope="module")
-def engine_rows() -> list[Row]:
+def engine_rows() -> list[DefectRow]:
     """The whole second catalogue, run once."""
-    return [Row(entry, *entry.run()) for entry in reports()]
+    return [DefectRow(entry, *entry.run()) for entry in reports()]
 
 
-def test_the_page_of_engines_is_not_stale(engine_rows: list[Row]) -> None:
+def test_the_page_of_engines_is_not_stale(engine_rows: list[DefectRow]) -> None:
     """The page would say something else than the catalogue: `barrierlab defects --engines --markdown` prints it."""
     kept = (PAGE.parent / "engines.md").read_text(encoding="utf-8")
     assert kept == "\n".join(engine_page(engine_rows)) + "\n"
     assert "\n29 of 29 that can be run are caught; 0 are listed.\n" in kept
 
 
-def test_the_page_names_the_rows_that_are_dataflows(engine_rows: list[Row]) -> None:
+def test_the_page_names_the_rows_that_are_dataflows(engine_rows: list[DefectRow]) -> None:
     """A reader would take a scheme's own steps for those of a dataflow."""
     worlds = sorted(
         row.entry.row

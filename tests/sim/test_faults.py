@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import load, run
-from barrierlab.sim.checkpoint.faults import Effect, Slowness, times_ns
+from barrierlab.sim.checkpoint.faults import FaultEffect, Slowness, times_ns
 from barrierlab.sim.core.distributions import Randoms
 from barrierlab.sim.scenario.settings import Fault, constant
 from tests.sim.support import FAILING, MODES, NETWORK, bent, emitted, moves, scenario, statuses, toml
@@ -167,8 +167,8 @@ def test_what_is_slow_twice_is_slower() -> None:
     """Of two faults at a time one would not count, or the end of one end both."""
     slow = Slowness()
     assert slow.slowed(100) == 100
-    end_first = slow.add(2.0, lambda: 5, Effect())
-    end_second = slow.add(3.0, lambda: 7, Effect())
+    end_first = slow.add(2.0, lambda: 5, FaultEffect())
+    end_second = slow.add(3.0, lambda: 7, FaultEffect())
     assert slow.slowed(100) == 612
     end_first()
     assert slow.slowed(100) == 307

@@ -20,7 +20,7 @@ import pytest
 
 from barrierlab.sim import load, run
 from barrierlab.sim.scenario.load import ScenarioError
-from barrierlab.sim.twin.answers import MOST_BYTES, Answers, TwinError, answers_of
+from barrierlab.sim.twin.answers import MOST_BYTES, FlinkAnswers, TwinError, answers_of
 from barrierlab.sim.twin.import_flink import job_of, scenario_of
 from barrierlab.sim.twin.observed import observed_in, saved_text
 from tests.sim.support import barrierlab
@@ -73,7 +73,7 @@ def test_a_union_is_as_it_ran(version: str, tmp_path: Path) -> None:
         "merge->sink",
     }
     assert {channel.exchange for channel in job.channels.values()} == {"rebalance"}
-    assert (job.mode.name, job.checkpoint.aligned_timeout_s) == ("fallback", 0.3)
+    assert (job.mode.name, job.checkpoint.aligned_checkpoint_timeout_s) == ("aligned_with_timeout", 0.3)
     assert job.sources["sourceB"].rate_per_s == pytest.approx(30.0, rel=0.03)
     assert (job.operators["merge"].kind, job.operators["sink"].kind) == ("union", "sink")
     assert job.operators["merge"].service_s.mean == pytest.approx(0.004, rel=0.02)
@@ -143,11 +143,11 @@ def test_what_is_saved_is_imported_alike_and_names_no_host(tmp_path: Path) -> No
         each |= {"endpoint": "inner-host:80", "host": "inner-host"}
         each["taskmanager-id"] = "inner-host:80-1"
     whole["/jobmanager/config"].append({"key": "jobmanager.rpc.address", "value": "inner-host"})
-    answers = Answers("here", whole)
+    answers = FlinkAnswers("here", whole)
     job = job_of(answers, None)
     before, text = observed_in(answers, job), saved_text(answers)
     assert "inner-host" not in text
-    again = Answers("here", json.loads(text))
+    again = FlinkAnswers("here", json.loads(text))
     assert observed_in(again, job_of(again, None)) == before
     assert scenario_of(job_of(again, None), "").text == scenario_of(job, "").text
     assert len(text) <= len(path.read_text()) + 200
@@ -166,7 +166,7 @@ def test_what_is_saved_is_imported_alike_and_names_no_host(tmp_path: Path) -> No
 )
 def test_options_of_the_cluster_are_taken(options: dict[str, str], expected: dict[str, Any]) -> None:
     """A cluster with larger buffers would be simulated with those of the default."""
-    answers = Answers("", json.loads((FLINK / "1.20" / CHAINED).read_text()))
+    answers = FlinkAnswers("", json.loads((FLINK / "1.20" / CHAINED).read_text()))
     answers.saved["/jobmanager/config"] = [{"key": key, "value": value} for key, value in options.items()]
     found = tomllib.loads(scenario_of(job_of(answers, None), "").text)["channel"]["default"]
     assert {key: found[key] for key in expected} == expected
@@ -209,7 +209,7 @@ def test_an_odd_field_is_one_line_or_an_unknown() -> None:
     accepted = 0
     for way in list(_places(few))[1:]:
         for odd in (KeyError, *ODD):
-            changed = Answers("", _changed(few, way, odd))
+            changed = FlinkAnswers("", _changed(few, way, odd))
             try:
                 job = job_of(changed, None)
                 observed_in(changed, job)
@@ -230,7 +230,7 @@ def test_an_odd_field_is_one_line_or_an_unknown() -> None:
 def test_every_ship_strategy_is_an_exchange(ship: str, expected: str) -> None:
     """One that is not simulated would be taken for another without a word."""
     text = (FLINK / "2.x" / CHAINED).read_text().replace('"HASH"', f'"{ship}"')
-    made = scenario_of(job_of(Answers("", json.loads(text)), None), "")
+    made = scenario_of(job_of(FlinkAnswers("", json.loads(text)), None), "")
     found = tomllib.loads(made.text)["channel"]["source_fast->slow_sink"]
     assert found["exchange"] == expected
     assert any("is simulated so" in line for line in made.assumed) == (ship in ("RESCALE", "CUSTOM"))

@@ -12,8 +12,8 @@ import pytest
 
 import barrierlab.sim.join.engine as sim_join_engine
 from barrierlab.impl.join import Skipped, SkipReason
-from barrierlab.model.defects.any_frame_of_the_window_is_enough import LowerBound
-from barrierlab.model.defects.ready_is_taken_for_there import TakesReadyForThere
+from barrierlab.model.defects.join.J02_ready_taken_for_present import TakesReadyForThere
+from barrierlab.model.defects.join.J19_any_frame_suffices import LowerBound
 from barrierlab.sim import ScenarioError, load, run
 from barrierlab.sim.join.engine import JoinResult
 from barrierlab.sim.join.scenario import make_stage

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from barrierlab.sim import load, run
-from barrierlab.sim.sweep.measured import END_TO_END, TIMEOUT, Cell, Job, compare, load_measured, mean_of, statistics_of
+from barrierlab.sim.sweep.measured import (
+    END_TO_END,
+    TIMEOUT,
+    MeasuredJob,
+    MeasuredStatistic,
+    compare,
+    load_measured,
+    mean_of,
+    statistics_of,
+)
 
 JOBS = {job.name: job for job in load_measured()}
 # Those that are quick to simulate, of each scenario, topology and mode, under saturation and below.
@@ -22,7 +31,7 @@ QUICK = [
 ]
 
 
-def _compared(job: Job, seeds: range, until_s: float | None = None) -> list[Cell]:
+def _compared(job: MeasuredJob, seeds: range, until_s: float | None = None) -> list[MeasuredStatistic]:
     """The cells of one measured run, predicted from some seeds."""
     found = []
     for seed in seeds:

@@ -275,7 +275,7 @@ def test_too_many_bytes_cost_the_checkpoint(tmp_path: Path) -> None:
     """Held bytes would grow beyond their limit, or the event at the limit be lost."""
     result = run(scenario(tmp_path, checkpoint={"max_buffer_memory_bytes": 350}), 3)
     assert set(statuses(result)) == {"FAILED: buffer limit"}
-    assert max(task.most_held_bytes for task in result.history.tasks.values()) <= 350
+    assert max(task.most_buffered_bytes for task in result.history.tasks.values()) <= 350
     assert result.verdict == "holds", result.violations
     assert delivered(result, "join")[-1].sequence > 100
 
@@ -293,9 +293,9 @@ def test_a_full_input_is_not_read_and_the_checkpoint_completes(tmp_path: Path) -
     """An input at its limit would take more, or deadlock the alignment."""
     result = run(scenario(tmp_path, checkpoint={"max_buffer_per_input": 3}), 3)
     assert set(statuses(result)) == {"COMPLETED"}
-    assert max(channel.most_held for channel in result.history.channels.values()) == 3
+    assert max(channel.most_buffered for channel in result.history.channels.values()) == 3
     free = run(scenario(tmp_path), 3)
-    assert max(channel.most_held for channel in free.history.channels.values()) > 3
+    assert max(channel.most_buffered for channel in free.history.channels.values()) > 3
     assert result.verdict == "holds", result.violations
 
 

@@ -107,7 +107,7 @@ def test_in_flight_data_comes_first_and_once(channel: str, mode: str, tmp_path: 
     job = bent(bent(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, **slow})
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "sink", "at_s": 3.2}]), SEED)
     assert result.verdict == "holds", result.violations
-    back = moves(result, "put_back")
+    back = moves(result, "restored_in_flight")
     assert len(back) >= 10
     assert "map" in {e[2] for e in back}
     begin = next(i for i, e in enumerate(result.entries) if e[1] == ">restore")
@@ -178,7 +178,7 @@ def test_a_final_part_is_saved_before_its_manifest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("at_s", "again", "restored"),
     [
-        (2.2, True, 1),  # while final parts are saved
+        (2.2, True, 1),  # while final snapshots are saved
         (2.45, True, 1),  # when they would be, but for the dead
         (2.55, False, 2),  # while the manifest is written, which the coordinator does
         (2.75, False, 2),
@@ -242,7 +242,7 @@ def test_an_end_that_was_under_way_is_put_back(tmp_path: Path) -> None:
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "map", "at_s": 1.6}]), SEED)
     assert result.verdict == "holds", result.violations
     assert result.recovery_rows()[0]["checkpoint_id"] == 1
-    ends = [e for e in moves(result, "put_back") if type(e[4]) is EndOfInput]
+    ends = [e for e in moves(result, "restored_in_flight") if type(e[4]) is EndOfInput]
     assert {e[3] for e in ends} == {"b->work[0]", "b->work[1]"}
 
 

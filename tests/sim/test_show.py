@@ -19,7 +19,7 @@ from tests.sim.support import barrierlab
 KEPT = Path(__file__).parents[1] / "traces"
 SOUND = KEPT / "an_input_waits_behind_its_barrier.trace"
 STORY = FOLDER / "recovery" / "what_was_not_complete_is_rolled_back.trace"
-BROKEN = KEPT / "broken" / "fwd_held_events_leave_before_the_barrier.trace"
+BROKEN = KEPT / "broken" / "fwd_buffered_events_leave_before_the_barrier.trace"
 
 
 def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -29,7 +29,7 @@ def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 @pytest.mark.parametrize("form", ["text", "svg", "mermaid", "shiviz", "perfetto", "itf"])
 def test_a_story_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The shipped stories, which have no times, would be text that only a test can read."""
+    """The shipped scripted cases, which have no times, would be text that only a test can read."""
     status, out, err = show(capsys, str(STORY), "--format", form)
     assert (status, err) == (0, "")
     if form == "text":

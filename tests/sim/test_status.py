@@ -23,9 +23,9 @@ import barrierlab.sim.sweep.execute as sim_sweep_execute
 import barrierlab.sim.sweep.report as sim_sweep_report
 import barrierlab.sim.sweep.session as sim_sweep_session
 import barrierlab.sim.sweep.verify.judge as sim_sweep_verify_judge
-from barrierlab.model.checkpoint.check import Outcome, Violation
-from barrierlab.model.defects.catalogue import Entry
-from barrierlab.model.defects.found import Found
+from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
+from barrierlab.model.defects.catalogue import CatalogueEntry
+from barrierlab.model.defects.kinds.found import Found
 from barrierlab.sim.cli.main import cli
 from barrierlab.sim.core.status import TRACEBACK, of_runs
 from barrierlab.sim.sweep.execute import rows_of, simulate
@@ -159,7 +159,7 @@ def test_check_ends_as_its_verdict(
     verdict: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A gate of a build would let a broken aligner pass."""
-    violations = (Violation("CUT", "a->s", 3, "lost"),) if verdict == "broken" else ()
+    violations = (ScopeViolation("CUT", "a->s", 3, "lost"),) if verdict == "broken" else ()
     made = [Outcome("a->s", "aligned", verdict, "why", 1, 1, 0.0, violations)]
     monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: made)
     assert barrierlab(capsys, "check", "--scope", "tiny")[0] == VERDICTS[verdict]
@@ -185,7 +185,7 @@ def test_defects_ends_as_what_it_finds(
     documented: str, sound: str, expected: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That nothing is found would look like a violation, or a broken sound protocol like a missed entry."""
-    entry = Entry("A-99", "one", _Defect(documented, sound), "One.")
+    entry = CatalogueEntry("A-99", "one", _Defect(documented, sound), "One.")
     monkeypatch.setattr(sim_cli_defects, "catalogue", lambda: (entry,))
     assert barrierlab(capsys, "defects")[0] == expected
 

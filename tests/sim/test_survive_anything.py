@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from barrierlab.sim import load, run
-from barrierlab.sim.sweep.plan import Run, load_plan
+from barrierlab.sim.sweep.plan import SweepRun, load_plan
 
 RUNS = load_plan("survive_anything").runs
 QUICK = RUNS[::10]
@@ -15,7 +15,7 @@ REST = [each for index, each in enumerate(RUNS) if index % 10]
 BATCH = 20
 
 
-def survived(batch: list[Run]) -> Counter[str]:
+def survived(batch: list[SweepRun]) -> Counter[str]:
     """Demand that every run of the batch holds; how many recoveries, replays and repeated writes there were."""
     found: Counter[str] = Counter()
     for each in batch:

@@ -43,7 +43,7 @@ exchange = "hash"
 [checkpoint]
 interval_s = 0.7
 hold = "{hold}"
-aligned_timeout_s = {timeout}
+aligned_checkpoint_timeout_s = {timeout}
 """
 SPSC = "capacity = 32"
 NETWORK = 'form = "network"\nsegment_bytes = 400\nlatency_s = { dist = "exponential", mean = 0.002 }'
@@ -169,7 +169,7 @@ kind = "sink"
 capacity = 2
 [checkpoint]
 interval_s = 3.0
-aligned_timeout_s = 0.35
+aligned_checkpoint_timeout_s = 0.35
 """
 
 
@@ -205,7 +205,7 @@ barrier_latency_s = 0.01
 [checkpoint]
 interval_s = 1.0
 hold = "channel"
-aligned_timeout_s = 0.0
+aligned_checkpoint_timeout_s = 0.0
 """
 
 

@@ -39,7 +39,7 @@ def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
     store = Store.create(tmp_path / "out", plan)
     code = f"""
 from barrierlab.sim.sweep.execute import execute
-from barrierlab.sim.sweep.progress import Watch
+from barrierlab.sim.sweep.progress import ProgressWatch
 from barrierlab.sim.sweep.store import Store
 from fake_runs import plan_with
 if __name__ == "__main__":

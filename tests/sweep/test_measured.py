@@ -102,8 +102,8 @@ def test_every_run_is_a_job_that_can_be_loaded():
         assert edge.local == (row["topology"] == "local")
         assert job.saturated == ("sat" in row["run"])
         assert job.mode == row["mode"]
-        timeout = {"aligned": 0.0, "unaligned": 0.0, "aligned-timeout-300ms": 0.3}[row["mode"]]
-        assert scenario.checkpoint.aligned_timeout_s == timeout
+        timeout = {"aligned": 0.0, "unaligned": 0.0, "aligned_with_timeout": 0.3}[row["mode"]]
+        assert scenario.checkpoint.aligned_checkpoint_timeout_s == timeout
         assert scenario.protocol == ("aligned" if row["mode"] == "aligned" else "unaligned")
         assert job.values["end to end"] == float(row["e2e_ms_mean"])
         assert job.values["persisted"] == pytest.approx(float(row["persisted_bytes_mean"]) / 1e6)

@@ -1,4 +1,4 @@
-"""The second judge: stored journals asked in SQL say what the first judge says, of sound runs and of bent ones.
+"""The second judge: stored journals asked in SQL say what the first judge says, of sound runs and of mutants.
 
 All journals are in one sweep that is judged once: a query costs the same for one run as for a hundred.
 """
@@ -34,7 +34,7 @@ SHORT = {"until_s": 1.0, "source.a.events": 25, "checkpoint.interval_s": 0.15}
 SOUND: dict[str, tuple[str, dict[str, object]]] = {
     "aligned": ("survive_anything", {**SHORT, "trouble": "nothing"}),
     "union": ("survive_anything", {**SHORT, "shape": "union", "mode": "unaligned"}),
-    "hash": ("survive_anything", {**SHORT, "shape": "hash", "mode": "aligned-timeout-30ms", "channels": "network"}),
+    "hash": ("survive_anything", {**SHORT, "shape": "hash", "mode": "aligned_with_timeout", "channels": "network"}),
     "join": ("survive_anything", {**SHORT, "shape": "join", "trouble": "crashes"}),
     "diamond": ("survive_anything", {**SHORT, "shape": "diamond", "mode": "unaligned", "load": "saturated"}),
     "store": ("survive_anything", {**SHORT, "trouble": "store", "guarantee": "at_least_once"}),
@@ -177,7 +177,7 @@ def overtaken(recorded: tuple[int, ...] = (1, 2), aborted: bool = False) -> list
     return [(at, *rest) for at, rest in enumerate(steps)]
 
 
-BENT: dict[str, tuple[set[str], Journal]] = {
+MUTANTS: dict[str, tuple[set[str], Journal]] = {
     "sound": (set(), Journal(line(), LINE, Limits({"a->s": 1}))),
     "cut too early": ({"CUT"}, Journal(moved(line(), "snapshot", "a", "(1, 'd')", -6), LINE)),
     "cut too late": (
@@ -224,7 +224,7 @@ BENT: dict[str, tuple[set[str], Journal]] = {
                     (">emit", "a", None),
                     ("send", "a", "a->j"),
                     ("take", "j", "a->j"),
-                    ("hold", "j", "a->j"),
+                    ("buffer", "j", "a->j"),
                 )
             ],
             TWO,
@@ -238,7 +238,7 @@ BENT: dict[str, tuple[set[str], Journal]] = {
 def edited(journal: Journal, chance: random.Random) -> Journal:
     """`journal` after one small edit at random."""
     entries = list(journal.entries)
-    verbs = chance.choice(["send", "take", "deliver", "block", "resume", "snapshot", "hold", "capture", "completed"])
+    verbs = chance.choice(["send", "take", "deliver", "block", "resume", "snapshot", "buffer", "capture", "completed"])
     places = [i for i, e in enumerate(entries) if e[1] == verbs] or range(len(entries))
     index = chance.choice(places)
     edit = chance.choice(["drop", "double", "later", "swap"])
@@ -275,7 +275,7 @@ def random_journals(names: Iterable[str], seed: int, edits: int) -> dict[str, Jo
 @pytest.fixture(scope="module")
 def journals() -> dict[str, Journal]:
     """Those, and what is bent on purpose."""
-    return random_journals(FEW, 3, EDITS) | {f"bent {name}": journal for name, (_, journal) in BENT.items()}
+    return random_journals(FEW, 3, EDITS) | {f"bent {name}": journal for name, (_, journal) in MUTANTS.items()}
 
 
 def rows_of_journal(run_id: str, journal: Journal, told: Verdict | None = None) -> dict[str, list[dict[str, object]]]:
@@ -349,8 +349,8 @@ def test_sound_runs_hold(by_run: dict[str, set[str]]) -> None:
 @pytest.mark.spark
 def test_each_invariant_is_seen_to_fail(by_run: dict[str, set[str]]) -> None:
     """A query could hold because it cannot fail, or because it asks of too little."""
-    assert {name: by_run[f"bent {name}"] for name in BENT} == {name: broken for name, (broken, _) in BENT.items()}
-    assert set().union(*(broken for broken, _ in BENT.values())) == set(QUERIES)
+    assert {name: by_run[f"bent {name}"] for name in MUTANTS} == {name: broken for name, (broken, _) in MUTANTS.items()}
+    assert set().union(*(broken for broken, _ in MUTANTS.values())) == set(QUERIES)
 
 
 @pytest.mark.spark

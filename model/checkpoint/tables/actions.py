@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.checkpoint.tables.guards import (
     checkpoint_of,
     flagged,
@@ -19,43 +19,43 @@ from barrierlab.model.checkpoint.tables.guards import (
 )
 from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
+    Drained,
+    DrainOne,
     Effect,
     Failed,
     OutputPassed,
-    Part,
-    Release,
-    Released,
+    SnapshotComplete,
     Stimulus,
-    Triggered,
+    TriggerNoted,
 )
 
 T = TypeVar("T")
-Step = tuple[Gate, tuple[Effect, ...]]
+GateStep = tuple[GateState, tuple[Effect, ...]]
 
 # Messages.
 
 
-def deliver(gate: Gate, stimulus: Stimulus) -> Step:
+def deliver(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (Effect("deliver", input_of(stimulus), message_of(stimulus)),)
 
 
-def hold(gate: Gate, stimulus: Stimulus) -> Step:
+def buffer(gate: GateState, stimulus: Stimulus) -> GateStep:
     input_id, message = input_of(stimulus), message_of(stimulus)
     assert message is not None
-    held = with_input(gate.held, input_id, (*gate.held[input_id], message))
-    return replace(gate, held=held), (Effect("hold", input_id, message),)
+    buffered = with_input(gate.buffered, input_id, (*gate.buffered[input_id], message))
+    return replace(gate, buffered=buffered), (Effect("buffer", input_id, message),)
 
 
-def refuse(gate: Gate, stimulus: Stimulus) -> Step:
+def refuse(gate: GateState, stimulus: Stimulus) -> GateStep:
     """It stays in its channel."""
     return gate, (Effect("refuse", input_of(stimulus), message_of(stimulus)),)
 
 
-def ignore(gate: Gate, stimulus: Stimulus) -> Step:
+def ignore(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (Effect("ignore", input_of(stimulus), message_of(stimulus)),)
 
 
-def end_input(gate: Gate, stimulus: Stimulus) -> Step:
+def end_input(gate: GateState, stimulus: Stimulus) -> GateStep:
     input_id = input_of(stimulus)
     ended = replace(gate, ended=gate.ended | {input_id}, arrived=gate.arrived - {input_id})
     return ended, (Effect("end", input_id, EndOfInput()),)
@@ -64,26 +64,26 @@ def end_input(gate: Gate, stimulus: Stimulus) -> Step:
 # How a checkpoint begins and goes on.
 
 
-def begin(gate: Gate, stimulus: Stimulus) -> Step:
+def begin(gate: GateState, stimulus: Stimulus) -> GateStep:
     barrier = message_of(stimulus)
     assert type(barrier) is CheckpointBarrier
     assert gate.pending is None
     return replace(gate, pending=barrier, first_ns=time_of(stimulus)), ()
 
 
-def mark(gate: Gate, stimulus: Stimulus) -> Step:
+def mark(gate: GateState, stimulus: Stimulus) -> GateStep:
     """The barrier of this input is in; what the input holds is behind it."""
     input_id = input_of(stimulus)
     line = tuple(each for each in gate.line if each != input_id)
     return replace(gate, arrived=gate.arrived | {input_id}, line=line if gate.aligning else gate.line), ()
 
 
-def block(gate: Gate, stimulus: Stimulus) -> Step:
+def block(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert gate.pending is not None
     return gate, (Effect("block", input_of(stimulus), gate.pending.checkpoint_id),)
 
 
-def pass_the_flag_on(gate: Gate, stimulus: Stimulus) -> Step:
+def pass_the_flag_on(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Who cannot go unaligned hands the wish on to those behind it."""
     barrier, pending = message_of(stimulus), gate.pending
     assert type(barrier) is CheckpointBarrier
@@ -91,65 +91,65 @@ def pass_the_flag_on(gate: Gate, stimulus: Stimulus) -> Step:
     return replace(gate, pending=flagged(pending) if barrier.is_unaligned else pending), ()
 
 
-def snapshot(gate: Gate, stimulus: Stimulus) -> Step:
+def snapshot(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Ask for the image; the answer is `Taken` or `Failed`."""
     return replace(gate, taking=True), (Effect("snapshot", NO_INPUT, gate.pending),)
 
 
-def forward(gate: Gate, stimulus: Stimulus) -> Step:
+def forward(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (Effect("forward", NO_INPUT, gate.pending),)
 
 
 # How it goes unaligned.
 
 
-def go_unaligned(gate: Gate, stimulus: Stimulus) -> Step:
+def go_unaligned(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert gate.pending is not None
     return replace(gate, pending=flagged(gate.pending), unaligned=True), ()
 
 
-def switch(gate: Gate, stimulus: Stimulus) -> Step:
+def switch(gate: GateState, stimulus: Stimulus) -> GateStep:
     gate, _ = go_unaligned(gate, stimulus)
     return replace(gate, switched=True), ()
 
 
-def record(gate: Gate, stimulus: Stimulus) -> Step:
+def record(gate: GateState, stimulus: Stimulus) -> GateStep:
     event = message_of(stimulus)
     assert type(event) is Event
     return recorded(gate, input_of(stimulus), (event,)), told(gate, input_of(stimulus), (event,))
 
 
-def record_what_it_passed(gate: Gate, stimulus: Stimulus) -> Step:
+def record_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
     return recorded(gate, input_of(stimulus), overtaken(gate, stimulus)), ()
 
 
-def tell_what_it_passed(gate: Gate, stimulus: Stimulus) -> Step:
+def tell_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, told(gate, input_of(stimulus), overtaken(gate, stimulus))
 
 
-def tell_what_was_passed(gate: Gate, stimulus: Stimulus) -> Step:
+def tell_what_was_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Nothing else has been recorded when the barrier has just gone."""
     effects = tuple(effect for input_id, events in enumerate(gate.record) for effect in told(gate, input_id, events))
     return gate, effects
 
 
-def count_output(gate: Gate, stimulus: Stimulus) -> Step:
+def count_output(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert isinstance(stimulus, OutputPassed)
     return replace(gate, in_flight_bytes=gate.in_flight_bytes + stimulus.size_bytes), ()
 
 
-def start_recording(gate: Gate, stimulus: Stimulus) -> Step:
+def start_recording(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Nothing waits for the others any more."""
     return wait_with_what_is_newer(replace(gate, taking=False, line=(*gate.line, *waiting(gate))), stimulus)
 
 
-def wait_with_what_is_newer(gate: Gate, stimulus: Stimulus) -> Step:
+def wait_with_what_is_newer(gate: GateState, stimulus: Stimulus) -> GateStep:
     """An input whose barrier is in, and that has one of a newer checkpoint next, waits with it (protocol rule 17)."""
     if not gate.recording or gate.pending is None:
         return gate, ()
     pending_id, line = gate.pending.checkpoint_id, []
     for input_id in gate.line:
-        first = gate.held[input_id][0]
+        first = gate.buffered[input_id][0]
         newer = isinstance(first, CheckpointBarrier | CancelBarrier) and first.checkpoint_id > pending_id
         if not newer or gate.is_missing(input_id):
             line.append(input_id)
@@ -159,92 +159,92 @@ def wait_with_what_is_newer(gate: Gate, stimulus: Stimulus) -> Step:
 # How it ends.
 
 
-def complete(gate: Gate, stimulus: Stimulus) -> Step:
+def complete(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Acknowledge the part."""
     assert gate.pending is not None
-    part = Part(gate.pending, gate.unaligned, gate.switched, gate.record)
+    part = SnapshotComplete(gate.pending, gate.unaligned, gate.switched, gate.record)
     return gate, (Effect("complete", NO_INPUT, part),)
 
 
-def decline_failed(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_failed(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert isinstance(stimulus, Failed)
     return gate, (declined(gate, stimulus.reason),)
 
 
-def decline_subsumed(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_subsumed(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (declined(gate, Reason.SUBSUMED),)
 
 
-def decline_expired(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_expired(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (declined(gate, Reason.EXPIRED),)
 
 
-def decline_contradiction(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_contradiction(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (declined(gate, Reason.BARRIER_MISMATCH),)
 
 
-def decline_too_much_held(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_too_much_buffered(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (declined(gate, Reason.BUFFER_LIMIT),)
 
 
-def decline_too_much_in_flight(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_too_much_in_flight(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (declined(gate, Reason.IN_FLIGHT_LIMIT),)
 
 
-def decline_it(gate: Gate, stimulus: Stimulus) -> Step:
+def decline_it(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (Effect("decline", NO_INPUT, (checkpoint_of(stimulus), Reason.IN_FLIGHT_LIMIT)),)
 
 
-def send_cancel(gate: Gate, stimulus: Stimulus) -> Step:
+def send_cancel(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert gate.pending is not None
     return gate, (Effect("cancel", NO_INPUT, gate.pending.checkpoint_id),)
 
 
-def send_cancel_of_it(gate: Gate, stimulus: Stimulus) -> Step:
+def send_cancel_of_it(gate: GateState, stimulus: Stimulus) -> GateStep:
     return gate, (Effect("cancel", NO_INPUT, checkpoint_of(stimulus)),)
 
 
-def resume(gate: Gate, stimulus: Stimulus) -> Step:
+def resume(gate: GateState, stimulus: Stimulus) -> GateStep:
     assert gate.pending is not None
     return gate, (Effect("resume", NO_INPUT, gate.pending.checkpoint_id),)
 
 
-def resume_for_it(gate: Gate, stimulus: Stimulus) -> Step:
+def resume_for_it(gate: GateState, stimulus: Stimulus) -> GateStep:
     """What resumes is what waited: a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
     waits = gate.rules.blocks and gate.pending is not None and gate.aligning
     return resume(gate, stimulus) if waits else (gate, (Effect("resume", NO_INPUT, checkpoint_of(stimulus)),))
 
 
-def close(gate: Gate, stimulus: Stimulus) -> Step:
+def close(gate: GateState, stimulus: Stimulus) -> GateStep:
     """The pending checkpoint is done with, and so is every older one; what waits may go."""
     assert gate.pending is not None
     return closed(gate, gate.pending.checkpoint_id), ()
 
 
-def close_up_to_it(gate: Gate, stimulus: Stimulus) -> Step:
+def close_up_to_it(gate: GateState, stimulus: Stimulus) -> GateStep:
     return closed(gate, checkpoint_of(stimulus)), ()
 
 
-def look_up_again(gate: Gate, stimulus: Stimulus) -> Step:
+def look_up_again(gate: GateState, stimulus: Stimulus) -> GateStep:
     """The gate has changed: another row applies now."""
     return gate.step(stimulus)
 
 
-# Releases, triggers.
+# Drains, triggers.
 
 
-def let_one_go(gate: Gate, stimulus: Stimulus) -> Step:
+def drain_one(gate: GateState, stimulus: Stimulus) -> GateStep:
     """The first message of the input whose turn it is; the input is back in line before that takes effect."""
-    assert isinstance(stimulus, Release)
+    assert isinstance(stimulus, DrainOne)
     input_id, *others = gate.line
-    message, *rest = gate.held[input_id]
+    message, *rest = gate.buffered[input_id]
     line = (*others, input_id) if rest else tuple(others)
-    gate = replace(gate, held=with_input(gate.held, input_id, tuple(rest)), line=line)
-    return gate.step(Released(input_id, message, stimulus.at_ns))
+    gate = replace(gate, buffered=with_input(gate.buffered, input_id, tuple(rest)), line=line)
+    return gate.step(Drained(input_id, message, stimulus.at_ns))
 
 
-def note_the_trigger(gate: Gate, stimulus: Stimulus) -> Step:
-    assert isinstance(stimulus, Triggered)
+def note_the_trigger(gate: GateState, stimulus: Stimulus) -> GateStep:
+    assert isinstance(stimulus, TriggerNoted)
     triggers = dict(gate.triggers) | {stimulus.checkpoint_id: stimulus.at_ns}
     return replace(gate, triggers=tuple(sorted(triggers.items()))), ()
 
@@ -257,31 +257,31 @@ def with_input(each: tuple[T, ...], input_id: int, value: T) -> tuple[T, ...]:
     return (*each[:input_id], value, *each[input_id + 1 :])
 
 
-def waiting(gate: Gate) -> tuple[int, ...]:
+def waiting(gate: GateState) -> tuple[int, ...]:
     """The inputs that hold something and are not in line."""
-    return tuple(i for i, messages in enumerate(gate.held) if messages and i not in gate.line)
+    return tuple(i for i, messages in enumerate(gate.buffered) if messages and i not in gate.line)
 
 
-def recorded(gate: Gate, input_id: int, events: tuple[Event, ...]) -> Gate:
+def recorded(gate: GateState, input_id: int, events: tuple[Event, ...]) -> GateState:
     """The gate with these events in the record."""
     size_bytes = gate.in_flight_bytes + size_of_all(gate, events)
     record = with_input(gate.record, input_id, (*gate.record[input_id], *events))
     return replace(gate, record=record, in_flight_bytes=size_bytes)
 
 
-def told(gate: Gate, input_id: int, events: tuple[Event, ...]) -> tuple[Effect, ...]:
+def told(gate: GateState, input_id: int, events: tuple[Event, ...]) -> tuple[Effect, ...]:
     """That events are recorded."""
     assert gate.pending is not None
     return tuple(Effect("record", input_id, (gate.pending.checkpoint_id, event)) for event in events)
 
 
-def declined(gate: Gate, reason: Reason) -> Effect:
+def declined(gate: GateState, reason: Reason) -> Effect:
     """That the pending checkpoint is aborted here."""
     assert gate.pending is not None
     return Effect("decline", NO_INPUT, (gate.pending.checkpoint_id, reason))
 
 
-def closed(gate: Gate, checkpoint_id: int) -> Gate:
+def closed(gate: GateState, checkpoint_id: int) -> GateState:
     """The gate between checkpoints, with everything up to that id done; what waits is in line, input by input."""
     return replace(
         gate,

@@ -3,8 +3,8 @@
 Invariant: a snapshot holds all that came before the barriers, and nothing that came after one.
 
 Carbone et al. 2015, "Lightweight Asynchronous Snapshots for Distributed Dataflows", algorithm 1; F-DCKP-002, sound by
-protocol rules 6 to 13. Unlike there, everything behind a barrier is held, further barriers too; each keeps its place
-and takes its effect when it is released. An end of input is a barrier.
+protocol rules 6 to 13. Unlike there, everything behind a barrier is buffered, further barriers too; each keeps its
+place and takes its effect when it is drained. An end of input is a barrier.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from barrierlab.model.checkpoint.tables.actions import (
     block,
     close,
     complete,
-    decline_too_much_held,
+    decline_too_much_buffered,
     deliver,
+    drain_one,
     end_input,
     forward,
-    let_one_go,
     mark,
     refuse,
     resume,
@@ -29,6 +29,7 @@ from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     between_checkpoints,
     clock,
+    drain,
     during_a_checkpoint,
     end,
     event,
@@ -43,19 +44,18 @@ from barrierlab.model.checkpoint.tables.guards import (
     of_the_pending_checkpoint,
     others_to_come,
     output_passed,
-    release,
-    something_to_release,
+    something_to_drain,
     takes_effect,
-    too_much_held,
+    too_much_buffered,
 )
 from barrierlab.model.explore.table import Row, Table
 
 # fmt: off
 ALIGNED = Table(
-    # What to do with an event whose turn it is, and if nothing more can be held:
+    # What to do with an event whose turn it is, and if nothing more can be buffered:
     Row("event",             (event, takes_effect),                                                (deliver,)),
-    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *ABORT)),
-    # How a checkpoint begins, goes on and ends well:
+    Row("too much buffered",     (has_to_wait, too_much_buffered),          (refuse, decline_too_much_buffered,
+    *ABORT)), # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, mark, block)),
     Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, last_outstanding),
@@ -67,8 +67,8 @@ ALIGNED = Table(
     Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
     Row("end for the last",  (end, takes_effect, during_a_checkpoint, last_outstanding),  (end_input, snapshot)),
     Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
-    # What was held goes, one message at a time, and is looked up again:
-    Row("release",           (release, something_to_release),                                      (let_one_go,)),
+    # What was buffered goes, one message at a time, and is looked up again:
+    Row("drain",           (drain, something_to_drain),                                      (drain_one,)),
     # What does not concern who aligns:
     Row("overtaking rejected",       (may_not_overtake,),                                                  (refuse,)),
     Row("nothing due",       (clock, nothing_due),                                                 ()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from barrierlab.model.checkpoint.tables.actions import (
+    buffer,
     close,
     close_up_to_it,
     decline_contradiction,
@@ -11,7 +12,6 @@ from barrierlab.model.checkpoint.tables.actions import (
     decline_subsumed,
     deliver,
     end_input,
-    hold,
     ignore,
     look_up_again,
     note_the_trigger,
@@ -28,20 +28,20 @@ from barrierlab.model.checkpoint.tables.guards import (
     between_checkpoints,
     cancel,
     clock,
+    drain,
     during_a_checkpoint,
     end,
     has_to_wait,
     image_failed,
     its_barrier_in,
     no_contradiction,
-    nothing_to_release,
+    nothing_to_drain,
     of_a_newer_checkpoint,
     of_an_older_checkpoint,
     of_no_older_checkpoint,
     of_none_that_is_done,
     of_one_that_is_done,
     of_the_pending_checkpoint,
-    release,
     takes_effect,
     too_late,
     trigger,
@@ -58,7 +58,7 @@ NOT_SAID = """\
 - Which input is read next, and when a drained message takes its turn among arrivals: the engine decides that.
 - How an image is taken, stored and acknowledged, and what a restore does with it (rules 20 to 23).
 - How a barrier passes what is queued in a channel (rule 16): only what it has passed comes here.
-- What the limits and times are: settings of the gate (`barrierlab.model.checkpoint.tables.gate.Rules`).
+- What the limits and times are: settings of the gate (`barrierlab.model.checkpoint.tables.gate.GateRules`).
 """
 
 ABORT = (send_cancel, resume, close)
@@ -68,7 +68,7 @@ GIVE_IT_UP = (send_cancel_of_it, resume_for_it, close_up_to_it)
 COMMON = (
     # A message that does not cut, and one that has to wait:
     Row("watermark",                  (watermark, takes_effect),                            (deliver,)),
-    Row("message behind the barrier", (has_to_wait, with_room),                             (hold,)),
+    Row("message behind the barrier", (has_to_wait, with_room),                             (buffer,)),
     Row("message without room",       (has_to_wait, without_room),                          (refuse,)),
     Row("end between checkpoints",    (end, takes_effect, between_checkpoints),             (end_input,)),
     # A barrier that does not go on with a checkpoint:
@@ -90,6 +90,6 @@ COMMON = (
     # What is told, and asked:
     Row("trigger",                    (trigger, of_none_that_is_done),                      (note_the_trigger,)),
     Row("older trigger",              (trigger, of_one_that_is_done),                       ()),
-    Row("nothing to release",         (release, nothing_to_release),                        ()),
+    Row("nothing to drain",         (drain, nothing_to_drain),                        ()),
 )
 # fmt: on

@@ -16,27 +16,27 @@ from barrierlab.impl.checkpoint.unaligned import InFlightChannelData, UnalignedC
 from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.tables.gate import Gate, Rules
+from barrierlab.model.checkpoint.tables.gate import GateRules, GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    DrainOne,
     Effect,
     Failed,
     Forwarded,
     OutputPassed,
     Overtaking,
-    Part,
-    Release,
+    SnapshotComplete,
     Stimulus,
     Taken,
-    Triggered,
+    TriggerNoted,
 )
 from barrierlab.model.explore.table import Table
 
 
 def driven_by(
-    table: Table[Gate, Stimulus], blocks: bool = True
+    table: Table[GateState, Stimulus], blocks: bool = True
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
     """What makes the gate of a task, which is its port, such that `table` says what it does.
 
@@ -69,7 +69,7 @@ class TableGate:
 
     Attributes
     ----------
-    value : Gate
+    value : GateState
         The gate as it is.
     unaligned : InHand or None
         What a task asks of an `UnalignedCheckpointer`.
@@ -81,14 +81,14 @@ class TableGate:
 
     def __init__(
         self,
-        table: Table[Gate, Stimulus],
+        table: Table[GateState, Stimulus],
         port: GatePort,
         config: BarrierAlignerConfig,
         unaligned: UnalignedCheckpointConfig | None = None,
         is_sink: bool = False,
         blocks: bool = True,
     ) -> None:
-        self.value = Gate.new(table, Rules.of(config, unaligned, is_sink, blocks))
+        self.value = GateState.new(table, GateRules.of(config, unaligned, is_sink, blocks))
         self.port = port
         self.config = config
         self.unaligned = None if unaligned is None else InHand(self)
@@ -120,16 +120,16 @@ class TableGate:
         """`impl.checkpoint.gate.Gate.note_output`."""
         self._tell(OutputPassed(size_bytes))
 
-    def release_next(self, now_ns: int) -> bool:
-        """`impl.checkpoint.gate.Gate.release_next`."""
-        some = self.has_released
-        self._tell(Release(now_ns))
+    def drain_next(self, now_ns: int) -> bool:
+        """`impl.checkpoint.gate.Gate.drain_next`."""
+        some = self.can_drain
+        self._tell(DrainOne(now_ns))
         return some
 
-    def release_all(self, now_ns: int) -> int:
-        """`impl.checkpoint.gate.Gate.release_all`."""
+    def drain_all(self, now_ns: int) -> int:
+        """`impl.checkpoint.gate.Gate.drain_all`."""
         count = 0
-        while self.release_next(now_ns):
+        while self.drain_next(now_ns):
             count += 1
         return count
 
@@ -142,12 +142,12 @@ class TableGate:
     def on_time(self, now_ns: int) -> bool:
         """`impl.checkpoint.gate.Gate.on_time`."""
         before = self.value
-        self._tell(Clock(now_ns))
+        self._tell(ClockReading(now_ns))
         return self.value != before
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> None:
         """`impl.checkpoint.gate.Gate.note_trigger`."""
-        self._tell(Triggered(checkpoint_id, triggered_ns))
+        self._tell(TriggerNoted(checkpoint_id, triggered_ns))
 
     def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
         """Go on, as a new gate, from a cut: barriers up to `last_terminated_id` are stale, and these inputs have
@@ -157,8 +157,8 @@ class TableGate:
     # What is asked.
 
     @property
-    def has_released(self) -> bool:
-        """`impl.checkpoint.gate.Gate.has_released`."""
+    def can_drain(self) -> bool:
+        """`impl.checkpoint.gate.Gate.can_drain`."""
         return bool(self.value.line)
 
     @property
@@ -197,7 +197,7 @@ class TableGate:
 
     def restore(self, value: Hashable) -> None:
         """Be as the gate was that gave `value`."""
-        assert isinstance(value, Gate)
+        assert isinstance(value, GateState)
         self.value = value
 
     # How it is carried out.
@@ -218,7 +218,7 @@ class TableGate:
         match verb, subject:
             case "snapshot", CheckpointBarrier():
                 self._take_image(subject)
-            case "complete", Part():
+            case "complete", SnapshotComplete():
                 if self.unaligned is not None:
                     self.unaligned.part = subject
                 port.complete(subject.barrier)
@@ -256,7 +256,7 @@ class InHand:
 
     def __init__(self, gate: TableGate) -> None:
         self.gate = gate
-        self.part: Part | None = None
+        self.part: SnapshotComplete | None = None
 
     @property
     def is_unaligned(self) -> bool:

@@ -36,7 +36,7 @@ KINDS = (Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GateRules:
     """What a gate is set to.
 
     Attributes
@@ -74,14 +74,14 @@ class Rules:
         unaligned: UnalignedCheckpointConfig | None = None,
         is_sink: bool = False,
         blocks: bool = True,
-    ) -> Rules:
+    ) -> GateRules:
         """The rules that the configurations of `impl` mean."""
-        held = (config.max_buffer_per_input, config.max_buffer_memory_bytes, config.alignment_timeout_ns)
+        buffered = (config.max_buffer_per_input, config.max_buffer_memory_bytes, config.alignment_timeout_ns)
         if unaligned is None:
-            return cls(config.num_inputs, *held, blocks=blocks)
+            return cls(config.num_inputs, *buffered, blocks=blocks)
         return cls(
             config.num_inputs,
-            *held,
+            *buffered,
             may_overtake=unaligned.enabled and not is_sink,
             flag_matters=False,
             force_unaligned=unaligned.force_unaligned,
@@ -92,15 +92,15 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class GateState:
     """All inputs of a task.
 
     Attributes
     ----------
     table : Table
         The protocol. It and `rules` never change, and are no part of the value.
-    rules : Rules
-    held : tuple of tuple of StreamMessage
+    rules : GateRules
+    buffered : tuple of tuple of StreamMessage
         What each input holds, oldest first.
     pending : CheckpointBarrier or None
         The checkpoint under way, as its barrier will be forwarded; None between checkpoints.
@@ -109,7 +109,7 @@ class Gate:
     ended : frozenset of int
         The inputs whose end has taken effect.
     line : tuple of int
-        Whose turn it is to release: inputs that hold something and do not wait.
+        Whose turn it is to drain: inputs that hold something and do not wait.
     last_terminated_id : int
         The highest id completed or aborted here; 0 at first.
     first_ns : int
@@ -126,9 +126,9 @@ class Gate:
         How much that is, with what the barrier passed on the way out.
     """
 
-    table: Table[Gate, Stimulus] = field(compare=False, repr=False)
-    rules: Rules = field(compare=False, repr=False)
-    held: tuple[tuple[StreamMessage, ...], ...]
+    table: Table[GateState, Stimulus] = field(compare=False, repr=False)
+    rules: GateRules = field(compare=False, repr=False)
+    buffered: tuple[tuple[StreamMessage, ...], ...]
     pending: CheckpointBarrier | None = None
     arrived: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
@@ -143,11 +143,11 @@ class Gate:
     in_flight_bytes: int = 0
 
     @classmethod
-    def new(cls, table: Table[Gate, Stimulus], rules: Rules) -> Gate:
+    def new(cls, table: Table[GateState, Stimulus], rules: GateRules) -> GateState:
         """A gate at which nothing has happened yet."""
         return cls(table, rules, ((),) * rules.num_inputs, record=((),) * rules.num_inputs)
 
-    def step(self, stimulus: Stimulus) -> tuple[Gate, tuple[Effect, ...]]:
+    def step(self, stimulus: Stimulus) -> tuple[GateState, tuple[Effect, ...]]:
         """The gate after `stimulus`, and what its driver is to do.
 
         After ``snapshot``, which is always the last effect, nothing may happen but `Taken` or `Failed`; when `Taken`
@@ -174,18 +174,18 @@ class Gate:
         >>> from barrierlab.impl import CheckpointBarrier, Event
         >>> from barrierlab.model.checkpoint.tables.aligned import ALIGNED
         >>> from barrierlab.model.checkpoint.tables.stimuli import Arrival
-        >>> gate = Gate.new(ALIGNED, Rules())
+        >>> gate = GateState.new(ALIGNED, GateRules())
         >>> gate, effects = gate.step(Arrival(0, CheckpointBarrier(1, 1)))
         >>> gate, effects = gate.step(Arrival(0, Event("a", 1)))
         >>> print(*effects)
-        hold 0 a1
+        buffer 0 a1
         """
         answers = isinstance(stimulus, Taken | Failed | Forwarded | OutputPassed)
         if self.taking and not answers:
             raise TableError(f"{stimulus} while the image is taken; allowed: the answer to that; answer first")
         if isinstance(stimulus, Arrival | Overtaking):
             self._check(stimulus)
-        gate: Gate = self
+        gate: GateState = self
         effects: tuple[Effect, ...] = ()
         for action in self.table.row_for(self, stimulus).then:
             gate, more = action(gate, stimulus)
@@ -225,16 +225,16 @@ class Gate:
         return self.unaligned and not self.taking
 
     def is_open(self, input_id: int) -> bool:
-        """Whether the end of this input has not come, held or not."""
-        held = self.held[input_id]
-        return input_id not in self.ended and not (held and type(held[-1]) is EndOfInput)
+        """Whether the end of this input has not come, buffered or not."""
+        buffered = self.buffered[input_id]
+        return input_id not in self.ended and not (buffered and type(buffered[-1]) is EndOfInput)
 
     def is_waiting(self, input_id: int) -> bool:
         """Whether this input waits: for the others, or with a newer barrier for the pending part."""
         in_and_aligning = (
             self.rules.blocks and self.aligning and input_id in self.arrived and input_id not in self.ended
         )
-        return in_and_aligning or (bool(self.held[input_id]) and input_id not in self.line)
+        return in_and_aligning or (bool(self.buffered[input_id]) and input_id not in self.line)
 
     def is_missing(self, input_id: int) -> bool:
         """Whether the barrier of the pending checkpoint has still to come on this input."""
@@ -244,9 +244,9 @@ class Gate:
         """The inputs on which it has."""
         return frozenset(filter(self.is_missing, range(self.rules.num_inputs)))
 
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """How many bytes all inputs hold."""
-        return sum(self.rules.size_of(message) for messages in self.held for message in messages)
+        return sum(self.rules.size_of(message) for messages in self.buffered for message in messages)
 
     def triggered_ns(self) -> int | None:
         """When the pending checkpoint was triggered, or its first barrier came if nobody said so."""
@@ -275,7 +275,7 @@ class Gate:
 
     def can_take(self, input_id: int) -> bool:
         """Whether this input may be read."""
-        return self.is_open(input_id) and len(self.held[input_id]) < self.rules.max_buffer_per_input
+        return self.is_open(input_id) and len(self.buffered[input_id]) < self.rules.max_buffer_per_input
 
     def is_blocked(self, input_id: int) -> bool:
         """Whether this input waits."""
@@ -288,7 +288,7 @@ class Gate:
             return False
         if pending is not None and (checkpoint_id < pending.checkpoint_id or input_id in self.arrived):
             return False
-        if any(type(held) is CheckpointBarrier for held in self.held[input_id]):
+        if any(type(buffered) is CheckpointBarrier for buffered in self.buffered[input_id]):
             return False
         if barrier.is_unaligned or self.rules.force_unaligned:
             return True

@@ -11,21 +11,21 @@ from barrierlab.impl.messages import (
     StreamMessage,
     Watermark,
 )
-from barrierlab.model.checkpoint.tables.gate import Gate
+from barrierlab.model.checkpoint.tables.gate import GateState
 from barrierlab.model.checkpoint.tables.stimuli import (
     NO_INPUT,
     Abort,
     Arrival,
-    Clock,
+    ClockReading,
+    Drained,
+    DrainOne,
     Failed,
     Forwarded,
     OutputPassed,
     Overtaking,
-    Release,
-    Released,
     Stimulus,
     Taken,
-    Triggered,
+    TriggerNoted,
 )
 
 # What a stimulus is about.
@@ -33,34 +33,34 @@ from barrierlab.model.checkpoint.tables.stimuli import (
 
 def message_of(stimulus: Stimulus) -> StreamMessage | None:
     """The message that is offered, if one is."""
-    return stimulus.message if isinstance(stimulus, Arrival | Overtaking | Released) else None
+    return stimulus.message if isinstance(stimulus, Arrival | Overtaking | Drained) else None
 
 
 def input_of(stimulus: Stimulus) -> int:
     """The input of that message, or `NO_INPUT`."""
-    return stimulus.input_id if isinstance(stimulus, Arrival | Overtaking | Released) else NO_INPUT
+    return stimulus.input_id if isinstance(stimulus, Arrival | Overtaking | Drained) else NO_INPUT
 
 
 def checkpoint_of(stimulus: Stimulus) -> int:
     """The checkpoint that a barrier, a cancel marker, an abort or a trigger is about; 0, which is none, for others."""
     about = message_of(stimulus) or stimulus
-    return about.checkpoint_id if isinstance(about, CheckpointBarrier | CancelBarrier | Abort | Triggered) else 0
+    return about.checkpoint_id if isinstance(about, CheckpointBarrier | CancelBarrier | Abort | TriggerNoted) else 0
 
 
 def time_of(stimulus: Stimulus) -> int:
     """When it happens; 0 where that does not matter."""
-    return stimulus.at_ns if isinstance(stimulus, Arrival | Overtaking | Released | Clock) else 0
+    return stimulus.at_ns if isinstance(stimulus, Arrival | Overtaking | Drained | ClockReading) else 0
 
 
-def overtaken(gate: Gate, stimulus: Stimulus) -> tuple[Event, ...]:
+def overtaken(gate: GateState, stimulus: Stimulus) -> tuple[Event, ...]:
     """The events that a barrier has passed: those that its input still holds, and those of the channel."""
     if not isinstance(stimulus, Overtaking):
         return ()
-    passed = (*gate.held[stimulus.input_id], *stimulus.ahead)
+    passed = (*gate.buffered[stimulus.input_id], *stimulus.ahead)
     return tuple(message for message in passed if type(message) is Event)
 
 
-def size_of_all(gate: Gate, events: tuple[Event, ...]) -> int:
+def size_of_all(gate: GateState, events: tuple[Event, ...]) -> int:
     """What events count in bytes."""
     return sum(map(gate.rules.size_of, events))
 
@@ -73,89 +73,89 @@ def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
 # What happens.
 
 
-def event(gate: Gate, stimulus: Stimulus) -> bool:
+def event(gate: GateState, stimulus: Stimulus) -> bool:
     return type(message_of(stimulus)) is Event
 
 
-def watermark(gate: Gate, stimulus: Stimulus) -> bool:
+def watermark(gate: GateState, stimulus: Stimulus) -> bool:
     return type(message_of(stimulus)) is Watermark
 
 
-def barrier(gate: Gate, stimulus: Stimulus) -> bool:
+def barrier(gate: GateState, stimulus: Stimulus) -> bool:
     return type(message_of(stimulus)) is CheckpointBarrier
 
 
-def cancel(gate: Gate, stimulus: Stimulus) -> bool:
+def cancel(gate: GateState, stimulus: Stimulus) -> bool:
     return type(message_of(stimulus)) is CancelBarrier
 
 
-def end(gate: Gate, stimulus: Stimulus) -> bool:
+def end(gate: GateState, stimulus: Stimulus) -> bool:
     return type(message_of(stimulus)) is EndOfInput
 
 
-def release(gate: Gate, stimulus: Stimulus) -> bool:
-    return isinstance(stimulus, Release)
+def drain(gate: GateState, stimulus: Stimulus) -> bool:
+    return isinstance(stimulus, DrainOne)
 
 
-def image_taken(gate: Gate, stimulus: Stimulus) -> bool:
+def image_taken(gate: GateState, stimulus: Stimulus) -> bool:
     return isinstance(stimulus, Taken) and gate.taking
 
 
-def image_failed(gate: Gate, stimulus: Stimulus) -> bool:
+def image_failed(gate: GateState, stimulus: Stimulus) -> bool:
     return isinstance(stimulus, Failed) and gate.taking
 
 
-def barrier_gone(gate: Gate, stimulus: Stimulus) -> bool:
+def barrier_gone(gate: GateState, stimulus: Stimulus) -> bool:
     return isinstance(stimulus, Forwarded) and gate.taking and gate.unaligned
 
 
-def output_passed(gate: Gate, stimulus: Stimulus) -> bool:
+def output_passed(gate: GateState, stimulus: Stimulus) -> bool:
     return isinstance(stimulus, OutputPassed)
 
 
-def abort(gate: Gate, stimulus: Stimulus) -> bool:
+def abort(gate: GateState, stimulus: Stimulus) -> bool:
     return isinstance(stimulus, Abort)
 
 
-def trigger(gate: Gate, stimulus: Stimulus) -> bool:
-    return isinstance(stimulus, Triggered)
+def trigger(gate: GateState, stimulus: Stimulus) -> bool:
+    return isinstance(stimulus, TriggerNoted)
 
 
-def clock(gate: Gate, stimulus: Stimulus) -> bool:
-    return isinstance(stimulus, Clock)
+def clock(gate: GateState, stimulus: Stimulus) -> bool:
+    return isinstance(stimulus, ClockReading)
 
 
 # Which checkpoint it is about.
 
 
-def of_an_older_checkpoint(gate: Gate, stimulus: Stimulus) -> bool:
+def of_an_older_checkpoint(gate: GateState, stimulus: Stimulus) -> bool:
     checkpoint_id = checkpoint_of(stimulus)
     return checkpoint_id <= gate.last_terminated_id or (
         gate.pending is not None and checkpoint_id < gate.pending.checkpoint_id
     )
 
 
-def of_the_pending_checkpoint(gate: Gate, stimulus: Stimulus) -> bool:
+def of_the_pending_checkpoint(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.pending is not None and checkpoint_of(stimulus) == gate.pending.checkpoint_id
 
 
-def of_a_newer_checkpoint(gate: Gate, stimulus: Stimulus) -> bool:
+def of_a_newer_checkpoint(gate: GateState, stimulus: Stimulus) -> bool:
     return not of_an_older_checkpoint(gate, stimulus) and not of_the_pending_checkpoint(gate, stimulus)
 
 
-def of_no_older_checkpoint(gate: Gate, stimulus: Stimulus) -> bool:
+def of_no_older_checkpoint(gate: GateState, stimulus: Stimulus) -> bool:
     return not of_an_older_checkpoint(gate, stimulus)
 
 
-def of_none_that_is_done(gate: Gate, stimulus: Stimulus) -> bool:
+def of_none_that_is_done(gate: GateState, stimulus: Stimulus) -> bool:
     return checkpoint_of(stimulus) > gate.last_terminated_id
 
 
-def of_one_that_is_done(gate: Gate, stimulus: Stimulus) -> bool:
+def of_one_that_is_done(gate: GateState, stimulus: Stimulus) -> bool:
     return checkpoint_of(stimulus) <= gate.last_terminated_id
 
 
-def no_contradiction(gate: Gate, stimulus: Stimulus) -> bool:
+def no_contradiction(gate: GateState, stimulus: Stimulus) -> bool:
     """Epoch and flags are those of the pending checkpoint; the flag alone is none where a task may have switched."""
     barrier, pending = message_of(stimulus), gate.pending
     if not of_the_pending_checkpoint(gate, stimulus) or type(barrier) is not CheckpointBarrier or pending is None:
@@ -163,79 +163,79 @@ def no_contradiction(gate: Gate, stimulus: Stimulus) -> bool:
     return barrier == pending if gate.rules.flag_matters else flagged(barrier) == flagged(pending)
 
 
-def a_contradiction(gate: Gate, stimulus: Stimulus) -> bool:
+def a_contradiction(gate: GateState, stimulus: Stimulus) -> bool:
     return not no_contradiction(gate, stimulus)
 
 
 # How things stand.
 
 
-def between_checkpoints(gate: Gate, stimulus: Stimulus) -> bool:
+def between_checkpoints(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.pending is None
 
 
-def during_a_checkpoint(gate: Gate, stimulus: Stimulus) -> bool:
+def during_a_checkpoint(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.pending is not None
 
 
-def while_aligning(gate: Gate, stimulus: Stimulus) -> bool:
+def while_aligning(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.aligning
 
 
-def while_recording(gate: Gate, stimulus: Stimulus) -> bool:
+def while_recording(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.recording
 
 
-def of_an_aligned_part(gate: Gate, stimulus: Stimulus) -> bool:
+def of_an_aligned_part(gate: GateState, stimulus: Stimulus) -> bool:
     return not gate.unaligned
 
 
-def of_an_unaligned_part(gate: Gate, stimulus: Stimulus) -> bool:
+def of_an_unaligned_part(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.unaligned
 
 
-def while_the_barrier_leaves(gate: Gate, stimulus: Stimulus) -> bool:
+def while_the_barrier_leaves(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.unaligned and gate.taking
 
 
-def with_an_open_input(gate: Gate, stimulus: Stimulus) -> bool:
+def with_an_open_input(gate: GateState, stimulus: Stimulus) -> bool:
     return len(gate.ended) < gate.rules.num_inputs
 
 
-def with_every_input_ended(gate: Gate, stimulus: Stimulus) -> bool:
+def with_every_input_ended(gate: GateState, stimulus: Stimulus) -> bool:
     return not with_an_open_input(gate, stimulus)
 
 
-def its_barrier_in(gate: Gate, stimulus: Stimulus) -> bool:
+def its_barrier_in(gate: GateState, stimulus: Stimulus) -> bool:
     return input_of(stimulus) in gate.arrived
 
 
-def its_barrier_missing(gate: Gate, stimulus: Stimulus) -> bool:
+def its_barrier_missing(gate: GateState, stimulus: Stimulus) -> bool:
     return input_of(stimulus) not in gate.arrived
 
 
-def last_outstanding(gate: Gate, stimulus: Stimulus) -> bool:
+def last_outstanding(gate: GateState, stimulus: Stimulus) -> bool:
     """No other open input is without its barrier (of the checkpoint that begins, if none is pending)."""
     inputs = frozenset(range(gate.rules.num_inputs))
     return inputs - gate.ended - gate.arrived <= {input_of(stimulus)}
 
 
-def others_to_come(gate: Gate, stimulus: Stimulus) -> bool:
+def others_to_come(gate: GateState, stimulus: Stimulus) -> bool:
     return not last_outstanding(gate, stimulus)
 
 
-def every_barrier_in(gate: Gate, stimulus: Stimulus) -> bool:
+def every_barrier_in(gate: GateState, stimulus: Stimulus) -> bool:
     return not gate.missing()
 
 
-def barriers_to_come(gate: Gate, stimulus: Stimulus) -> bool:
+def barriers_to_come(gate: GateState, stimulus: Stimulus) -> bool:
     return bool(gate.missing())
 
 
 # Whether a message has its turn.
 
 
-def is_early_news(gate: Gate, stimulus: Arrival) -> bool:
+def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
     """What is said about the pending checkpoint, or an older one, is heeded although its input waits."""
     if gate.pending is None or not gate.is_waiting(stimulus.input_id):
         return False
@@ -245,35 +245,35 @@ def is_early_news(gate: Gate, stimulus: Arrival) -> bool:
     return type(stimulus.message) is CancelBarrier and checkpoint_id == pending_id
 
 
-def is_for_later(gate: Gate, stimulus: Arrival | Released) -> bool:
+def is_for_later(gate: GateState, stimulus: Arrival | Drained) -> bool:
     """Of a newer checkpoint, on an input whose barrier is in while others are missing (protocol rule 17)."""
     newer = isinstance(stimulus.message, CheckpointBarrier | CancelBarrier) and of_a_newer_checkpoint(gate, stimulus)
     return newer and gate.recording and stimulus.input_id in gate.arrived
 
 
-def ends_what_is_counted(gate: Gate, stimulus: Arrival) -> bool:
+def ends_what_is_counted(gate: GateState, stimulus: Arrival) -> bool:
     """An end behind the barrier of its input, where inputs do not wait: a task that has ended sends no barrier."""
     is_end = type(stimulus.message) is EndOfInput
     return is_end and not gate.rules.blocks and gate.aligning and stimulus.input_id in gate.arrived
 
 
-def takes_effect(gate: Gate, stimulus: Stimulus) -> bool:
+def takes_effect(gate: GateState, stimulus: Stimulus) -> bool:
     """It is the message's turn: nothing waits before it, and nothing keeps it waiting."""
     if isinstance(stimulus, Overtaking):
         return not may_not_overtake(gate, stimulus) and not too_much_overtaken(gate, stimulus)
-    return isinstance(stimulus, Arrival | Released) and not has_to_wait(gate, stimulus)
+    return isinstance(stimulus, Arrival | Drained) and not has_to_wait(gate, stimulus)
 
 
-def has_to_wait(gate: Gate, stimulus: Stimulus) -> bool:
-    if isinstance(stimulus, Released):
+def has_to_wait(gate: GateState, stimulus: Stimulus) -> bool:
+    if isinstance(stimulus, Drained):
         return is_for_later(gate, stimulus)
     if not isinstance(stimulus, Arrival) or is_early_news(gate, stimulus):
         return False
-    ahead = bool(gate.held[stimulus.input_id]) or gate.is_waiting(stimulus.input_id)
+    ahead = bool(gate.buffered[stimulus.input_id]) or gate.is_waiting(stimulus.input_id)
     return ahead or is_for_later(gate, stimulus) or ends_what_is_counted(gate, stimulus)
 
 
-def may_not_overtake(gate: Gate, stimulus: Stimulus) -> bool:
+def may_not_overtake(gate: GateState, stimulus: Stimulus) -> bool:
     """It is offered ahead of its place, and must keep that: here nothing may, or its input has an older one in."""
     if not isinstance(stimulus, Overtaking):
         return False
@@ -281,7 +281,7 @@ def may_not_overtake(gate: Gate, stimulus: Stimulus) -> bool:
     return not gate.rules.may_overtake or behind_an_older
 
 
-def too_much_overtaken(gate: Gate, stimulus: Stimulus) -> bool:
+def too_much_overtaken(gate: GateState, stimulus: Stimulus) -> bool:
     """It may overtake, but what it has passed is more than may be recorded (protocol rule 18)."""
     if not isinstance(stimulus, Overtaking) or may_not_overtake(gate, stimulus):
         return False
@@ -294,48 +294,48 @@ def too_much_overtaken(gate: Gate, stimulus: Stimulus) -> bool:
 # Whether there is room.
 
 
-def is_full(gate: Gate, stimulus: Stimulus) -> bool:
+def is_full(gate: GateState, stimulus: Stimulus) -> bool:
     input_id = input_of(stimulus)
-    return input_id != NO_INPUT and len(gate.held[input_id]) >= gate.rules.max_buffer_per_input
+    return input_id != NO_INPUT and len(gate.buffered[input_id]) >= gate.rules.max_buffer_per_input
 
 
-def is_over(gate: Gate, stimulus: Stimulus) -> bool:
+def is_over(gate: GateState, stimulus: Stimulus) -> bool:
     message = message_of(stimulus)
     size_bytes = 0 if message is None else gate.rules.size_of(message)
-    return gate.held_bytes() + size_bytes > gate.rules.max_buffer_memory_bytes
+    return gate.buffered_bytes() + size_bytes > gate.rules.max_buffer_memory_bytes
 
 
-def with_room(gate: Gate, stimulus: Stimulus) -> bool:
+def with_room(gate: GateState, stimulus: Stimulus) -> bool:
     return not is_full(gate, stimulus) and not is_over(gate, stimulus)
 
 
-def too_much_held(gate: Gate, stimulus: Stimulus) -> bool:
+def too_much_buffered(gate: GateState, stimulus: Stimulus) -> bool:
     """Only the end of the alignment can make room (protocol rule 7)."""
     return not is_full(gate, stimulus) and is_over(gate, stimulus) and gate.aligning and not gate.line
 
 
-def without_room(gate: Gate, stimulus: Stimulus) -> bool:
-    return not with_room(gate, stimulus) and not too_much_held(gate, stimulus)
+def without_room(gate: GateState, stimulus: Stimulus) -> bool:
+    return not with_room(gate, stimulus) and not too_much_buffered(gate, stimulus)
 
 
-def something_to_release(gate: Gate, stimulus: Stimulus) -> bool:
+def something_to_drain(gate: GateState, stimulus: Stimulus) -> bool:
     return bool(gate.line)
 
 
-def nothing_to_release(gate: Gate, stimulus: Stimulus) -> bool:
+def nothing_to_drain(gate: GateState, stimulus: Stimulus) -> bool:
     return not gate.line
 
 
-def in_flight(gate: Gate, stimulus: Stimulus) -> bool:
+def in_flight(gate: GateState, stimulus: Stimulus) -> bool:
     """It was sent before its sender's cut, and comes in after this task's."""
     return gate.recording and its_barrier_missing(gate, stimulus)
 
 
-def not_in_flight(gate: Gate, stimulus: Stimulus) -> bool:
+def not_in_flight(gate: GateState, stimulus: Stimulus) -> bool:
     return not in_flight(gate, stimulus)
 
 
-def within_the_limit(gate: Gate, stimulus: Stimulus) -> bool:
+def within_the_limit(gate: GateState, stimulus: Stimulus) -> bool:
     """What is recorded, with what is added now, is not more than may be (protocol rule 18)."""
     added_bytes = stimulus.size_bytes if isinstance(stimulus, OutputPassed) else 0
     message = message_of(stimulus)
@@ -344,22 +344,22 @@ def within_the_limit(gate: Gate, stimulus: Stimulus) -> bool:
     return gate.in_flight_bytes + added_bytes <= gate.rules.max_inflight_buffer_bytes
 
 
-def over_the_limit(gate: Gate, stimulus: Stimulus) -> bool:
+def over_the_limit(gate: GateState, stimulus: Stimulus) -> bool:
     return not within_the_limit(gate, stimulus)
 
 
 # Who goes unaligned, and when.
 
 
-def who_may_overtake(gate: Gate, stimulus: Stimulus) -> bool:
+def who_may_overtake(gate: GateState, stimulus: Stimulus) -> bool:
     return gate.rules.may_overtake
 
 
-def who_may_not_overtake(gate: Gate, stimulus: Stimulus) -> bool:
+def who_may_not_overtake(gate: GateState, stimulus: Stimulus) -> bool:
     return not gate.rules.may_overtake
 
 
-def asking_to_go_unaligned(gate: Gate, stimulus: Stimulus) -> bool:
+def asking_to_go_unaligned(gate: GateState, stimulus: Stimulus) -> bool:
     """It is flagged, or goes ahead of its place, or every checkpoint is to be unaligned; and this task may."""
     barrier = message_of(stimulus)
     if not gate.rules.may_overtake or type(barrier) is not CheckpointBarrier:
@@ -367,11 +367,11 @@ def asking_to_go_unaligned(gate: Gate, stimulus: Stimulus) -> bool:
     return barrier.is_unaligned or isinstance(stimulus, Overtaking) or gate.rules.force_unaligned
 
 
-def asking_for_nothing(gate: Gate, stimulus: Stimulus) -> bool:
+def asking_for_nothing(gate: GateState, stimulus: Stimulus) -> bool:
     return not asking_to_go_unaligned(gate, stimulus)
 
 
-def overdue(gate: Gate, stimulus: Stimulus) -> bool:
+def overdue(gate: GateState, stimulus: Stimulus) -> bool:
     """It comes later than the threshold after the trigger: strictly (Flink: R8)."""
     if not gate.rules.may_overtake:
         return False
@@ -381,19 +381,19 @@ def overdue(gate: Gate, stimulus: Stimulus) -> bool:
     return time_of(stimulus) - triggered_ns > gate.rules.alignment_timeout_threshold_ns
 
 
-def in_time(gate: Gate, stimulus: Stimulus) -> bool:
+def in_time(gate: GateState, stimulus: Stimulus) -> bool:
     return not overdue(gate, stimulus)
 
 
-def too_late(gate: Gate, stimulus: Stimulus) -> bool:
+def too_late(gate: GateState, stimulus: Stimulus) -> bool:
     expires_ns = gate.expires_ns()
     return expires_ns is not None and time_of(stimulus) >= expires_ns
 
 
-def time_to_switch(gate: Gate, stimulus: Stimulus) -> bool:
+def time_to_switch(gate: GateState, stimulus: Stimulus) -> bool:
     switches_ns = gate.switches_ns()
     return not too_late(gate, stimulus) and switches_ns is not None and time_of(stimulus) >= switches_ns
 
 
-def nothing_due(gate: Gate, stimulus: Stimulus) -> bool:
+def nothing_due(gate: GateState, stimulus: Stimulus) -> bool:
     return not too_late(gate, stimulus) and not time_to_switch(gate, stimulus)

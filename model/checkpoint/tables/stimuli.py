@@ -47,17 +47,17 @@ class Overtaking:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """There is time for one message that is held and may go."""
+class DrainOne:
+    """There is time for one message that is buffered and may go."""
 
     at_ns: int = 0
 
     def __str__(self) -> str:
-        return f"release{_at(self.at_ns)}"
+        return f"drain{_at(self.at_ns)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class Drained:
     """That message: it is looked up like one that arrives."""
 
     input_id: int
@@ -65,7 +65,7 @@ class Released:
     at_ns: int = 0
 
     def __str__(self) -> str:
-        return f"released {self.input_id} {self.message}{_at(self.at_ns)}"
+        return f"drained {self.input_id} {self.message}{_at(self.at_ns)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Abort:
 
 
 @dataclass(frozen=True, slots=True)
-class Triggered:
+class TriggerNoted:
     """The coordinator says when it began a checkpoint."""
 
     checkpoint_id: int
@@ -126,7 +126,7 @@ class Triggered:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ClockReading:
     """It is so late now."""
 
     at_ns: int
@@ -135,11 +135,11 @@ class Clock:
         return f"clock @ {self.at_ns}"
 
 
-Offered = Arrival | Overtaking | Released
-Stimulus = Offered | Release | Taken | Failed | Forwarded | OutputPassed | Abort | Triggered | Clock
+Offered = Arrival | Overtaking | Drained
+Stimulus = Offered | DrainOne | Taken | Failed | Forwarded | OutputPassed | Abort | TriggerNoted | ClockReading
 
 
-class Part(NamedTuple):
+class SnapshotComplete(NamedTuple):
     """A task's part of a checkpoint, when it is whole (protocol rule 19)."""
 
     barrier: CheckpointBarrier
@@ -158,7 +158,7 @@ class Effect(NamedTuple):
         The input that it is about, or `NO_INPUT`.
     subject : object
         A message; of ``block``, ``resume`` and ``cancel`` an id; of ``decline`` an id and a reason; of ``record`` an
-        id and an event; of ``complete`` a `Part`.
+        id and an event; of ``complete`` a `SnapshotComplete`.
     """
 
     verb: str
@@ -169,7 +169,7 @@ class Effect(NamedTuple):
         """As in a trace, with the number of the input for its name."""
         where = () if self.input_id == NO_INPUT else (str(self.input_id),)
         match self.subject:
-            case Part(barrier):
+            case SnapshotComplete(barrier):
                 what = str(barrier.checkpoint_id)
             case (what_id, what):
                 what = f"{what_id} {what}"

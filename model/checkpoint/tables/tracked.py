@@ -1,6 +1,6 @@
 """Tracked checkpoints: the barriers of a checkpoint are counted, and an input is read on behind its own.
 
-Invariant: a snapshot holds all that came before the barriers; it may hold what came after one, too.
+Invariant: a snapshot holds all that came before the barriers; it may buffer what came after one, too.
 
 Flink's ``AT_LEAST_ONCE`` mode. All that waits is the end of an input behind its barrier: a task that has ended could
 send no barrier. A newer barrier ends the count of an older checkpoint (protocol rule 6).
@@ -13,11 +13,11 @@ from barrierlab.model.checkpoint.tables.actions import (
     block,
     close,
     complete,
-    decline_too_much_held,
+    decline_too_much_buffered,
     deliver,
+    drain_one,
     end_input,
     forward,
-    let_one_go,
     mark,
     refuse,
     resume,
@@ -28,6 +28,7 @@ from barrierlab.model.checkpoint.tables.guards import (
     barrier,
     between_checkpoints,
     clock,
+    drain,
     during_a_checkpoint,
     end,
     event,
@@ -42,10 +43,9 @@ from barrierlab.model.checkpoint.tables.guards import (
     of_the_pending_checkpoint,
     others_to_come,
     output_passed,
-    release,
-    something_to_release,
+    something_to_drain,
     takes_effect,
-    too_much_held,
+    too_much_buffered,
 )
 from barrierlab.model.explore.table import Row, Table
 
@@ -54,8 +54,8 @@ COUNT = (mark, block, resume)
 # fmt: off
 TRACKED = Table(
     Row("event",             (event, takes_effect),                                                (deliver,)),
-    Row("too much held",     (has_to_wait, too_much_held),          (refuse, decline_too_much_held, *ABORT)),
-    # How a checkpoint begins, goes on and ends well:
+    Row("too much buffered",     (has_to_wait, too_much_buffered),          (refuse, decline_too_much_buffered,
+    *ABORT)), # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, *COUNT)),
     Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, last_outstanding),
@@ -67,8 +67,8 @@ TRACKED = Table(
     Row("end for a barrier", (end, takes_effect, during_a_checkpoint, others_to_come),             (end_input,)),
     Row("end for the last",  (end, takes_effect, during_a_checkpoint, last_outstanding),  (end_input, snapshot)),
     Row("image",             (image_taken,),                                  (forward, complete, resume, close)),
-    # An end that was held takes its effect:
-    Row("release",           (release, something_to_release),                                      (let_one_go,)),
+    # An end that was buffered takes its effect:
+    Row("drain",           (drain, something_to_drain),                                      (drain_one,)),
     # What does not concern who counts:
     Row("overtaking rejected",       (may_not_overtake,),                                                  (refuse,)),
     Row("nothing due",       (clock, nothing_due),                                                 ()),

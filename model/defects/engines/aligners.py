@@ -1,6 +1,6 @@
 """Schemes of real engines behind the push interface, written from what is publicly known of them: a few lines each.
 
-All of them leave what is behind a barrier in its channel; nothing is held, so that nothing is released.
+All of them leave what is behind a barrier in its channel; nothing is buffered, so that nothing is drained.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class LeavesInChannel:
         elif message.checkpoint_id <= self.done:
             self.port.ignore(input_id, message)
         elif isinstance(message, CancelBarrier):
-            self.give_up(message.checkpoint_id)
+            self.abort_checkpoint(message.checkpoint_id)
         else:
             self.on_barrier(input_id, message)
         return True
 
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier) -> None:
         if self.current is not None and barrier.checkpoint_id > self.current.checkpoint_id:
-            self.give_up(self.current.checkpoint_id)
+            self.abort_checkpoint(self.current.checkpoint_id)
         self.port.block(input_id, barrier.checkpoint_id)
         self.waits[input_id], self.current = True, self.current or barrier
         self.look()
@@ -77,14 +77,14 @@ class LeavesInChannel:
         self.done, self.current = checkpoint_id, None
         self.waits = [False] * len(self.inputs)
 
-    def give_up(self, checkpoint_id: int) -> None:
+    def abort_checkpoint(self, checkpoint_id: int) -> None:
         self.port.cancel(checkpoint_id)
         self.go_on(checkpoint_id)
 
     def abort(self, checkpoint_id: int, reason: Any, now_ns: int) -> None:
         is_older = self.current is not None and checkpoint_id < self.current.checkpoint_id
         if checkpoint_id > self.done and not is_older and not all(self.ended):
-            self.give_up(checkpoint_id)
+            self.abort_checkpoint(checkpoint_id)
 
     def capture(self) -> Any:
         return tuple(self.waits), tuple(self.ended), self.current, self.done
@@ -172,10 +172,10 @@ class Stash(LeavesInChannel):
         self.is_stashed = False
 
     @property
-    def has_released(self) -> bool:
+    def can_drain(self) -> bool:
         return self.is_stashed
 
-    def release_next(self, now_ns: int) -> None:
+    def drain_next(self, now_ns: int) -> None:
         if self.is_stashed:
             self.is_stashed = False
             waits = self.waits
@@ -239,7 +239,7 @@ class Alternating(LeavesInChannel):
 
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier, passed: tuple[Event, ...] = ()) -> None:
         if self.current is not None and barrier.checkpoint_id > self.current.checkpoint_id:
-            self.give_up(self.current.checkpoint_id)
+            self.abort_checkpoint(self.current.checkpoint_id)
         self.port.block(input_id, barrier.checkpoint_id)
         self.waits[input_id], self.current = True, self.current or barrier
         if self.is_unaligned:

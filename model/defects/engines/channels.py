@@ -100,7 +100,7 @@ def obsolete_barrier(repaired: bool) -> Scheme[Persister]:
 # A barrier that is noticed by another thread than the task's.
 
 
-class Mailbox(NamedTuple):
+class TwoInputMailbox(NamedTuple):
     """A task with two inputs: one brings a barrier and an event behind it, the other an event and a barrier.
 
     Attributes
@@ -122,19 +122,19 @@ class Mailbox(NamedTuple):
     cut: tuple[int, int] | None = None
 
 
-def mailbox(repaired: bool) -> Scheme[Mailbox]:
+def mailbox(repaired: bool) -> Scheme[TwoInputMailbox]:
     """The task reads its mail between two rounds of reading; repaired, a noticed barrier ends the round."""
 
-    def reads(state: Mailbox) -> bool:
+    def reads(state: TwoInputMailbox) -> bool:
         return not (repaired and state.mail)
 
-    def wrong(state: Mailbox) -> str | None:
+    def wrong(state: TwoInputMailbox) -> str | None:
         if state.cut is None or state.cut[0] < 2:
             return None
         return "CUT: the event behind the barrier of the first input is in the state that was saved"
 
     return Scheme(
-        Mailbox(),
+        TwoInputMailbox(),
         {
             "the network notices the barrier of the first input": (
                 lambda s: not s.noticed,
@@ -208,7 +208,7 @@ def wakeup(repaired: bool, concurrent: int = 2) -> Scheme[Wakeup]:
     )
 
 
-class Edge(NamedTuple):
+class UnrecoverableEdge(NamedTuple):
     """An edge whose channel state could not be given back, and a barrier on it that has a timeout.
 
     Attributes
@@ -227,16 +227,16 @@ class Edge(NamedTuple):
     cut: int | None = None
 
 
-def forced_aligned(repaired: bool) -> Scheme[Edge]:
+def forced_aligned(repaired: bool) -> Scheme[UnrecoverableEdge]:
     """The sender marks a barrier as one that never overtakes; as reported, only one that is unaligned already."""
 
-    def wrong(state: Edge) -> str | None:
+    def wrong(state: UnrecoverableEdge) -> str | None:
         if state.cut is None or state.cut == state.sent:
             return None
         return f"CUT: {state.sent - state.cut} events were overtaken on an edge that keeps nothing in flight"
 
     return Scheme(
-        Edge(),
+        UnrecoverableEdge(),
         {
             "the sender sends an event": (
                 lambda s: s.sent < 2 and not s.barrier,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from barrierlab.impl.checkpoint.task import SourceTask
 from barrierlab.impl.messages import CheckpointBarrier
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.components import Parts
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
 
@@ -52,7 +52,7 @@ def no_op_trigger(repaired: bool) -> Scheme[MidRecovery]:
     )
 
 
-class Batches(NamedTuple):
+class Coalescer(NamedTuple):
     """Two senders, each of which makes barriers 1 and 2, and a coalescer that pairs the heads of their queues.
 
     Attributes
@@ -73,27 +73,27 @@ class Batches(NamedTuple):
     out: int = 0
 
 
-def coalescer(repaired: bool) -> Scheme[Batches]:
+def coalescer(repaired: bool) -> Scheme[Coalescer]:
     """Barriers that are ready are handed over in one batch; repaired, a batch is split before it is queued."""
 
     def at(values: tuple[int, int], sender: int, value: int) -> tuple[int, int]:
         return (value, values[1]) if sender == 0 else (values[0], value)
 
-    def hand_over(state: Batches, sender: int) -> Batches:
+    def hand_over(state: Coalescer, sender: int) -> Coalescer:
         first, last = state.handed[sender] + 1, state.made[sender]
         queue = state.queues[sender] + (tuple(range(first, last + 1)) if repaired else (last,))
         queues = (queue, state.queues[1]) if sender == 0 else (state.queues[0], queue)
         return state._replace(handed=at(state.handed, sender, last), queues=queues)
 
-    def pair(state: Batches) -> Batches:
+    def pair(state: Coalescer) -> Coalescer:
         one, other = state.queues
         return state._replace(queues=(one[1:], other[1:]), out=max(state.out, one[0], other[0]))
 
-    def left(state: Batches) -> str | None:
+    def left(state: Coalescer) -> str | None:
         return "LIVE: a barrier waits for a partner that was paired already" if any(state.queues) else None
 
     return Scheme(
-        Batches(),
+        Coalescer(),
         {
             "A makes a barrier": (lambda s: s.made[0] < 2, lambda s: s._replace(made=at(s.made, 0, s.made[0] + 1))),
             "B makes a barrier": (lambda s: s.made[1] < 2, lambda s: s._replace(made=at(s.made, 1, s.made[1] + 1))),
@@ -110,7 +110,7 @@ def coalescer(repaired: bool) -> Scheme[Batches]:
     )
 
 
-class Wiring(NamedTuple):
+class TableReplacement(NamedTuple):
     """A table is replaced by another while its consumer reads it; each flag is a step that is done.
 
     Attributes
@@ -131,10 +131,10 @@ class Wiring(NamedTuple):
     merge: bool = False
 
 
-def mutation(repaired: bool) -> Scheme[Wiring]:
+def mutation(repaired: bool) -> Scheme[TableReplacement]:
     """The change comes with the barrier; repaired, the consumer is told of it beside the barrier."""
     return Scheme(
-        Wiring(),
+        TableReplacement(),
         {
             "a barrier is issued that carries the change": (lambda s: not s.issued, lambda s: s._replace(issued=True)),
             "the barrier is at the job above": (lambda s: s.issued and not s.above, lambda s: s._replace(above=True)),
@@ -484,10 +484,10 @@ ENTRIES = (
         "The failure of a call goes to the coordinator, which aborts the checkpoint.",
         BarrierDefect(
             *("SEATUNNEL-12111", "liveness", "LIVE"),
-            Setup("a->join b->join", events=0),
-            Parts(source=NeverAsked),
+            Bounds("a->join b->join", events=0),
+            Components(source=NeverAsked),
             "b was never asked for its barrier, and nobody is told.",
-            Parts(source=Reported),
+            Components(source=Reported),
         ),
         "open",
     ),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barrierlab.model.checkpoint.external import parts_of
-from barrierlab.model.checkpoint.scope import Setup
-from barrierlab.model.defects.barrier_kind import BarrierDefect
+from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.defects.engines.aligners import (
     EndForgets,
     EpochMerge,
@@ -18,15 +17,16 @@ from barrierlab.model.defects.engines.aligners import (
 )
 from barrierlab.model.defects.engines.kind import entry
 from barrierlab.model.defects.engines.loops import JetLoop, StashLoop
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 def _defect(
     entry: str, kind: str, breaks: str, reported: type, repaired: type, title: str, **extent: Any
 ) -> BarrierDefect:
     """Two aligners of a task with two inputs."""
-    setup = Setup("a->s b->s", **{"events": 1, **extent})
+    bounds = Bounds("a->s b->s", **{"events": 1, **extent})
     return BarrierDefect(
-        *(entry, kind, breaks, setup, parts_of(reported, "aligned"), title, parts_of(repaired, "aligned"))
+        *(entry, kind, breaks, bounds, parts_of(reported, "aligned"), title, parts_of(repaired, "aligned"))
     )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from barrierlab.model.checkpoint.check import ALWAYS, AT_REST
-from barrierlab.model.defects.barrier_kind import BOUND, found_in
-from barrierlab.model.defects.catalogue import Entry
-from barrierlab.model.defects.found import Defect, Found
-from barrierlab.model.explore.checker import Always, Quiescent, Result, S, explore, traps
+from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT
+from barrierlab.model.defects.catalogue import CatalogueEntry
+from barrierlab.model.defects.kinds.barrier import BOUND, found_in
+from barrierlab.model.defects.kinds.found import Defect, Found
+from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, explore, traps
 
-Rule = tuple[Callable[[S], bool], Callable[[S], S]]
+MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
 """When a move can be made, and the state behind it."""
 
 STANDINGS = {
@@ -38,7 +38,7 @@ class Scheme(Generic[S]):
     ----------
     begin : S
         The state in which every run begins.
-    rules : mapping of str to Rule
+    rules : mapping of str to MoveRule
         By the line of text of the move, in the order in which they are tried.
     wrong : callable, optional
         Given any state, what is wrong with it, ``"CUT: ..."``; None if nothing.
@@ -51,7 +51,7 @@ class Scheme(Generic[S]):
     def __init__(
         self,
         begin: S,
-        rules: Mapping[str, Rule[S]],
+        rules: Mapping[str, MoveRule[S]],
         *,
         wrong: Callable[[S], str | None] = lambda state: None,
         left: Callable[[S], str | None] = lambda state: None,
@@ -71,12 +71,12 @@ class Scheme(Generic[S]):
         """The state behind a move."""
         return self.rules[move][1](state)
 
-    def explored(self) -> Result[S, str]:
+    def explored(self) -> Exploration[S, str]:
         """The first violation on a shortest run, of every fair run."""
-        result = explore(self, [Always(ALWAYS, self.wrong), Quiescent(AT_REST, self.left)], limits=BOUND)
+        result = explore(self, [Always(ALWAYS, self.wrong), Quiescent(QUIESCENT, self.left)], limits=BOUND)
         return result if result.violations else self._gone_round(result)
 
-    def _gone_round(self, result: Result[S, str]) -> Result[S, str]:
+    def _gone_round(self, result: Exploration[S, str]) -> Exploration[S, str]:
         left: dict[S, str] = {}
         for _, states in traps(self.begin, self.moves, self.after, self.faults.__contains__, BOUND):
             reasons = [self.left(state) for state in states]
@@ -84,7 +84,7 @@ class Scheme(Generic[S]):
                 left |= {
                     state: f"{reason}; it goes round for ever" for state, reason in zip(states, reasons, strict=True)
                 }
-        return explore(self, [Always(AT_REST, left.get)], limits=BOUND) if left else result
+        return explore(self, [Always(QUIESCENT, left.get)], limits=BOUND) if left else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SchemeDefect(Generic[S]):
     Attributes
     ----------
     entry, kind, breaks, title : str
-        As of `model.defects.barrier_kind.BarrierDefect`.
+        As of `model.defects.kinds.barrier.BarrierDefect`.
     scheme : callable
         Given whether it is repaired, the scheme.
     """
@@ -115,7 +115,7 @@ class SchemeDefect(Generic[S]):
 
 
 @dataclass(frozen=True, slots=True)
-class EngineEntry(Entry):
+class EngineEntry(CatalogueEntry):
     """An entry of the second catalogue.
 
     Attributes

@@ -74,7 +74,7 @@ def recovered_channel(repaired: bool) -> Scheme[Recovered]:
     )
 
 
-class Filter(NamedTuple):
+class RecoveryFilter(NamedTuple):
     """Channel state that is filtered while it is read back, by one thread.
 
     Attributes
@@ -93,17 +93,17 @@ class Filter(NamedTuple):
     read: int = 0
 
 
-def filtering(repaired: bool) -> Scheme[Filter]:
+def filtering(repaired: bool) -> Scheme[RecoveryFilter]:
     """Both sides of the filter take buffers of one pool; repaired, what was read has one buffer of its own."""
 
-    def read(state: Filter) -> Filter:
+    def read(state: RecoveryFilter) -> RecoveryFilter:
         return state._replace(before=state.before + 1, read=state.read + 1, free=state.free - (not repaired))
 
-    def write(state: Filter) -> Filter:
+    def write(state: RecoveryFilter) -> RecoveryFilter:
         return state._replace(before=state.before - 1, after=state.after + 1, free=state.free - 1 + (not repaired))
 
     return Scheme(
-        Filter(),
+        RecoveryFilter(),
         {
             "the thread reads a buffer of channel state": (
                 lambda s: s.read < 3 and (s.before == 0 if repaired else s.free > 0),
@@ -126,7 +126,7 @@ class Local(NamedTuple):
     ----------
     free, own : int
         Buffers of the pool, and of the channel alone.
-    held : int
+    buffered : int
         Buffers that the task above has filled and cannot pass on.
     restored : bool
     passed : int
@@ -135,7 +135,7 @@ class Local(NamedTuple):
 
     free: int = 2
     own: int = 0
-    held: int = 0
+    buffered: int = 0
     restored: bool = False
     passed: int = 0
 
@@ -146,8 +146,8 @@ def local_channel(repaired: bool) -> Scheme[Local]:
         Local(own=int(repaired)),
         {
             "the task above fills a buffer": (
-                lambda s: s.free > 0 and s.held + s.passed < 2,
-                lambda s: s._replace(free=s.free - 1, held=s.held + 1),
+                lambda s: s.free > 0 and s.buffered + s.passed < 2,
+                lambda s: s._replace(free=s.free - 1, buffered=s.buffered + 1),
             ),
             "the channel has a buffer, and is restored": (
                 lambda s: not s.restored and s.free + s.own > 0,
@@ -158,8 +158,8 @@ def local_channel(repaired: bool) -> Scheme[Local]:
                 lambda s: s,
             ),
             "a buffer is passed on through the channel": (
-                lambda s: s.restored and s.held > 0,
-                lambda s: s._replace(held=s.held - 1, passed=s.passed + 1, free=s.free + 1),
+                lambda s: s.restored and s.buffered > 0,
+                lambda s: s._replace(buffered=s.buffered - 1, passed=s.passed + 1, free=s.free + 1),
             ),
         },
         left=lambda s: None if s.restored else "LIVE: the channel waits for a buffer of the task that waits for it",
@@ -343,7 +343,7 @@ def resume_epoch(repaired: bool) -> Scheme[Workers]:
     )
 
 
-class Progress(NamedTuple):
+class TimeProgress(NamedTuple):
     """A message of time 5 for an operator, and what it and an observer know of who may still send at that time.
 
     Attributes
@@ -372,19 +372,19 @@ class Progress(NamedTuple):
     passed: bool = False
 
 
-def capability(repaired: bool) -> Scheme[Progress]:
+def capability(repaired: bool) -> Scheme[TimeProgress]:
     """A capability may be made of the frontier of the inputs; repaired, only of a message or another capability."""
 
-    def makes(state: Progress) -> bool:
+    def makes(state: TimeProgress) -> bool:
         by_frontier = not repaired and state.message != "here" and not state.heard
         return not state.made and by_frontier
 
-    def observed(state: Progress, change: int) -> Progress:
+    def observed(state: TimeProgress, change: int) -> TimeProgress:
         senders = state.senders + change
         return state._replace(senders=senders, passed=state.passed or senders == 0)
 
     return Scheme(
-        Progress(),
+        TimeProgress(),
         {
             "another worker takes the message": (
                 lambda s: s.message == "waits",
@@ -478,7 +478,7 @@ def log_position(repaired: bool) -> Scheme[Log]:
     )
 
 
-class Steps(NamedTuple):
+class LoggedSteps(NamedTuple):
     """A pipeline that replays two logged steps, and takes a checkpoint of the step that it has come to.
 
     Attributes
@@ -496,10 +496,10 @@ class Steps(NamedTuple):
     saved: tuple[int, int | None] | None = None
 
 
-def replayed_step(repaired: bool) -> Scheme[Steps]:
+def replayed_step(repaired: bool) -> Scheme[LoggedSteps]:
     """A step that is replayed drops its input log; repaired, the last one is kept."""
     return Scheme(
-        Steps(),
+        LoggedSteps(),
         {
             "a logged step is replayed": (
                 lambda s: s.step < 2,
@@ -584,7 +584,7 @@ class Committer(NamedTuple):
         Whether the writer has sent its result and its barrier, and whether the result has come.
     saved : int
         Checkpoints whose state the committer has saved.
-    held : int
+    buffered : int
         The checkpoint in which the result is saved; 0 if in none.
     committed : int
         The newest checkpoint that the table says is committed.
@@ -596,7 +596,7 @@ class Committer(NamedTuple):
     sent: bool = False
     came: bool = False
     saved: int = 0
-    held: int = 0
+    buffered: int = 0
     committed: int = 0
     shown: bool = False
     crashed: bool = False
@@ -606,15 +606,15 @@ def committer(repaired: bool) -> Scheme[Committer]:
     """The barrier overtakes the result; repaired, it does not, on the edge to the committer."""
 
     def save(state: Committer) -> Committer:
-        held = state.held or (state.saved + 1 if state.came else 0)
-        return state._replace(saved=state.saved + 1, held=held)
+        buffered = state.buffered or (state.saved + 1 if state.came else 0)
+        return state._replace(saved=state.saved + 1, buffered=buffered)
 
     def commit(state: Committer) -> Committer:
-        return state._replace(committed=state.saved, shown=state.shown or state.held > 0)
+        return state._replace(committed=state.saved, shown=state.shown or state.buffered > 0)
 
     def restore(state: Committer) -> Committer:
         """What is of a checkpoint that the table has is taken for committed; the result is of checkpoint 1."""
-        shown = state.shown or (state.held > 0 and state.committed < 1)
+        shown = state.shown or (state.buffered > 0 and state.committed < 1)
         return state._replace(crashed=True, shown=shown, committed=state.saved)
 
     return Scheme(
@@ -639,7 +639,7 @@ def committer(repaired: bool) -> Scheme[Committer]:
         },
         wrong=lambda s: (
             "REC: the result of checkpoint 1 is taken for committed, and never comes into the table"
-            if s.crashed and s.held and not s.shown
+            if s.crashed and s.buffered and not s.shown
             else None
         ),
         faults=("the checkpoint is complete; the job crashes, and is restored from it",),

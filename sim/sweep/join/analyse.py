@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.sim.sweep.analyse import ASKED, CONFIDENCE, SHOWN_ERRORS, by_invariant, t_interval
-from barrierlab.sim.sweep.outcome import outcome
+from barrierlab.sim.sweep.outcome import ResultRow, outcome
 from barrierlab.sim.sweep.tables import SKIPS, skip_column
 
 if TYPE_CHECKING:
     from barrierlab.sim.sweep.store import Store
 
-Row = Mapping[str, Any]
 ENOUGH = 0.99
 FREE = 1.05
 TIMES = {"wait_p99_ms": "wait", "age_p99_ms": "age", "skew_p99_ms": "skew"}
@@ -58,13 +57,13 @@ def analyse(store: Store) -> dict[str, Any]:
     }
 
 
-def cells_of(joins: Iterable[Row], runs: Mapping[str, Row]) -> list[dict[str, Any]]:
+def cells_of(joins: Iterable[ResultRow], runs: Mapping[str, ResultRow]) -> list[dict[str, Any]]:
     """The cells of some rows of the table `joins`, in the order of streams, barrier and lateness; `runs` by id."""
     set_of_run = {key: {"scenario": r["scenario"]} | json.loads(r["parameters"]) for key, r in runs.items()}
     others = {name for given in set_of_run.values() for name in given} - {"scenario", *_OF_THE_BARRIER}
     names = ["scenario", *sorted(others)]
     varied = [name for name in names if len({repr(given.get(name)) for given in set_of_run.values()}) > 1]
-    groups: dict[tuple[str, str, float], list[Row]] = {}
+    groups: dict[tuple[str, str, float], list[ResultRow]] = {}
     for row in joins:
         given = set_of_run[row["run_id"]]
         streams = " ".join(f"{name}={given[name]}" for name in varied if name in given)
@@ -73,7 +72,7 @@ def cells_of(joins: Iterable[Row], runs: Mapping[str, Row]) -> list[dict[str, An
     return [_cell(streams, barrier, rows, runs) for (streams, barrier, _), rows in sorted(groups.items())]
 
 
-def _cell(streams: str, barrier: str, rows: list[Row], runs: Mapping[str, Row]) -> dict[str, Any]:
+def _cell(streams: str, barrier: str, rows: list[ResultRow], runs: Mapping[str, ResultRow]) -> dict[str, Any]:
     first = runs[rows[0]["run_id"]]
     sums = {name: sum(row[name] or 0 for row in rows) for name in ("wanted", "complete", "degraded", *SKIPPED)}
     wanted, complete = sums.pop("wanted"), sums["complete"]
@@ -116,21 +115,21 @@ def _over_seeds(seeds: Iterable[int], values: Iterable[float | None], most: floa
     )
 
 
-def by_streams(found: Iterable[Row]) -> dict[str, list[Row]]:
+def by_streams(found: Iterable[ResultRow]) -> dict[str, list[ResultRow]]:
     """The cells of each kind of streams; what nothing tells apart is called `all`."""
-    kinds: dict[str, list[Row]] = {}
+    kinds: dict[str, list[ResultRow]] = {}
     for cell in found:
         kinds.setdefault(cell["streams"] or "all", []).append(cell)
     return kinds
 
 
-def answer(found: Iterable[Row]) -> list[str]:
+def answer(found: Iterable[ResultRow]) -> list[str]:
     """Which barrier, and what lateness budget, in sentences; one on each kind of streams."""
     sentences = [f"{streams}: {_advice(cells)}" for streams, cells in by_streams(found).items()]
     return sentences or ["No run has come to its end, so there is nothing to say about barriers."]
 
 
-def budget(found: Iterable[Row]) -> Row | None:
+def budget(found: Iterable[ResultRow]) -> ResultRow | None:
     """The cell of the largest lateness that costs no alignment, among the timestamp cells of one kind of streams."""
     timed = [cell for cell in found if cell["barrier"] == "timestamp" and cell["complete_share"] >= ENOUGH]
     timed.sort(key=lambda cell: cell["lateness_ms"])
@@ -140,7 +139,7 @@ def budget(found: Iterable[Row]) -> Row | None:
     return [cell for cell in timed if cell["skew_p99_ms"] <= FREE * least][-1]
 
 
-def _advice(found: list[Row]) -> str:
+def _advice(found: list[ResultRow]) -> str:
     of_use = [cell for cell in found if cell["complete_share"] >= ENOUGH]
     useless = sorted({cell["barrier"] for cell in found} - {cell["barrier"] for cell in of_use})
     parts = []
@@ -163,5 +162,5 @@ def _advice(found: list[Row]) -> str:
     return "; ".join(parts)
 
 
-def _cost(cell: Row) -> str:
+def _cost(cell: ResultRow) -> str:
     return f"99 % wait at most {cell['wait_p99_ms']:.0f} ms for a skew of at most {cell['skew_p99_ms']:.0f} ms"

@@ -8,10 +8,9 @@ from typing import Any
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.sim.sweep import figures
 from barrierlab.sim.sweep.join.analyse import FREE, OUTCOMES, TIMES, answer, budget, by_streams
+from barrierlab.sim.sweep.outcome import ResultRow
 from barrierlab.sim.sweep.report import figure_of, interval_text, page, seeds_text
 from barrierlab.sim.sweep.store import Store
-
-Row = Mapping[str, Any]
 
 SECTIONS = (
     ("asked", "What was asked"),
@@ -25,7 +24,7 @@ SECTIONS = (
 )
 
 
-def render(analysis: Row, store: Store) -> str:
+def render(analysis: ResultRow, store: Store) -> str:
     """The report on an analysis of a sweep of joins in `store`, as HTML."""
     found = analysis["cells"]
     kinds = by_streams(found)
@@ -45,7 +44,7 @@ def render(analysis: Row, store: Store) -> str:
     )
 
 
-def _times(cell: Row) -> tuple[str, ...]:
+def _times(cell: ResultRow) -> tuple[str, ...]:
     intervals = [cell["intervals"][name] for name in TIMES]
     return (
         figures.cell_name(cell),
@@ -54,12 +53,12 @@ def _times(cell: Row) -> tuple[str, ...]:
     )
 
 
-def _outputs(cell: Row, seen: Sequence[str]) -> tuple[str, ...]:
+def _outputs(cell: ResultRow, seen: Sequence[str]) -> tuple[str, ...]:
     counts = [cell["wanted"], *(cell["outcomes"][key] for key in seen)]
     return cell["streams"] or "all", figures.cell_name(cell), f"{cell['complete_share']:.1%}", *map(str, counts)
 
 
-def _kind(number: int, streams: str, cells: Sequence[Row]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
+def _kind(number: int, streams: str, cells: Sequence[ResultRow]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
     """What is shown of one kind of streams: its name, a figure and the rows of a table."""
     free = budget(cells)
     svg = figures.against_lateness(cells, None if free is None else free["lateness_ms"], TIMES, f"lateness{number}")
@@ -71,7 +70,7 @@ def _kind(number: int, streams: str, cells: Sequence[Row]) -> tuple[str, dict[st
     return streams, figure, [_times(cell) for cell in cells]
 
 
-def _outputs_figure(kinds: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]]) -> dict[str, Any]:
     return figure_of(
         figures.what_came_out(kinds, OUTCOMES, "outputs"),
         f"What became of the outputs that were wanted, {_behind([c for cells in kinds.values() for c in cells])}. "
@@ -79,7 +78,7 @@ def _outputs_figure(kinds: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
     )
 
 
-def _behind(cells: Sequence[Row]) -> str:
+def _behind(cells: Sequence[ResultRow]) -> str:
     """How much is behind a figure, in words."""
     seeds = sorted({seed for cell in cells for seed in cell["seeds"]})
     runs, wanted = (sum(cell[name] for cell in cells) for name in ("runs", "wanted"))

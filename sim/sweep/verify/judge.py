@@ -43,10 +43,10 @@ _CONF = {
     "spark.sql.shuffle.partitions": "1",
 }
 
-Row = dict[str, Any]
+JudgedRow = dict[str, Any]
 
 
-def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lambda done: None) -> Row:
+def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lambda done: None) -> JudgedRow:
     """What SQL says of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are judged.
 
     Raises
@@ -56,7 +56,7 @@ def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lamb
     """
     store.check_events()
     runs = {row["run_id"]: row for row in store.read("runs").to_pylist() if row["status"] == "OK"}
-    found: dict[str, dict[str, Row]] = {name: {} for name in QUERIES}
+    found: dict[str, dict[str, JudgedRow]] = {name: {} for name in QUERIES}
     judged = 0
     for files, ids in _batches(store, runs):
         for name, rows in _judge(spark, store, files).items():
@@ -88,7 +88,7 @@ def _toml(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _batches(store: Store, runs: Mapping[str, Row]) -> Iterator[tuple[list[str], list[str]]]:
+def _batches(store: Store, runs: Mapping[str, JudgedRow]) -> Iterator[tuple[list[str], list[str]]]:
     """The names of chunks to be judged together, with the runs in them; all at once if a run is in several."""
     names: list[str] = []
     ids: list[str] = []
@@ -107,7 +107,7 @@ def _batches(store: Store, runs: Mapping[str, Row]) -> Iterator[tuple[list[str],
         yield names, list(dict.fromkeys(ids))
 
 
-def _judge(spark: SparkSession, store: Store, names: list[str]) -> dict[str, dict[str, Row]]:
+def _judge(spark: SparkSession, store: Store, names: list[str]) -> dict[str, dict[str, JudgedRow]]:
     """By invariant, what breaks it in each run: how many violations, and the first."""
     session = spark.newSession()  # views and settings of its own
     for key, value in _CONF.items():
@@ -139,7 +139,7 @@ def _are_whole(session: SparkSession, store: Store) -> None:
         )
 
 
-def _broken(session: SparkSession, query: str) -> dict[str, Row]:
+def _broken(session: SparkSession, query: str) -> dict[str, JudgedRow]:
     first = "min(struct(at_ns, attempt, reason)) AS first"
     rows = session.sql(f"SELECT run_id, count(*) AS violations, {first} FROM ({query}) GROUP BY run_id").collect()
     return {
@@ -149,8 +149,8 @@ def _broken(session: SparkSession, query: str) -> dict[str, Row]:
 
 
 def _disagreements(
-    runs: Mapping[str, Row], found: Mapping[str, Mapping[str, Row]], told: Iterable[Row]
-) -> Iterator[Row]:
+    runs: Mapping[str, JudgedRow], found: Mapping[str, Mapping[str, JudgedRow]], told: Iterable[JudgedRow]
+) -> Iterator[JudgedRow]:
     """The runs that one of the two judges calls broken, and the other does not, as far as both are asked."""
     told = list(told)
     own: dict[str, set[str]] = {run_id: set() for run_id in runs}

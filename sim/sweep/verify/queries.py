@@ -117,12 +117,12 @@ WITH sent AS (
 ), made AS (
     SELECT run_id, attempt, at_ns, channel, message, sequence, lag(sequence) OVER made AS before
     FROM (
-        SELECT carried.*, count_if(verb = 'put_back') OVER (PARTITION BY run_id, attempt, channel) AS put_back
-        FROM carried LEFT SEMI JOIN tasks
+        SELECT carried.*, count_if(verb = 'restored_in_flight') OVER (PARTITION BY run_id, attempt, channel) AS
+        restored_in_flight FROM carried LEFT SEMI JOIN tasks
             ON tasks.run_id = carried.run_id AND tasks.node = carried.node AND tasks.inputs = 0
         WHERE what = 'sent' AND kind = 'Event'
     )
-    WHERE event_place > put_back
+    WHERE event_place > restored_in_flight
     WINDOW made AS (PARTITION BY run_id, attempt, channel ORDER BY event_place)
 )
 SELECT * FROM taken_wrong
@@ -258,13 +258,13 @@ WITH last_taken AS (
         ORDER BY CASE WHEN is_merged THEN sequence END, position, event_place
     ) AS place
     FROM (
-        SELECT carried.*, sender, flow, is_merged, wide.number AS position, count_if(verb = 'put_back') OVER (
+        SELECT carried.*, sender, flow, is_merged, wide.number AS position, count_if(verb = 'restored_in_flight') OVER (
             PARTITION BY carried.run_id, attempt, carried.channel
-        ) AS put_back
+        ) AS restored_in_flight
         FROM carried JOIN wide ON wide.run_id = carried.run_id AND wide.channel = carried.channel
         WHERE what = 'sent' AND kind = 'Event'
     )
-    WHERE event_place > put_back
+    WHERE event_place > restored_in_flight
 ), closed AS (
     -- The edges of which every channel has had its end: nothing waits in an outbox.
     SELECT flows.run_id, attempt, sender, edge
@@ -373,7 +373,7 @@ WITH triggered AS (
     SELECT run_id, attempt, channel, checkpoint_id, coalesce(
         max_by(epoch, number) FILTER (WHERE verb = 'take'), min_by(epoch, number) FILTER (WHERE verb <> 'take')
     ) AS its_epoch
-    FROM entries WHERE verb IN ('send', 'put_back', 'take') AND kind = 'CheckpointBarrier'
+    FROM entries WHERE verb IN ('send', 'restored_in_flight', 'take') AND kind = 'CheckpointBarrier'
     GROUP BY run_id, attempt, channel, checkpoint_id
 ), barriers AS (
     SELECT run_id, attempt, node, channel, checkpoint_id, at_ns, its_epoch,
@@ -421,7 +421,7 @@ WITH ends AS (
     FROM entries WHERE verb IN ('completed', 'aborted')
 ), ended_once AS (
     SELECT run_id, attempt, checkpoint_id, bool_or(verb = 'completed') AS is_complete, bool_or(verb = 'aborted')
-        AS is_given_up
+        AS is_aborted
     FROM ends GROUP BY run_id, attempt, checkpoint_id
 ), blocks AS (
     SELECT run_id, attempt, node, channel, max(number) AS number, max_by(checkpoint_id, number) AS checkpoint_id
@@ -433,7 +433,7 @@ WITH ends AS (
     SELECT run_id, attempt, node, channel, checkpoint_id
     FROM blocks LEFT JOIN resumed USING (run_id, attempt, node, checkpoint_id)
     WHERE resumed.number IS NULL OR resumed.number < blocks.number
-), at_rest AS (
+), quiescent AS (
     -- The attempts that ended by themselves, with every source at its end.
     SELECT attempts.run_id, attempts.attempt, end_ns
     FROM attempts
@@ -466,13 +466,13 @@ LEFT ANTI JOIN ends USING (run_id, attempt, checkpoint_id)
 WHERE NOT cut_off
 UNION ALL
 SELECT run_id, attempt, end_ns, concat(number, ' messages are left behind in ', channel)
-FROM left_behind JOIN at_rest USING (run_id, attempt)
+FROM left_behind JOIN quiescent USING (run_id, attempt)
 UNION ALL
-SELECT run_id, attempt, end_ns, concat(count(*), ' messages of ', channel, ' are held for ever')
-FROM held JOIN at_rest USING (run_id, attempt) WHERE until = {NEVER} GROUP BY run_id, attempt, end_ns, channel
+SELECT run_id, attempt, end_ns, concat(count(*), ' messages of ', channel, ' are buffered for ever')
+FROM held JOIN quiescent USING (run_id, attempt) WHERE until = {NEVER} GROUP BY run_id, attempt, end_ns, channel
 UNION ALL
-SELECT at_rest.run_id, attempt, end_ns, concat(node, ' never ends, though every source has')
-FROM at_rest JOIN tasks USING (run_id) LEFT ANTI JOIN finished USING (run_id, attempt, node)
+SELECT quiescent.run_id, attempt, end_ns, concat(node, ' never ends, though every source has')
+FROM quiescent JOIN tasks USING (run_id) LEFT ANTI JOIN finished USING (run_id, attempt, node)
 """
 
 # No channel holds more messages than its capacity when one is sent, but for those that were restored and barriers
@@ -488,12 +488,12 @@ WITH ahead AS (
 ), steps AS (
     SELECT run_id, attempt, channel, number, 1 AS turn, at_ns, verb,
         CASE verb WHEN 'take' THEN -1 ELSE 1 END AS step,
-        CASE verb WHEN 'take' THEN -1 WHEN 'put_back' THEN 1 ELSE 0 END AS put_back
-    FROM entries WHERE verb IN ('send', 'put_back', 'take')
+        CASE verb WHEN 'take' THEN -1 WHEN 'restored_in_flight' THEN 1 ELSE 0 END AS restored_in_flight
+    FROM entries WHERE verb IN ('send', 'restored_in_flight', 'take')
     UNION ALL
     SELECT run_id, attempt, channel, number, 0, NULL, NULL, -step, 0 FROM ahead WHERE step <> 0
 ), depths AS (
-    SELECT *, sum(step) OVER so_far - greatest(0, sum(put_back) OVER so_far) AS depth
+    SELECT *, sum(step) OVER so_far - greatest(0, sum(restored_in_flight) OVER so_far) AS depth
     FROM steps
     WINDOW so_far AS (PARTITION BY run_id, attempt, channel ORDER BY number, turn ROWS UNBOUNDED PRECEDING)
 ), moves AS (
@@ -514,16 +514,16 @@ FROM depths JOIN channels USING (run_id, channel) WHERE verb = 'send' AND depth 
 GROUP BY run_id, attempt, channel, capacity
 UNION ALL
 SELECT run_id, attempt, min(end_ns), concat(
-    max(count), ' messages of ', channel, ' were held at a time; at most ', receiver_most_held, ' may be'
+    max(count), ' messages of ', channel, ' were buffered at a time; at most ', receiver_most_buffered, ' may be'
 )
 FROM backlogs JOIN channels USING (run_id, channel) JOIN attempts USING (run_id, attempt)
-WHERE count > receiver_most_held GROUP BY run_id, attempt, channel, receiver_most_held
+WHERE count > receiver_most_buffered GROUP BY run_id, attempt, channel, receiver_most_buffered
 UNION ALL
 SELECT run_id, attempt, min(end_ns), concat(
-    max(bytes), ' bytes were held at ', node, ' at a time; at most ', receiver_most_held_bytes, ' may be'
+    max(bytes), ' bytes were buffered at ', node, ' at a time; at most ', receiver_most_buffered_bytes, ' may be'
 )
 FROM backlogs JOIN channels USING (run_id, channel) JOIN attempts USING (run_id, attempt)
-WHERE bytes > receiver_most_held_bytes GROUP BY run_id, attempt, node, receiver_most_held_bytes
+WHERE bytes > receiver_most_buffered_bytes GROUP BY run_id, attempt, node, receiver_most_buffered_bytes
 UNION ALL
 SELECT run_id, attempt, at_ns, concat(
     bytes, ' bytes were recorded at ', node, ' for checkpoint ', checkpoint_id, '; at most ', most, ' may be'

@@ -149,7 +149,7 @@ WITH blocks AS (
             struct(string(checkpoint_id) AS message, 'id' AS kind, false AS unaligned)
         ) AS subject
         FROM entries
-        WHERE verb = 'block' OR kind = 'CheckpointBarrier' AND verb IN ('send', 'put_back', 'take')
+        WHERE verb = 'block' OR kind = 'CheckpointBarrier' AND verb IN ('send', 'restored_in_flight', 'take')
         WINDOW so_far AS (
             PARTITION BY run_id, attempt, channel, checkpoint_id ORDER BY number ROWS UNBOUNDED PRECEDING
         )
@@ -160,7 +160,7 @@ WITH blocks AS (
         sequence, timestamp_ms,
         CASE verb WHEN 'take' THEN 'taken' WHEN 'ignore' THEN 'ignored'
             WHEN 'deliver' THEN 'applied' WHEN 'end' THEN 'applied' ELSE 'sent' END AS what
-    FROM entries WHERE verb IN ('send', 'put_back', 'take', 'deliver', 'end', 'ignore')
+    FROM entries WHERE verb IN ('send', 'restored_in_flight', 'take', 'deliver', 'end', 'ignore')
     UNION ALL
     SELECT *, NULL, NULL, 'applied' FROM blocks
 ), overtaking AS (
@@ -192,7 +192,7 @@ WITH holds AS (
     SELECT run_id, attempt, node, channel, message, kind, size_bytes, number,
         kind IN ('CheckpointBarrier', 'CancelBarrier') AS is_control,
         row_number() OVER (PARTITION BY run_id, attempt, channel, message ORDER BY number) AS time
-    FROM entries WHERE verb = 'hold'
+    FROM entries WHERE verb = 'buffer'
 ), settled AS (
     SELECT run_id, attempt, channel, carried.message, carried.number, first.number AS held
     FROM carried
@@ -235,7 +235,7 @@ FROM spans LEFT JOIN silent USING (run_id, attempt, channel, number)
 # back is before all of them.
 _EVENTS_OF = f"""
 SELECT carried.run_id, attempt, channel, what AS side, message, event_place,
-    CASE WHEN verb = 'put_back' THEN {FIRST} WHEN what = 'sent' AND sources.node IS NOT NULL THEN sequence
+    CASE WHEN verb = 'restored_in_flight' THEN {FIRST} WHEN what = 'sent' AND sources.node IS NOT NULL THEN sequence
         ELSE number END AS reach
 FROM carried
 LEFT JOIN (SELECT run_id, node FROM tasks WHERE inputs = 0) AS sources

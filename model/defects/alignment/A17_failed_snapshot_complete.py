@@ -1,0 +1,61 @@
+"""A snapshot that failed is complete like any other.
+
+Source
+    F-DCKP-002, `BarrierAlignmentCallback`: `on_alignment_complete` returns nothing, and `alignments_completed` counts
+    at the trigger, before there is a snapshot. Entry A-17.
+What goes wrong
+    A task that could not take its image forwards the barrier and is counted in: the checkpoint completes without it.
+Repair
+    The image can fail: then the task declines, sends a cancel marker in the barrier's place, and drains (rule 9).
+"""
+
+from collections.abc import Callable
+
+from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
+from barrierlab.impl.checkpoint.gate import Gate
+from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange
+from barrierlab.impl.errors import SnapshotFailedError
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.scope import Tally
+from barrierlab.model.defects.kinds.witness import Witness
+
+
+class Full(Tally):
+    """An operator whose state has no room left to be written to."""
+
+    def checkpoint(self) -> object:
+        raise SnapshotFailedError("no space left")
+
+
+class AsksForNoAnswer(Gate):
+    """The callback is called, and that was that."""
+
+    def _take_snapshot(self) -> None:
+        barrier = self.aligner.barrier
+        assert barrier is not None
+        try:
+            self.port.snapshot(barrier)
+        except SnapshotFailedError:
+            pass
+        self.port.forward(barrier)
+        self.aligner.complete_alignment()
+        self.port.complete(barrier)
+        self._resume(barrier.checkpoint_id)
+
+
+def _run(make: Callable[[BarrierAligner, OperatorTask], Gate]) -> tuple[str, ...]:
+    task = OperatorTask("union", Full(1), BarrierAligner(BarrierAlignerConfig(1)), [OutputExchange("forward", [0])])
+    task.gate = make(task.gate.aligner, task)
+    task.offer(0, CheckpointBarrier(1, 1), 0)
+    sent = [f"sent {message}" for _, message in task.outbox]
+    return (*sent, *(f"told the coordinator: {type(report).__name__}" for report in task.reports))
+
+
+DEFECT = Witness(
+    entry="A-17",
+    kind="safety",
+    broken=lambda: _run(AsksForNoAnswer),
+    right=lambda: _run(Gate),
+    wrong_lines=("sent barrier 1", "told the coordinator: Acknowledge"),
+    right_lines=("sent cancel 1", "told the coordinator: Decline"),
+)

@@ -1,0 +1,1 @@
+"""The entries of the catalogue about barrier alignment, F-DCKP-002."""

@@ -1,0 +1,36 @@
+"""Where a channel is full the barrier goes ahead of what the source has read and could not push.
+
+Source
+    F-DCKP-001, "Error Handling": "ChannelFull: apply backpressure (block), barrier has priority over events"; against
+    its own "injected between event batches, in-band". Entry P-14.
+What goes wrong
+    The source has read an event, and waits for room. The barrier is pushed ahead of it, with a position behind it: the
+    event is in nobody's state, and is not made again.
+Repair
+    First in, first out behind everything that is already read (protocol rule 4); a flagged barrier that goes ahead
+    records what it passes (rule 16).
+"""
+
+from barrierlab.impl.checkpoint.task import SourceTask
+from barrierlab.impl.messages import CheckpointBarrier
+from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
+
+
+class PushesBarriersFirst(SourceTask):
+    """The barrier goes to the front of the outbox."""
+
+    def forward(self, barrier: CheckpointBarrier) -> None:
+        super().forward(barrier)
+        self.outbox.rotate(len(self._outputs))
+
+
+DEFECT = BarrierDefect(
+    entry="P-14",
+    kind="safety",
+    breaks="CUT",
+    bounds=Bounds("a->s", events=2, capacity=1),
+    components=Components(source=PushesBarriersFirst),
+    title="a1 fills the channel and a2 waits in a, whose position is behind it. The barrier goes ahead of a2.",
+)

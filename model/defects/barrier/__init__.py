@@ -1,0 +1,1 @@
+"""The entries of the catalogue about the barrier protocol, F-DCKP-001."""

@@ -1,0 +1,34 @@
+"""Two copies of one upstream are taken for those of two.
+
+Source
+    barrier-control-signals, "Design Goals": "Avoid requiring upstream identity: alignment only depends on expected
+    upstream count and arrival counts". Entry S-01.
+What goes wrong
+    A copy that comes twice - repeated by the transport, or let through twice by a processor that does not align -
+    completes a barrier that another upstream has not delivered. For a terminal one, its data is lost.
+Repair
+    Know who delivered (protocol rule 24): `IdentityAligner`. The second copy is then a duplicate, and an error.
+"""
+
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),)
+
+DEFECT = ControlDefect(
+    entry="S-01",
+    kind="safety",
+    breaks="ALL",
+    broken=ControlBounds(
+        _WIRING,
+        _SCRIPT,
+        events=0,
+        make_processor=Processors(options={"make_aligner": CountingAligner}),
+        may_repeat=("a=>join",),
+    ),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0, may_repeat=("a=>join",)),
+    excuses=("LIVE",),
+)

@@ -1,0 +1,29 @@
+"""An upstream that is faster than the others is an error.
+
+Source
+    barrier-control-signals, "No overlap": "while a barrier is pending, receiving a different `(barrier_id, kind)` is an
+    error". Entry S-03.
+What goes wrong
+    The head sends two barriers; one upstream delivers both before another delivers the first. Every channel has kept
+    its order, and the processor ends all the same. Nor is that "deterministic": it depends on timing.
+Repair
+    A barrier of an upstream that has delivered the pending one waits its turn (protocol rule 25).
+"""
+
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),) * 2
+
+DEFECT = ControlDefect(
+    entry="S-03",
+    kind="liveness",
+    breaks="LIVE",
+    broken=ControlBounds(
+        _WIRING, _SCRIPT, events=0, make_processor=Processors(options={"make_aligner": CountingAligner})
+    ),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+)

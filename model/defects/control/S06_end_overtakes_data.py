@@ -1,0 +1,34 @@
+"""A graceful end on the control channel arrives before data that was sent ahead of it.
+
+Source
+    barrier-control-signals, "Channel Carrier Rule" and "Terminal Semantics": a terminal barrier may come on either
+    channel, the channels are isolated, and a processor exits when it is complete. Entry S-06.
+What goes wrong
+    The processor ends with data still in its data channel: a graceful end that is not graceful.
+Repair
+    The end of the data channel is the barrier's fence: it waits for that from every upstream (protocol rule 26).
+"""
+
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+
+class Exits(ControlProcessor):
+    """Exits when the barrier is complete."""
+
+    def _has_drained(self, carrier: Carrier) -> bool:
+        return True
+
+
+_WIRING = ControlWiring("a->sink")
+_SCRIPT = ((BarrierControlSignalKind.STREAM_GRACEFUL_END, Carrier.CONTROL),)
+
+DEFECT = ControlDefect(
+    entry="S-06",
+    kind="safety",
+    breaks="NOLOSS",
+    broken=ControlBounds(_WIRING, _SCRIPT, make_processor=Processors(make=Exits)),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT),
+)

@@ -1,0 +1,30 @@
+"""A graceful end on the data channel arrives before control signals that were sent ahead of it.
+
+Source
+    barrier-control-signals, as for `S06_end_overtakes_data`; protocol rule 26, which has a terminal barrier on the
+    control channel wait for the data channel, and says nothing of the other way round. Entry S-06.
+What goes wrong
+    The processor ends with an older barrier still in its control channel, which takes effect nowhere below.
+Repair
+    The fence works both ways: a terminal barrier waits for the end of the channel that does not carry it.
+"""
+
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.control.S06_end_overtakes_data import Exits
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+_WIRING = ControlWiring("a->sink")
+_SCRIPT = (
+    (BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),
+    (BarrierControlSignalKind.STREAM_GRACEFUL_END, Carrier.DATA),
+)
+
+DEFECT = ControlDefect(
+    entry="S-06",
+    kind="liveness",
+    breaks="LIVE",
+    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Exits)),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+)

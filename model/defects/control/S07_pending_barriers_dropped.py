@@ -1,0 +1,38 @@
+"""A quick end leaves a pending barrier in the dark.
+
+Source
+    barrier-control-signals, "Terminal Semantics": processors exit on a terminal signal; what becomes of a barrier that
+    is pending then, it does not say. Entry S-07.
+What goes wrong
+    The barrier is neither complete nor aborted: whoever asked for it waits for ever.
+Repair
+    A terminal signal goes first, and aborts explicitly what is pending on either channel.
+"""
+
+from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
+from barrierlab.impl.control.sender import Sender
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+
+class Leaves(ControlProcessor):
+    """Ends, and nothing else."""
+
+    def _end(self, cause: object) -> None:
+        Sender._end(self, cause)
+
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = (
+    (BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),
+    (InstantControlSignal.STREAM_QUICK_END, Carrier.DATA),
+)
+
+DEFECT = ControlDefect(
+    entry="S-07",
+    kind="liveness",
+    breaks="LIVE",
+    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Leaves)),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+)

@@ -1,0 +1,41 @@
+"""A barrier waits for an upstream that has ended without it.
+
+Source
+    barrier-control-signals, "Barrier Alignment Mechanism": "expected upstreams are configured per channel via
+    `expected_upstreams = inputs.len()`", once and for all. Entry S-08.
+What goes wrong
+    One processor breaks down; every barrier is pending below it from then on, the graceful end too.
+Repair
+    A closed upstream counts as delivered, for the pending barrier and for later ones (protocol rule 26).
+"""
+
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, IdentityAligner
+from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.world import ControlBounds, Processors
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+
+class Waits(IdentityAligner):
+    """Expects as many upstreams as there were."""
+
+    def close(self, upstream: int) -> tuple[BarrierControlSignal, ...]:
+        self._check(upstream, "close")
+        return ()
+
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)
+
+DEFECT = ControlDefect(
+    entry="S-08",
+    kind="liveness",
+    breaks="LIVE",
+    broken=ControlBounds(
+        _WIRING,
+        _SCRIPT,
+        events=0,
+        make_processor=Processors(options={"make_aligner": Waits}),
+        may_fail=("b",),
+    ),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0, may_fail=("b",)),
+)

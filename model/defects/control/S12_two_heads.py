@@ -1,0 +1,47 @@
+"""Two heads each count for themselves.
+
+Source
+    barrier-control-signals, "`barrier_id` Allocation": ids are unique because one counter gives them, "at the pipeline
+    head"; that there is one head only, it takes for granted. Entry S-12.
+What goes wrong
+    Barriers that were never meant to be one meet where the branches do: with different ids they overlap, and with equal
+    ones they are taken for one.
+Repair
+    One allocator at one head (protocol rule 24), above all sources.
+"""
+
+from collections.abc import Hashable
+
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
+from barrierlab.impl.control.sender import TellSignal
+from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
+from barrierlab.model.control.world import ControlBounds
+from barrierlab.model.defects.kinds.control import ControlDefect
+
+
+class Heads(ControlSourceProcessor):
+    """A head for each output; they have been sending for different times, so their counters differ."""
+
+    def send(self, kind: BarrierControlSignalKind, carrier: Carrier, payload: Hashable = None) -> BarrierControlSignal:
+        barrier = kind.with_id(self._allocator.allocate(), payload)
+        self.tell("forward", carrier, -1, barrier)
+        for output in range(self._outputs[carrier]):
+            self.outbox[carrier].append((output, kind.with_id(barrier.barrier_id + 10 * output, payload)))
+        return barrier
+
+
+def head(wiring: ControlWiring, tell: TellSignal) -> ControlSourceProcessor:
+    """The heads of a pipeline."""
+    return Heads(HEAD, len(wiring.outputs(DATA, HEAD)), len(wiring.outputs(CONTROL, HEAD)), tell=tell)
+
+
+_WIRING = ControlWiring("a->join b->join")
+_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)
+
+DEFECT = ControlDefect(
+    entry="S-12",
+    kind="liveness",
+    breaks="LIVE",
+    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_head=head),
+    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+)

@@ -1,0 +1,38 @@
+"""A frame of another epoch resets its input, whether the epoch is newer or older.
+
+Source
+    merge-map-join-barrier, section 6.4: epochs are of maps; that inputs have their own, and that frames may be late, is
+    not said.
+What goes wrong
+    A delayed frame of before a camera's restart puts the input back: output 10 is ready by a frame that is gone.
+Repair
+    An input has an epoch, which only increases; older frames are ignored (protocol rule 31).
+"""
+
+from __future__ import annotations
+
+from barrierlab.impl.join import SequenceJoinBarrier
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
+
+
+class AnyEpochResets(SequenceJoinBarrier):
+    """Whatever epoch comes is the one."""
+
+    def _enter_epoch(self, stream_id: int, epoch: int) -> bool:
+        for each in self._of_stream[stream_id]:
+            each.epoch = None
+        return super()._enter_epoch(stream_id, epoch)
+
+
+def witness(components: JoinComponents) -> JoinWorld:
+    """Epoch 1, epoch 2, and then a frame of epoch 1 again."""
+    it = world(components, "sequence", numbers(components, at(1)))
+    show(it, 1, 9, epoch=1)
+    show(it, 1, 5, epoch=2)
+    show(it, 1, 10, epoch=1)
+    it.ask(10, 0)
+    return it
+
+
+DEFECT = JoinDefect("J-05", "safety", "READY", JoinComponents(sequence=AnyEpochResets), witness)

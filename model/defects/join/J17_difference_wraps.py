@@ -1,0 +1,35 @@
+"""The time since the last frame is taken modulo 2**64.
+
+Source
+    merge-map-join-barrier, section 7.4: "local monotonic time since its last observed frame".
+What goes wrong
+    Read a nanosecond before the frame was noted, by another thread, the difference is five hundred years: stale.
+Repair
+    A clock that went back is no time (protocol rule 27).
+"""
+
+from __future__ import annotations
+
+from barrierlab.impl.join import SequenceJoinBarrier
+from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
+
+
+class WrapsDifference(SequenceJoinBarrier):
+    """Sixty-four bits, and the borrow is lost."""
+
+    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
+        return (now_ns - each.fresh_ns) % 2**64 > self._stale_ns
+
+
+def witness(components: JoinComponents) -> JoinWorld:
+    """Asked with a time of just before the last frame."""
+    it = world(components, "sequence", numbers(components, at(1), at(2), stale=1000))
+    show(it, 1, 0, 1, now=50)
+    show(it, 2, 0, now=50)
+    it.ask(1, 49)
+    return it
+
+
+DEFECT = JoinDefect("J-17", "safety", "ABSENT", JoinComponents(sequence=WrapsDifference), witness)

@@ -1,0 +1,38 @@
+"""A window rule is ready as soon as one frame of the window is there.
+
+Source
+    merge-map-join-barrier, example A.3.3: "you can accept any of the last 5 frames"; section 6.2.2 gates on the newest.
+What goes wrong
+    By the normative text output 10 waits for frame 10; by the example's words 6 is enough.
+Repair
+    The normative text (protocol rule 29): the window widens what may be chosen, not when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barrierlab.impl.join import MergeMap, SequenceJoinBarrier, SequenceMergeRule
+from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, numbers, show, world
+from barrierlab.model.join.world import JoinWorld
+
+
+class LowerBound(SequenceJoinBarrier):
+    """Required: the oldest of the window."""
+
+    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
+        for each in super()._made(merge_map, now_ns):
+            each.shift -= max(0, each.below)
+            yield each
+
+
+def witness(components: JoinComponents) -> JoinWorld:
+    """9 is observed; output 10 is asked for with a window of 5."""
+    it = world(components, "sequence", numbers(components, SequenceMergeRule.in_window(1, 5)))
+    show(it, 1, 9)
+    it.ask(10, 0)
+    return it
+
+
+DEFECT = JoinDefect("J-19", "contradiction", "READY", JoinComponents(sequence=LowerBound), witness)

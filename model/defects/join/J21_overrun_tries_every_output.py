@@ -1,0 +1,36 @@
+"""After a failed attempt the next output is tried, and nothing else.
+
+Source
+    merge-map-join-barrier, sections 5 and 7.2: "drop-on-failure", and no rule for where to go on.
+What goes wrong
+    Two frames come while one is read. Each output that is tried is overwritten, the distance grows, nothing ever comes.
+Repair
+    Go on where there are slots, and with each overrun in a row further above the oldest (`JoinStage`).
+"""
+
+from __future__ import annotations
+
+from barrierlab.impl.join import JoinStage, Miss, Skipped, SkipReason
+from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, outs, show, world
+
+
+class OneByOne(JoinStage):
+    """The next one."""
+
+    def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
+        self.barrier.accept(out)
+        return Skipped(out, out, SkipReason.FAILED, misses)
+
+
+def witness(components: JoinComponents) -> bool:
+    """Two frames in the time of one attempt, after a stall of a whole ring; whether anything comes out."""
+    it = world(components, "sequence", numbers(components, at(1)))
+    show(it, 1, *range(20))
+    for seq in range(20, 200, 2):
+        it.try_next(seq)
+        show(it, 1, seq, seq + 1, now=seq)
+        it.end(seq)
+    return bool(outs(it))
+
+
+DEFECT = JoinDefect("J-21", "liveness", "value", JoinComponents(stage=OneByOne), witness, True, False)

@@ -1,0 +1,156 @@
+"""What a defect of the barrier documents (F-DCKP-001, 002, 006) is: a world with one part changed, or a few calls.
+
+Where steps are finer than those of the world, it is a system of its own. The modules beside this one that make one are
+the entries P-, A- and U-.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Generic
+
+from barrierlab.model.checkpoint.check import ALWAYS, QUIESCENT, properties
+from barrierlab.model.checkpoint.components import SOUND, Components
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.world import Move, World, WorldState
+from barrierlab.model.defects.kinds.found import Found
+from barrierlab.model.explore.checker import Always, Exploration, ExplorationLimits, M, S, System, explore
+
+BOUND = ExplorationLimits(states=2_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierDefect:
+    """Machines at their document's word, and the small scope in which they go wrong.
+
+    Attributes
+    ----------
+    entry, kind : str
+        As of `model.defects.kinds.found.Defect`.
+    breaks : str
+        The invariant that a shortest counterexample breaks; a name in `model.spec.invariants.RUN_INVARIANTS`, or
+        ``RAISED``.
+    bounds : Bounds
+        The sound machines hold in it.
+    components : Components
+        One of which is changed.
+    title : str
+        What the kept trace begins with: what happens in it, in a sentence or two.
+    sound_components : Components
+        What the sound machines are put beside: those of `components` that are circumstances, such as a coordinator that
+        says everything twice. By default all is sound.
+    """
+
+    entry: str
+    kind: str
+    breaks: str
+    bounds: Bounds
+    components: Components
+    title: str
+    sound_components: Components = SOUND
+
+    def as_documented(self) -> Found:
+        """The shortest run that breaks something."""
+        return self._explored(self.components)
+
+    def sound(self) -> Found:
+        """Every run of the sound machines."""
+        return self._explored(self.sound_components)
+
+    def sound_on_the_same_run(self) -> frozenset[str]:
+        """What the sound machines break on the run that shows the defect, as far as they can go along with it."""
+        world = World(self.bounds, self.components)
+        violation = explore(world, properties(world), limits=BOUND).violations[0]
+        return run_along(World(self.bounds, self.sound_components), map(str, violation.moves))
+
+    def _explored(self, components: Components) -> Found:
+        begun = monotonic()
+        world = World(self.bounds, components)
+        result = explore(world, properties(world), limits=BOUND)
+        if result.verdict == "undecided":
+            raise ValueError(f"{self.entry}: {result.why}; make its scope smaller")
+        if not result.violations:
+            return Found(states=result.counts.states, seconds=monotonic() - begun)
+        violation = result.violations[0]
+        moves, rests, broken = list(violation.moves), violation.property == QUIESCENT, broken_by(violation.reason)
+        if "RAISED" not in broken and world.judged(moves, rests).verdict == "holds":
+            # It is certain, but the journal shows it only when all has run on: what was lost is yet to be sent.
+            moves, rests = moves + _enabled_fair_moves(world, moves), True
+        steps = len(violation.moves)
+        trace = world.trace(moves, rests, self.title)
+        return Found(broken, steps, result.counts.states, monotonic() - begun, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDefect(Generic[S, M]):
+    """A machine with finer steps than the world has, as a system of its own, and every order of its moves.
+
+    Attributes
+    ----------
+    entry, kind, breaks, title : str
+        As of `BarrierDefect`.
+    broken, right : System
+        As documented, and sound.
+    wrong : callable
+        Given any state, what is wrong with it, ``"LIVE: ..."``; None if nothing.
+    """
+
+    entry: str
+    kind: str
+    breaks: str
+    broken: System[S, M]
+    right: System[S, M]
+    wrong: Callable[[S], str | None]
+    title: str
+
+    def as_documented(self) -> Found:
+        """The shortest run that breaks something."""
+        return self._explored(self.broken)
+
+    def sound(self) -> Found:
+        """Every run of the sound machine."""
+        return self._explored(self.right)
+
+    def _explored(self, system: System[S, M]) -> Found:
+        return found_in(self.title, explore(system, [Always(ALWAYS, self.wrong)], limits=BOUND))
+
+
+def found_in(title: str, result: Exploration[S, M]) -> Found:
+    """What the exploration of a system came to, its run under a title."""
+    states, seconds = result.counts.states, result.counts.seconds
+    if not result.violations:
+        return Found(states=states, seconds=seconds)
+    violation = result.violations[0]
+    lines = [f"# {title}", "", *(f"> {move}" for move in violation.moves), f"! {violation.reason}"]
+    trace = "".join(f"{line}\n" for line in lines)
+    return Found(broken_by(violation.reason), len(violation.moves), states, seconds, trace)
+
+
+def broken_by(reason: str) -> frozenset[str]:
+    """The invariants in a reason of `World.broken` or `World.unsettled`: ``"CUT: ...; FIFO: ..."``."""
+    return frozenset(part.partition(": ")[0] for part in reason.split("; ") if part.partition(": ")[0].isupper())
+
+
+def run_along(world: World, moves: Iterable[str]) -> frozenset[str]:
+    """What is broken after those of `moves` that a world can make, in order, and when all has come to rest."""
+    state = world.start()
+    for text in moves:
+        state = _made(world, state, text)
+    _, state = world.settle(state)
+    reason = world.broken(state) or world.unsettled(state)
+    return broken_by(reason) if reason else frozenset()
+
+
+def _enabled_fair_moves(world: World, moves: Iterable[Move]) -> list[Move]:
+    """What can follow those moves, without another fault, until all has come to rest."""
+    state = world.start()
+    for move in moves:
+        state = world.after(state, move)
+    return world.settle(state)[0]
+
+
+def _made(world: World, state: WorldState, text: str) -> WorldState:
+    found = [move for move in world.moves(state) if str(move) == text]
+    return world.after(state, found[0]) if found else state

@@ -1,0 +1,1 @@
+"""The entries of the catalogue about unaligned checkpoints, F-DCKP-006."""
