@@ -10,7 +10,7 @@ need never happen; a state in which only faults can follow is not asked in a sco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol, TypeVar
@@ -26,7 +26,6 @@ from barrierlab.model.explore.checker import (
     UNDECIDED,
     Always,
     Broken,
-    Counts,
     Exploration,
     ExplorationLimits,
     Quiescent,
@@ -38,8 +37,6 @@ from barrierlab.model.spec.invariants import PREMISES
 
 MOST_STATES = 3_000_000
 """What an exploration keeps at most, about a gigabyte; over it, it is undecided."""
-
-ReportProgress = Callable[[Counts], None]
 
 
 @dataclass(frozen=True, slots=True)

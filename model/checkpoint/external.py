@@ -46,6 +46,7 @@ from barrierlab.model.checkpoint.tables.stimuli import (
     Stimulus,
     TriggerNoted,
 )
+from barrierlab.model.renamed import OLDER_NAMES
 
 PROTOCOLS = EXACT
 """The protocols that an aligner can be asked for, if it is capable of what they need."""
@@ -301,6 +302,9 @@ def parts_of(kind: type, protocol: str) -> Components:
     if issubclass(kind, BarrierAligner):
         components = with_aligner(kind)
     else:
+        for old, new in OLDER_NAMES.items():
+            if new in _methods(kind, goes_ahead) and _has(kind, old) and not _has(kind, new):
+                raise ExternalError(f"{kind.__name__} has {old!r}, which is called {new!r} now; rename it")
         missing = _missing(kind, goes_ahead, capabilities)
         if missing:
             needed = ", ".join(_methods(kind, goes_ahead))

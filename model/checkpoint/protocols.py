@@ -25,6 +25,7 @@ from barrierlab.model.checkpoint.tables.unaligned import UNALIGNED
 from barrierlab.model.checkpoint.task_transitions import THRESHOLD_NS, TIMEOUT_NS
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.table import Table
+from barrierlab.model.renamed import renamed
 from barrierlab.model.spec.invariants import AT_LEAST_ONCE, EXACTLY_ONCE
 
 
@@ -154,5 +155,7 @@ def protocol_of(name: str) -> Protocol:
     """
     found = PROTOCOLS.get(name)
     if found is None:
-        raise ProtocolError(f"there is no mode {name!r}; allowed: {', '.join(PROTOCOLS)}")
+        new = renamed(name, PROTOCOLS)
+        allowed = f"it is called {new!r} now" if new else f"allowed: {', '.join(PROTOCOLS)}"
+        raise ProtocolError(f"there is no mode {name!r}; {allowed}")
     return found

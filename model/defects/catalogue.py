@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from importlib.resources import files
+from types import ModuleType
 
-import barrierlab.model.defects
 from barrierlab.model.defects.kinds.found import Defect, Found
 from barrierlab.model.defects.listed import NOT_RUN
 
@@ -22,6 +22,9 @@ DOCUMENTS = {
 }
 """By the first letter of an id."""
 
+ROOMS = {"P": "barrier", "A": "alignment", "U": "unaligned", "S": "control", "J": "join"}
+"""The folder of the entries, by the first letter of an id. Of X nothing is run."""
+
 CAUGHT, MISSED, LISTED, UNSOUND = "caught", "missed", "listed", "the sound protocol is broken"
 
 
@@ -34,7 +37,7 @@ class CatalogueEntry:
     id : str
         ``"A-04"``.
     name : str
-        Of its module; of one that is listed, its id.
+        Of its module, ``"A04_barrier_after_held_records"``; of one that is listed, its id.
     defect : Defect or None
         None if it is listed.
     page : str
@@ -74,13 +77,18 @@ def catalogue() -> tuple[CatalogueEntry, ...]:
     return tuple(sorted(_entries(), key=lambda entry: (order.index(entry.id[0]), entry.id, entry.name)))
 
 
+def modules() -> Iterator[tuple[str, ModuleType]]:
+    """The modules of all entries that can be run, room by room, each with its name."""
+    for room in ROOMS.values():
+        folder = files("barrierlab.model.defects") / room
+        names = sorted(name for name in (path.name for path in folder.iterdir()) if name[1:3].isdecimal())
+        for name in (name.removesuffix(".py") for name in names if name.endswith(".py")):
+            yield name, import_module(f"barrierlab.model.defects.{room}.{name}")
+
+
 def _entries() -> Iterator[CatalogueEntry]:
-    for module in iter_modules(barrierlab.model.defects.__path__):
-        if module.name == "catalogue":
-            continue
-        found = import_module(f"barrierlab.model.defects.{module.name}")
-        defect: Defect | None = getattr(found, "DEFECT", None)
-        if defect is not None:
-            yield CatalogueEntry(defect.entry, module.name, defect, (found.__doc__ or "").strip())
+    for name, module in modules():
+        defect: Defect = module.DEFECT
+        yield CatalogueEntry(defect.entry, name, defect, (module.__doc__ or "").strip())
     for entry, reading in NOT_RUN.items():
         yield CatalogueEntry(entry, entry, None, reading)

@@ -20,9 +20,9 @@ NOT_RUN = {
     ),
     # Contradictions between documents, and which entries show the other reading.
     "X-01": (
-        "Are watermarks in their place? They are: one of an input that waits is buffered with the events around it, and "
-        "takes effect in its turn (protocol rules 1, 7 and 16). That it bypasses what is buffered is A-06; that it is "
-        "no part of what is in flight, or ends the program, is U-10."
+        "Are watermarks in their place? They are: one of an input that waits is buffered with the events around it, "
+        "and takes effect in its turn (protocol rules 1, 7 and 16). That it bypasses what is buffered is A-06; that it "
+        "is no part of what is in flight, or ends the program, is U-10."
     ),
     "X-02": "How many inputs? 1 to 128 in both modes (protocol rule 12). A mask of 64 bits is U-07.",
     "X-03": (
@@ -31,8 +31,8 @@ NOT_RUN = {
     ),
     "X-04": (
         "One aligner or two? One: the aligner that may go unaligned is the other one, with a deadline more, and "
-        "drains what was buffered (protocol rules 14 to 16). A second machine that forgets what was buffered is U-09, and "
-        "one that forgets who has delivered is U-03."
+        "drains what was buffered (protocol rules 14 to 16). A second machine that forgets what was buffered is U-09, "
+        "and one that forgets who has delivered is U-03."
     ),
     "X-05": (
         "Switch at 30 s or abort at 60 s, and by whom? Both are deadlines from the trigger, and the task's own "

@@ -72,7 +72,7 @@ EFFECTS = {
     "completed": "coordinator, -, id: the checkpoint is complete",
     "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
-    "restored_in_flight": "task, channel, message: it was in flight, and is again: the receiver's, ahead of all that is sent",
+    "restored_in_flight": "task, channel, message: it was in flight, and is again: ahead of all that is sent",
     "write": "sink, -, event: it becomes visible outside, at once",
     "upsert": "sink, -, event: it becomes visible outside under its name, in the place of an earlier one",
     "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",

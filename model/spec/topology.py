@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 
 import networkx as nx
 
+from barrierlab.model.renamed import renamed
+
 EXCHANGES = ("forward", "rebalance", "hash", "broadcast")
 MAX_INPUTS = 128
 
@@ -28,8 +30,10 @@ class TopologyError(ValueError):
 
 
 def suggestion(word: str, allowed: Iterable[str]) -> str:
-    """The end of an error message about `word`: the nearest of `allowed`, or all of them."""
+    """The end of an error message about `word`: its name of today, the nearest of `allowed`, or all of them."""
     names = list(allowed)
+    if new := renamed(word, names):
+        return f"it is called {new!r} now"
     near = difflib.get_close_matches(word, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
 

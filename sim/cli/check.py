@@ -18,6 +18,7 @@ from barrierlab.sim.check.ledger import DIRECTORY
 from barrierlab.sim.check.report import as_json, junit, markdown, save, show, violations_of, workflow_commands
 from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
+from barrierlab.sim.cli.choices import KnownName
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.files import write
 from barrierlab.sim.core.status import OF_VERDICT, stdout_console
@@ -28,7 +29,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command("check")
 @click.option("--scope", default="small", show_default=True, help=f"{', '.join(SCOPES)}, or the name of one scope.")
-@click.option("--protocol", "protocols", multiple=True, type=click.Choice(PROTOCOLS), help="Only this one; repeatable.")
+@click.option("--protocol", "protocols", multiple=True, type=KnownName(PROTOCOLS), help="Only this one; repeatable.")
 @click.option(
     "--impl",
     "implementations",

@@ -146,7 +146,7 @@ def page(rows: Sequence[DefectRow], all_detectors: bool = True) -> Iterator[str]
     yield ""
     yield "Each entry is a protocol as a document words it, kept beside the sound one so that its failure can be seen."
     yield "This page is printed by `barrierlab defects --markdown`; `barrierlab defects A-04` prints one entry and its"
-    yield "shortest counterexample, which is kept as `model/defects/NAME.trace`."
+    yield "shortest counterexample, which is kept beside it as `NAME.trace`."
     yield ""
     yield f"{summary(rows)}."
     yield ""
@@ -242,8 +242,9 @@ def _matrix(rows: Sequence[DefectRow], all_detectors: bool) -> Iterator[str]:
             random, simulated = ("", ""), ""
             if all_detectors:
                 random, simulated = _random(row.entry), _simulated(row.entry)
+            title = row.entry.name.partition("_")[2].replace("_", " ")
             yield (
-                f"| {row.entry.id} {row.entry.name.replace('_', ' ')} | {row.entry.defect.breaks} | {row.found.steps} "
+                f"| {row.entry.id} {title} | {row.entry.defect.breaks} | {row.found.steps} "
                 f"| {row.found.states or ''} | {row.found.seconds:.2f} | {random[0]} | {random[1]} | {simulated} |"
             )
     yield ""

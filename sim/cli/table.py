@@ -8,10 +8,11 @@ import click
 
 from barrierlab.model.suites.states import edges, mermaid, page, states_of_rows
 from barrierlab.model.suites.tables import TABLES
+from barrierlab.sim.cli.choices import KnownName
 
 
 @click.command("table")
-@click.argument("name", metavar="NAME", type=click.Choice(list(TABLES)))
+@click.argument("name", metavar="NAME", type=KnownName(list(TABLES)))
 @click.option(
     "--format",
     "kind",

@@ -8,6 +8,7 @@ from typing import Any
 
 from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
+from barrierlab.model.renamed import renamed
 from barrierlab.model.spec.topology import EXCHANGES
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution, constant
 
@@ -15,12 +16,14 @@ UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing.
+    """`; did you mean 'x'?` for the known name nearest to `word`, or nothing; of an older name, that of today.
 
     >>> suggest("sed", ["seeds", "grid"])
     "; did you mean 'seeds'?"
     """
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if new := renamed(word, known := list(known)):
+        return f"; it is called {new!r} now"
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

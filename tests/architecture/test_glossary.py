@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,46 @@ def names_in_code() -> set[str]:
 
 
 NAMES = names_in_code()
+
+
+ALIAS = re.compile(r"_?[A-Z]\w*[a-z]\w*")
+
+
+def types_of(text: str) -> Iterator[str]:
+    """The classes of a module, those within others too, and its aliases of types: names such as `CutAndPaste`."""
+    tree = ast.parse(text)
+    yield from (node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        yield from (
+            each.id for each in targets if isinstance(each, ast.Name) and re.fullmatch(r"_?[A-Z]\w*[a-z]\w*", each.id)
+        )
+
+
+def defined_twice(texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """By name, the modules that define a type of it where several do."""
+    where: dict[str, list[str]] = {}
+    for path, text in texts.items():
+        for name in sorted(set(types_of(text))):
+            where.setdefault(name, []).append(path)
+    return {name: paths for name, paths in where.items() if len(paths) > 1}
+
+
+def test_a_type_has_a_name_of_its_own() -> None:
+    """One name would have two meanings, and who reads it would have to look for its import."""
+    paths = sorted(path for package in ("impl", "model", "sim") for path in (ROOT / package).rglob("*.py"))
+    assert defined_twice({str(path.relative_to(ROOT)): path.read_text() for path in paths}) == {}
+
+
+def test_a_second_type_of_one_name_is_found() -> None:
+    """The search above would find nothing."""
+    texts = {
+        "a.py": "class Cut: ...\nRow = tuple[int, int]\n",
+        "b.py": "class Other:\n    class Cut: ...\nROW = 1\nRow = int\n",
+    }
+    assert defined_twice(texts) == {"Cut": ["a.py", "b.py"], "Row": ["a.py", "b.py"]}
 
 
 def test_the_table_has_its_columns() -> None:

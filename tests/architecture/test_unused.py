@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CALLED = {
-    "a command line of click or rich": "convert format_commands get_command list_commands on_broken_pipe",
+    "a command line of click or rich": "format_commands get_command list_commands on_broken_pipe",
     "pytest": "pytest_addoption pytest_collection_modifyitems reportinfo runtest",
     "its name, which is put together": "_move_fail",
     "whoever has the result of a run": "critical_path",

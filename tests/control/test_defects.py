@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 
 import pytest
 
-import barrierlab.model.defects
 from barrierlab.model.control.invariants import NAMES, judge
 from barrierlab.model.control.world import ControlWorld, as_text
+from barrierlab.model.defects.catalogue import modules
 from barrierlab.model.defects.kinds.control import ControlDefect
 from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
 from tests.control.support import explore
 
-FOLDER = Path(barrierlab.model.defects.__file__).parent
+MODULES = dict(modules())
 ALL = {
-    path.stem: found
-    for path in sorted(FOLDER.glob("*.py"))
-    if isinstance(
-        found := getattr(
-            importlib.import_module(f"barrierlab.model.defects.{path.stem}".removesuffix(".__init__")), "DEFECT", None
-        ),
-        ControlDefect | Witness,
-    )
-    and found.entry[0] == "S"
+    name: module.DEFECT
+    for name, module in MODULES.items()
+    if isinstance(module.DEFECT, ControlDefect | Witness) and module.DEFECT.entry[0] == "S"
 }
 WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, ControlDefect)}
 WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, Witness)}
@@ -52,7 +45,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
     assert found.invariants == {defect.breaks}
     entries = world.journal(found.moves)
     text = as_text(entries) + "".join(f"! {violation}\n" for violation in found.violations)
-    assert text == (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
+    assert text == Path(str(MODULES[name].__file__)).with_suffix(".trace").read_text(encoding="utf-8")
     quiescent = not world.moves(found.state)
     assert set(found.violations) <= set(judge(entries, defect.broken.wiring, cut_off=not quiescent).violations)
 
@@ -91,7 +84,7 @@ def test_a_few_calls_show_it(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     """The catalogue's page would have a hole."""
-    module = importlib.import_module(f"barrierlab.model.defects.{name}")
+    module = MODULES[name]
     lines = (module.__doc__ or "").splitlines()
     assert [line for line in lines if line and not line.startswith(" ")][1:] == ["Source", "What goes wrong", "Repair"]
     assert f"Entry {ALL[name].entry}." in module.__doc__

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-import barrierlab.model.defects
 from barrierlab.model.checkpoint.scripted import replay
 from barrierlab.model.checkpoint.trace import TraceError, judged
 from barrierlab.model.defects.barrier.P01_command_between_load_and_store import (
@@ -20,31 +17,32 @@ from barrierlab.model.defects.barrier.P01_command_between_load_and_store import 
     LoadThenStore,
     lost,
 )
+from barrierlab.model.defects.catalogue import modules
 from barrierlab.model.defects.kinds.barrier import BarrierDefect, SystemDefect
 from barrierlab.model.defects.kinds.witness import Witness
 from barrierlab.model.defects.listed import NOT_RUN
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from tests.kept import keep
 
-FOLDER = Path(barrierlab.model.defects.__file__).parent
-MODULES = sorted(module.name for module in pkgutil.iter_modules(barrierlab.model.defects.__path__))
+MODULES = dict(modules())
 CATALOGUE = {"P": 17, "A": 23, "U": 22, "X": 10}
 """How many entries there are of each letter."""
 LISTED = {letter: {entry: why for entry, why in NOT_RUN.items() if entry[0] == letter} for letter in CATALOGUE}
 """Those that nothing is run for, with the reason."""
 ALL = {
-    name: found
-    for name in MODULES
-    if isinstance(
-        found := getattr(importlib.import_module(f"barrierlab.model.defects.{name}"), "DEFECT", None),
-        BarrierDefect | SystemDefect | Witness,
-    )
-    and found.entry[0] in "PAU"
+    name: module.DEFECT
+    for name, module in MODULES.items()
+    if isinstance(module.DEFECT, BarrierDefect | SystemDefect | Witness) and module.DEFECT.entry[0] in "PAU"
 }
 WORLDS = {name: defect for name, defect in ALL.items() if isinstance(defect, BarrierDefect)}
 SYSTEMS = {name: defect for name, defect in ALL.items() if isinstance(defect, SystemDefect)}
 WITNESSES = {name: defect for name, defect in ALL.items() if isinstance(defect, Witness)}
 KINDS = {"safety", "liveness", "crash", "bound", "timing", "value", "contradiction"}
+
+
+def kept_run(name: str) -> Path:
+    """The run that stands beside the entry."""
+    return Path(str(MODULES[name].__file__)).with_suffix(".trace")
 
 
 def as_the_sound_tell_it(text: str, name: str) -> str | None:
@@ -61,7 +59,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str, rewrite: bool) -> None:
     defect = WORLDS[name]
     found = defect.as_documented()
     assert defect.breaks in found.broken
-    keep(FOLDER / f"{name}.trace", found.trace, rewrite)
+    keep(kept_run(name), found.trace, rewrite)
     if defect.breaks != "RAISED":  # and there is no journal of what a machine does that raises
         assert defect.breaks in {violation.invariant for violation in judged(found.trace).violations}
 
@@ -69,7 +67,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str, rewrite: bool) -> None:
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_kept_run_can_be_made_again(name: str) -> None:
     """The kept run would be of other machines than the entry's; or of any, if the sound ones went the same way."""
-    text = (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
+    text = kept_run(name).read_text(encoding="utf-8")
     assert replay(text, WORLDS[name].components, name) == text
     assert as_the_sound_tell_it(text, name) != text
 
@@ -93,7 +91,7 @@ def test_finer_steps_show_it(name: str) -> None:
     """A reader would be told of a failure that does not come, or that comes with the sound machine too."""
     found, sound = SYSTEMS[name].as_documented(), SYSTEMS[name].sound()
     assert found.broken == {SYSTEMS[name].breaks}
-    assert found.trace == (FOLDER / f"{name}.trace").read_text(encoding="utf-8")
+    assert found.trace == kept_run(name).read_text(encoding="utf-8")
     assert sound.broken == frozenset(), sound.trace
     assert sound.states > 5
 
@@ -129,7 +127,7 @@ def test_a_few_calls_show_it(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_an_entry_says_source_failure_and_repair(name: str) -> None:
     """The catalogue's page would have a hole."""
-    page = importlib.import_module(f"barrierlab.model.defects.{name}").__doc__ or ""
+    page = MODULES[name].__doc__ or ""
     heads = [line for line in page.splitlines() if line and not line.startswith(" ")][1:]
     assert heads == ["Source", "What goes wrong", "Repair"]
     assert re.search(rf"Entry {ALL[name].entry}\b", page)
@@ -155,4 +153,5 @@ def test_a_contradiction_says_which_entry_shows_the_other_reading() -> None:
 
 def test_a_trace_stands_beside_its_entry() -> None:
     """A run would be kept that nothing makes any more."""
-    assert {path.stem for path in FOLDER.glob("*.trace")} <= set(MODULES)
+    folders = {Path(str(module.__file__)).parent for module in MODULES.values()}
+    assert {path.stem for folder in folders for path in folder.glob("*.trace")} <= set(MODULES)

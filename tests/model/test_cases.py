@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +18,7 @@ from barrierlab.model.checkpoint.protocols import EXACT as MODES
 from barrierlab.model.checkpoint.scripted import FOLDER, cases, replay
 from barrierlab.model.checkpoint.tables.driven import driven_by
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, judged, read
+from barrierlab.model.defects.catalogue import modules
 from barrierlab.model.defects.engines.catalogue import reports
 from barrierlab.model.suites.tables import TABLES
 from tests.kept import keep
@@ -183,7 +183,6 @@ def test_every_trace_in_the_repository_is_run() -> None:
         path for package in ("impl", "model", "sim", "tests", "docs") for path in ROOT.glob(f"{package}/**/*.trace")
     ):
         is_of_the_catalogue = path in engines or (
-            path.parent == ROOT / "model" / "defects"
-            and importlib.util.find_spec(f"barrierlab.model.defects.{path.stem}")
+            path.parent.parent == ROOT / "model" / "defects" and path.stem in dict(modules())
         )
         assert path in run or is_of_the_catalogue, path

@@ -285,7 +285,7 @@ def test_a_copy_is_told_from_another_by_all_that_it_holds() -> None:
     assert hosted.machine.port is PORT
     assert hosted.machine.current is hosted.machine.known[1]
     assert isinstance(start, Copy)
-    assert repr(start) == "<a copy of a Buffered>"
+    assert repr(start) == "<a copy of a Held>"
 
 
 def test_one_and_true_are_not_the_same() -> None:

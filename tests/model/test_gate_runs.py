@@ -149,7 +149,7 @@ DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...]
         counts_a_switch_twice,
         "aligned_with_timeout runs: two inputs",
         2,
-        "the counts of unaligned components: by the table it is ",
+        "the counts of unaligned parts: by the table it is ",
     ),
 )
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
 from typing import Any
 
 import pytest
 
-import barrierlab.model.defects
 from barrierlab.impl.join import JoinStage, Miss, SequenceJoinBarrier, Skipped, SkipReason
+from barrierlab.model.defects.catalogue import modules
 from barrierlab.model.defects.join import J21_overrun_tries_every_output
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect
 from barrierlab.model.defects.listed import NOT_RUN
@@ -19,13 +17,12 @@ from barrierlab.model.join.invariants import JOIN_INVARIANTS, judge_join
 KINDS = {"safety", "liveness", "timing", "value", "contradiction"}
 
 
+MODULES = dict(modules())
+
+
 def found() -> list[tuple[str, JoinDefect]]:
     """Every defect of joins, by the name of its module."""
-    defects = []
-    for module in sorted(m.name for m in pkgutil.iter_modules(barrierlab.model.defects.__path__)):
-        names = vars(import_module(f"barrierlab.model.defects.{module}"))
-        defects += [(module, value) for name, value in names.items() if isinstance(value, JoinDefect)]
-    return defects
+    return [(name, module.DEFECT) for name, module in MODULES.items() if isinstance(module.DEFECT, JoinDefect)]
 
 
 DEFECTS = found()
@@ -74,7 +71,7 @@ def test_a_witness_is_short_and_can_be_read(name: str, defect: JoinDefect) -> No
 @EACH
 def test_it_has_its_page(name: str, defect: JoinDefect) -> None:
     """The catalogue page is printed from the docstring."""
-    page = import_module(f"barrierlab.model.defects.{name}").__doc__ or ""
+    page = MODULES[name].__doc__ or ""
     for head in ("\nSource\n", "\nWhat goes wrong\n", "\nRepair\n"):
         assert head in page
     assert defect.kind in KINDS

@@ -162,20 +162,20 @@ def test_the_beginning_is_the_state_of_nothing() -> None:
     ("old", "new", "reason"),
     [
         ("    s restored_in_flight a->s a2\n", "", "a2 was not restored in a->s, and was in flight in checkpoint 1"),
-        ("back a->s a2\n", "back a->s a1\n", "a1 was restored in a->s twice, and was in flight once"),
+        ("in_flight a->s a2\n", "in_flight a->s a1\n", "a1 was restored in a->s twice, and was in flight once"),
         (
-            "back a->s a2\n",
-            "back a->s a2\n    s restored_in_flight a->s a7\n",
+            "in_flight a->s a2\n",
+            "in_flight a->s a2\n    s restored_in_flight a->s a7\n",
             "a7 was restored in a->s once, and was in flight never",
         ),
         (
-            "back a->s a2\n",
-            "back a->s a2\n    s restored_in_flight a->s cancel 1\n",
+            "in_flight a->s a2\n",
+            "in_flight a->s a2\n    s restored_in_flight a->s cancel 1\n",
             "cancel 1 was restored in a->s: the cut has been made, and no barrier is part of it",
         ),
         (
-            "back a->s a2\n",
-            "back a->s a2\n    s restored_in_flight a->s end\n",
+            "in_flight a->s a2\n",
+            "in_flight a->s a2\n    s restored_in_flight a->s end\n",
             "the end was restored in a->s once, and was in flight never",
         ),
     ],
@@ -364,9 +364,9 @@ def test_what_comes_again_comes_from_where_it_was() -> None:
     assert kept(name, (taken_twice, "")) == [lost]
     assert kept(name, (taken_twice.replace("a1", "a2"), "")) == [lost.replace("a1", "a2")]
     wrongly = "a2 was restored in a->s twice, and was in flight once"  # what follows from that is not told again
-    assert kept(name, ("back a->s a2\n", "back a->s a2\n    s restored_in_flight a->s a2\n"), (taken_twice, "")) == [
-        wrongly
-    ]
+    assert kept(
+        name, ("in_flight a->s a2\n", "in_flight a->s a2\n    s restored_in_flight a->s a2\n"), (taken_twice, "")
+    ) == [wrongly]
 
 
 # What is visible.

@@ -133,7 +133,10 @@ def test_what_a_head_says_of_all_channels_and_sinks_is_judged() -> None:
         ("mode: aligned\n", "t:1: the head has no topology; write a line such as 'topology: a->join b->join'"),
         ("# T\ntopology: a->s\nevents: two\n", "t:3: 'two' stands for 'events'; write a whole number from 0 on"),
         ("topology: a->s\ncapacity: 0\n", "t:2: '0' stands for 'capacity'; write a whole number from 1 on"),
-        ("topology: a->s\nmode: fall\n", "t:2: 'fall' stands for 'mode'; did you mean 'aligned_with_timeout'?"),
+        (
+            "topology: a->s\nmode: aligned_with\n",
+            "t:2: 'aligned_with' stands for 'mode'; did you mean 'aligned_with_timeout'?",
+        ),
         ("topology: a->s\ncloses: 1\n", "t:2: '1' stands for 'closes'; write yes or no"),
         ("topology: a->s\ncut_off: no\n", "t:2: 'no' stands for 'cut_off'; write yes, or take the line out"),
         ("topology: a->s\nmay_expire: x\n", "t:2: 'x' is no task; there are: a, s"),

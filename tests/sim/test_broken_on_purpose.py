@@ -326,14 +326,14 @@ BROKEN: dict[str, tuple[str, str, tuple[Any, str] | str, Any, dict[str, Any]]] =
     ),
     "input_without_limit": (
         "BOUND",
-        "messages of a->join were held at a time; at most 3 may be",
+        "messages of a->join were buffered at a time; at most 3 may be",
         "aligner",
         HoldsWithoutLimit,
         {"checkpoint": {"max_buffer_per_input": 3}},
     ),
     "bytes_without_limit": (
         "BOUND",
-        "bytes were held at join at a time; at most 350 may be",
+        "bytes were buffered at join at a time; at most 350 may be",
         "aligner",
         HoldsWithoutLimit,
         {"checkpoint": {"max_buffer_memory_bytes": 350}},

@@ -1,4 +1,4 @@
-"""What a defect of the barrier documents (F-DCKP-001, 002, 006) is: a world with one part changed, or a few calls.
+"""A defect of the barrier documents (F-DCKP-001, 002, 006): a world with one component changed, or a few calls.
 
 Where steps are finer than those of the world, it is a system of its own. The modules beside this one that make one are
 the entries P-, A- and U-.

@@ -1,4 +1,4 @@
-"""What a defect of barrier-control-signals is: a pipeline that breaks an invariant, or values that show it.
+"""A defect of barrier-control-signals: a pipeline that breaks an invariant, or values that show it.
 
 The modules beside this one that make one are the entries S-01 to S-13, each as the smallest change of the sound code.
 """

@@ -1,4 +1,4 @@
-"""What every defect of the catalogue answers, whatever it is made of: what goes wrong, and how it is shown."""
+"""The answer of every defect of the catalogue, whatever it is made of: the invariants it breaks, and the run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a defect of joins is: components of the sound code with one of them changed, and a run that tells the
-difference."""
+"""A defect of joins: the sound components with one of them changed, and a run that shows the difference."""
 
 from __future__ import annotations
 

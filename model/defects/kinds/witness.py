@@ -1,4 +1,4 @@
-"""What a defect of a value, a time or an interface is: a few calls, to what is as documented and to what is sound."""
+"""A defect of a value, a time or an interface: a few calls, to what is as documented and to what is sound."""
 
 from __future__ import annotations
 
