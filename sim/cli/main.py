@@ -25,6 +25,8 @@ COMMANDS = {
     "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),
     "witness": ("sim.cli.witness:witness_command", "Pass through the state of a checkpoint: reorder the run's steps."),
     "import": ("sim.cli.twin:import_command", "Write the scenario of a job that runs on Apache Flink."),
+    "calibrate": ("sim.cli.twin:calibrate_command", "Fit a cost profile of a cluster to measured checkpoints."),
+    "predict": ("sim.cli.twin:predict_command", "Predict the checkpoints of a job, and lay a measurement beside them."),
     "show": ("sim.cli.show:show_command", "Show a trace or a counterexample, also as a picture."),
 }
 

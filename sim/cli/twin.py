@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.table import Table
 
+from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.files import write
+from barrierlab.sim.core.status import stdout_console
+from barrierlab.sim.scenario.load import load
+from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError, answers_of
+
+LOCAL_STATE = (
+    "note: what is queued in a local channel Flink counts as persisted by its sender, the simulation by its receiver; "
+    "the sum over the job is the same"
+)
 
 
 @click.command("import")
@@ -48,3 +60,123 @@ def import_command(
         missing = f"; fill in: {', '.join(made.fill_in)}" if made.fill_in else ""
         told = f"{len(job.vertices)} operators, {len(run.checkpoints)} completed checkpoints"
         click.echo(f"{out}: {job.name}, {told}; {len(made.assumed)} values are assumed{missing}")
+
+
+@click.command("calibrate")
+@click.argument("jobs", nargs=-1, required=True, metavar="JOBS...")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    required=True,
+    type=click.Path(),
+    help="Answers, or a folder of tables; repeatable.",
+)
+@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the jobs; repeatable.")
+@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there, not to stdout.")
+def calibrate_command(
+    jobs: tuple[str, ...], sources: tuple[str, ...], pairs: tuple[str, ...], out: Path | None
+) -> None:
+    """Fit a cost profile to measured checkpoints of JOBS, scenarios or files: what the cluster itself costs.
+
+    Of tables, the runs with the jobs' operators and channels (local or not) count. What the data do not say is said.
+
+    Example: barrierlab calibrate job.toml --from answers.json -o costs.toml
+    """
+    from barrierlab.sim.twin.calibrate import calibrate, observed_from
+
+    runs = []
+    for name in jobs:
+        job = load_job(name, read_settings(pairs))
+        places = {channel.local for channel in job.channels.values()}
+        runs += [run for run in observed_from(sources, job) if run.is_local is None or run.is_local in places]
+    profile = calibrate(runs)
+    if out is None:
+        click.echo(profile.text(), nl=False)
+        return
+    write(out, profile.text(), TwinError, "--out")
+    click.echo(f"{out}: {len(profile.costs)} costs from {profile.checkpoints} checkpoints of {len(runs)} runs")
+    for name, why in profile.undetermined.items():
+        click.echo(f"not determined: {name}: {why}")
+
+
+@click.command("predict")
+@click.argument("name", metavar="JOB")
+@click.option("--costs", type=click.Path(dir_okay=False, path_type=Path), required=True, help="A cost profile.")
+@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the job; repeatable.")
+@click.option("--against", multiple=True, type=click.Path(), help="Answers, or a folder of tables, to lay beside it.")
+@click.option(
+    "--seeds",
+    "runs",
+    type=click.IntRange(2, 999),
+    default=19,
+    show_default=True,
+    help="Runs; of 19 the ends hold 90 %.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def predict_command(
+    name: str, costs: Path, pairs: tuple[str, ...], against: tuple[str, ...], runs: int, as_json: bool
+) -> None:
+    """Predict the checkpoints of JOB, a scenario or a file, with a cost profile; and lay a measurement beside it.
+
+    Of what is measured the runs of the job's mode count. One outside its interval is shown, and is no violation.
+
+    Example: barrierlab predict job.toml --costs costs.toml --set mode=unaligned
+    """
+    from barrierlab.sim.twin.calibrate import observed_from
+    from barrierlab.sim.twin.predict import beside, predict
+    from barrierlab.sim.twin.profile import mode_of_scenario, read_profile
+
+    profile, settings = read_profile(costs), read_settings(pairs)
+    job = load_job(name, settings)
+    mode, places = mode_of_scenario(job), {channel.local for channel in job.channels.values()}
+    measured = [
+        run
+        for run in observed_from(against, job)
+        if run.mode == mode and (run.is_local is None or run.is_local in places)
+    ]
+    if against and not measured:
+        raise TwinError(
+            f"{' '.join(against)}: no run of the mode {mode} and the job's channels; give one, or --set mode="
+        )
+    rows = predict(name, settings, profile, runs)
+    if against:
+        rows = beside(rows, measured)
+    outside = list(profile.outside(job))
+    share = (runs + 1 - 2 * max(1, round(0.05 * (runs + 1)))) / (runs + 1)
+    if as_json:
+        told = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
+        click.echo(json.dumps({"job": job.name, "mode": mode, "holds": share, "outside": outside, "rows": told}))
+        return
+    table = Table(title=f"{job.title}, {mode}: {runs} runs", title_justify="left")
+    heads = ["statistic", "operator", "predicted", f"{share:.0%} from", "to", *(["measured", ""] if against else [])]
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("statistic", "operator", "") else "right")
+    for row in rows:
+        cells = [f"{value:,.{1 if row.unit == 'ms' else 0}f}" for value in (row.mean, row.low, row.high)]
+        place = {True: "inside", False: "outside", None: ""}[row.is_inside]
+        beside_it = [] if row.measured is None else [f"{row.measured:,.1f}", place]
+        table.add_row(f"{row.statistic}, {row.unit}", row.operator, *cells, *beside_it)
+    console = stdout_console()
+    console.print(table)
+    for line in outside:
+        console.print(f"outside what was calibrated: {line}", highlight=False, markup=False, soft_wrap=True)
+    if against:
+        judged = [row.is_inside for row in rows if row.is_inside is not None]
+        console.print(f"{sum(judged)} of {len(judged)} measured values are in their intervals", highlight=False)
+        if True in places and mode != "aligned":
+            console.print(LOCAL_STATE, highlight=False, soft_wrap=True)
+
+
+def load_job(name: str, settings: dict[str, Any]) -> Scenario:
+    """Return a scenario of checkpoints.
+
+    Raises
+    ------
+    TwinError
+        If it is one of something else.
+    """
+    job = load(name, settings)
+    if not isinstance(job, Scenario):
+        raise TwinError(f"{name}: is no scenario of checkpoints; give one, such as barrierlab import writes")
+    return job

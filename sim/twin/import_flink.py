@@ -28,6 +28,7 @@ OLD_ENOUGH_S = 120.0  # from here on Flink's rates, means over the last minute, 
 PRESSED = 0.05  # a source that is back-pressured for more of the time emits less than it would
 SAME = 0.02  # of records in and out, as counters that are read one after the other differ
 LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
+MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
 NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
 
 
@@ -421,6 +422,8 @@ class _Writer:
             )
         else:
             self._put("record_bytes", int(each.out_bytes), "written bytes by written records")
+        if any(ship.upper() == "HASH" for other in self.job.vertices for _, ship in other.inputs):
+            self._put("keys", MANY_KEYS, "assumed: many, used evenly; neither number nor skew is in the answers")
         if each.service_s:
             self._put("service_s", _short(each.service_s), "busy time by records")
 

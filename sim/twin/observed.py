@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from barrierlab.sim.twin.answers import FlinkAnswers, at, items, number, text
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
 from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
 
 STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
@@ -26,6 +31,13 @@ class Subtask:
     end_to_end_ms: float | None
     persisted_bytes: float | None
     processed_bytes: float | None
+
+    @property
+    def last_barrier_ms(self) -> float | None:
+        """When its last barrier is in, since the trigger."""
+        if self.start_delay_ms is None or self.alignment_ms is None:
+            return None
+        return self.start_delay_ms + self.alignment_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,8 @@ class ObservedCheckpoint:
 class ObservedJob:
     """One measured job: how it aligns, who sends to whom, and its completed checkpoints, oldest first.
 
-    `is_local` is None where some channels are and some are not.
+    `is_local` is None where some channels are and some are not. `busy` and `pressed` are the
+    shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
     """
 
     name: str
@@ -59,6 +72,9 @@ class ObservedJob:
     senders: Mapping[str, tuple[str, ...]]
     parallelism: Mapping[str, int]
     is_local: bool | None
+    busy: Mapping[str, float]
+    pressed: Mapping[str, float]
+    services_s: Mapping[str, tuple[float, ...]]
     checkpoints: tuple[ObservedCheckpoint, ...]
 
     @property
@@ -96,8 +112,22 @@ def observed_in(answers: FlinkAnswers, job: FlinkJob) -> ObservedJob:
         {each.operator: tuple(job.vertex(sender).operator for sender, _ in each.inputs) for each in job.vertices},
         {each.operator: each.parallelism for each in job.vertices},
         same.pop() if len(same) == 1 else None,
+        {each.operator: each.busy for each in job.vertices if each.busy is not None},
+        {each.operator: each.pressed for each in job.vertices if each.pressed is not None},
+        {each.operator: _services(answers, job, each.id, bool(each.inputs)) for each in job.vertices},
         tuple(each for each in checkpoints if each is not None),
     )
+
+
+def _services(answers: FlinkAnswers, job: FlinkJob, vertex: str, takes: bool) -> tuple[float, ...]:
+    """Return the busy time by records of each subtask: of those that it takes, of a source those that it gives."""
+    found = []
+    for each in items(answers.get(f"/jobs/{job.id}/vertices/{vertex}"), "subtasks"):
+        busy_ms = number(each, "metrics", "accumulated-busy-time")
+        records = number(each, "metrics", "read-records" if takes else "write-records", low=1)
+        if busy_ms is not None and records is not None:
+            found.append(busy_ms / 1000 / records)
+    return tuple(found)
 
 
 def _checkpoint(answers: FlinkAnswers, job: FlinkJob, place: str) -> ObservedCheckpoint | None:
@@ -129,6 +159,79 @@ def _subtask(operator: str, index: int, each: Mapping[str, Any]) -> Subtask:
         number(each, "alignment", "persisted"),
         number(each, "alignment", "processed"),
     )
+
+
+# Tables of measurements: the folder's runs.csv and subtasks.csv, with the columns of sim/data/flink.
+
+
+def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]]) -> list[ObservedJob]:
+    """Return the runs of a folder whose operators are those of `senders`; of them those with buffers of fixed size.
+
+    Raises
+    ------
+    TwinError
+        If one of the tables cannot be read, or lacks a column.
+    """
+    runs = {row["run"]: row for row in _table(folder / "runs.csv", "run")}
+    rows = [row for row in _table(folder / "subtasks.csv", "run") if not row.get("debloat_target_ms")]
+    found = []
+    for name, of_run in groupby(rows, key=lambda row: row["run"]):
+        each = list(of_run)
+        if {row.get("task") for row in each} != set(senders):
+            continue
+        checkpoints = [_read(list(group)) for _, group in groupby(each, key=lambda row: row["ckpt_id"])]
+        first, run = each[0], runs.get(name, {})
+        found.append(
+            ObservedJob(
+                name,
+                "aligned_with_timeout" if "timeout" in first.get("mode", "") else first.get("mode", ""),
+                senders,
+                dict.fromkeys(senders, int(_cell(first, "parallelism"))),
+                first.get("topology") == "local",
+                {op: _cell(run, f"{op}.busy") / 1000 for op in senders if run.get(f"{op}.busy")},
+                {op: _cell(run, f"{op}.bp") / 1000 for op in senders if run.get(f"{op}.bp")},
+                {},
+                tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.id)),
+            )
+        )
+    return found
+
+
+def _table(path: Path, needed: str) -> list[dict[str, str]]:
+    hint = "give a folder with runs.csv and subtasks.csv, or files of answers"
+    rows = list(csv.DictReader(io.StringIO(read_text(path, TwinError, hint))))
+    if not rows or any(not row.get(needed) or None in row or None in row.values() for row in rows):
+        raise TwinError(f"{path}: no table with a column {needed} and whole rows; {hint}")
+    return rows
+
+
+def _cell(row: Mapping[str, str], column: str) -> float:
+    """Return a number of a table.
+
+    Raises
+    ------
+    TwinError
+        If it is not there, or none that a measurement can have.
+    """
+    try:
+        found = float(row.get(column, ""))
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < 1e15:
+        raise TwinError(f"run {row.get('run')}: {column} is {row.get(column)!r}; allowed: a number of at least 0")
+    return found
+
+
+def _read(rows: Sequence[Mapping[str, str]]) -> ObservedCheckpoint:
+    columns = ["start_delay_ms", "alignment_ms", "sync_ms", "async_ms", "subtask_e2e_ms"]
+    columns += ["subtask_persisted_bytes", "subtask_processed_bytes"]
+    subtasks = [
+        Subtask(row["task"], int(_cell(row, "subtask")), *(_cell(row, column) for column in columns)) for row in rows
+    ]
+    duration, persisted, processed = (
+        _cell(rows[0], f"ckpt_{n}") for n in ("e2e_ms", "persisted_bytes", "processed_bytes")
+    )
+    return ObservedCheckpoint(int(_cell(rows[0], "ckpt_id")), duration, persisted, processed, tuple(subtasks))
 
 
 # What is kept of answers.

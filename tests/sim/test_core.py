@@ -45,6 +45,8 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["show", str(TRACE), "--format", "svg"],
         ["witness", "diamond", "--checkpoint", "4"],
         ["import", "flink", str(ROOT / "tests/sim/flink/2.x/chained_local_saturated_aligned.json")],
+        ["calibrate", "flink_chain", "--from", str(ROOT / "sim/data/flink")],
+        ["predict", "diamond", "--costs", str(ROOT / "sim/data/flink/costs_local.toml"), "--seeds", "2"],
     ],
     ids=" ".join,
 )

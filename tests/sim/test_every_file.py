@@ -21,10 +21,13 @@ import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import plan, run
+from barrierlab.sim.sweep.measured import DATA
 from barrierlab.sim.sweep.outcome import outcome
 from barrierlab.sim.sweep.plan import load_plan
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.tables import ON_REQUEST, TABLES
+from barrierlab.sim.twin.answers import answers_of
+from barrierlab.sim.twin.import_flink import job_of, scenario_of
 from tests.sim.support import COMMANDS, barrierlab
 
 SCENARIO = """
@@ -51,6 +54,13 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "many.toml").write_text(SWEEP, encoding="utf-8")
     (folder / "mine.py").write_text(ALIGNER, encoding="utf-8")
     shutil.copy(ANSWERS, folder / "answers.json")
+    answers = answers_of([str(ANSWERS)])
+    twin = scenario_of(job_of(answers, None), "").text.replace("# rate_per_s", "rate_per_s")
+    (folder / "twin.toml").write_text(twin, encoding="utf-8")
+    (folder / "tables").mkdir()
+    for name in ("runs.csv", "subtasks.csv"):
+        (folder / "tables" / name).write_text((DATA / name).read_text(encoding="utf-8"), encoding="utf-8")
+    shutil.copy(str(DATA / "costs_local.toml"), folder / "costs.toml")
     store = Store.create(folder / "swept", load_plan(folder / "many.toml"), keeps_events=True)
     run_id = load_plan(folder / "many.toml").runs[0].run_id
     rows = {name: [] for name in store.tables} | {"runs": [{"run_id": run_id, "status": "OK", "verdict": "holds"}]}
@@ -90,6 +100,20 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
         (lambda place: place / "job.toml", ("witness", "job.toml", "--checkpoint", "1")),
     ],
     ("import", "sources"): [(lambda place: place / "answers.json", ("import", "flink", "answers.json"))],
+    ("calibrate", "jobs"): [(lambda place: place / "job.toml", ("calibrate", "job.toml", "--from", "tables"))],
+    ("calibrate", "sources"): [
+        (lambda place: place / "answers.json", ("calibrate", "twin.toml", "--from", "answers.json")),
+        (lambda place: place / "tables" / "runs.csv", ("calibrate", "flink_chain", "--from", "tables")),
+        (lambda place: place / "tables" / "subtasks.csv", ("calibrate", "flink_chain", "--from", "tables")),
+    ],
+    ("predict", "name"): [(lambda place: place / "job.toml", ("predict", "job.toml", "--costs", "costs.toml"))],
+    ("predict", "costs"): [(lambda place: place / "costs.toml", ("predict", "job.toml", "--costs", "costs.toml"))],
+    ("predict", "against"): [
+        (
+            lambda place: place / "answers.json",
+            ("predict", "twin.toml", "--costs", "costs.toml", "--against", "answers.json"),
+        ),
+    ],
     ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
     ("check", "implementations"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
@@ -117,6 +141,7 @@ TO_FILE = {
     ("run", "trace"): ("run", "job.toml", "--trace"),
     ("witness", "out"): ("witness", "run.trace", "--checkpoint", "1", "--out"),
     ("import", "out"): ("import", "flink", "answers.json", "--out"),
+    ("calibrate", "out"): ("calibrate", "flink_chain", "--from", "tables", "--out"),
     ("import", "save"): ("import", "flink", "answers.json", "--save"),
     ("show", "out"): ("show", "run.trace", "--out"),
     ("check", "junit_file"): (*CHECK, "--junit"),

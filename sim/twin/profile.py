@@ -1,0 +1,143 @@
+"""A cost profile: what a cluster itself costs, as few named distributions, apart from any job.
+
+A profile is TOML. Each table [cost.NAME] has the key of a scenario that it sets, a distribution in seconds, and the
+mean with an interval that holds it with 90 %; [calibrated] says on what it was fitted, [undetermined] what the data do
+not say, in words.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.settings import Scenario
+from barrierlab.sim.twin.answers import TwinError
+
+HINT = "give a cost profile, as barrierlab calibrate writes it"
+WIDTH = 2 * 1.645  # standard deviations of a normal distribution between the ends of a 90 % interval
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One cost: `values_s` are quantiles of equal weight; the interval is of the mean, from `count` rows."""
+
+    sets: str
+    values_s: tuple[float, ...]
+    mean_s: float
+    low_s: float
+    high_s: float
+    count: int
+
+    def drawn(self, random: Random) -> dict[str, Any]:
+        """Return the distribution as a scenario has it, moved as far as its mean is uncertain."""
+        spread = (self.high_s - self.low_s) / WIDTH / self.mean_s if self.mean_s else 0.0
+        factor = max(0.0, random.gauss(1.0, spread))
+        return {"dist": "empirical", "values": [value * factor for value in self.values_s]}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The costs by name; the modes, parallelisms, places and operators calibrated on; and what is undetermined."""
+
+    costs: Mapping[str, Cost]
+    modes: tuple[str, ...]
+    parallelism: tuple[int, ...]
+    local: tuple[bool, ...]
+    checkpoints: int
+    undetermined: Mapping[str, str]
+
+    def settings(self, scenario: Scenario, seed: int) -> dict[str, Any]:
+        """Return the settings of one run: each cost that the job has a place for, drawn with its uncertainty."""
+        return {
+            cost.sets: cost.drawn(Random(f"{seed}/cost/{name}"))
+            for name, cost in self.costs.items()
+            if not cost.sets.startswith("operator.") or cost.sets.split(".")[1] in scenario.operators
+        }
+
+    def outside(self, scenario: Scenario) -> Iterator[str]:
+        """Yield a line for each way in which a job is not what was calibrated on."""
+        mode = mode_of_scenario(scenario)
+        if mode not in self.modes:
+            yield f"mode {mode}: calibrated on {', '.join(self.modes)} alone"
+        counts = {scenario.topology.parallelism(name) for name in scenario.topology.operators}
+        if extra := sorted(counts - set(self.parallelism)):
+            yield f"parallelism {', '.join(map(str, extra))}: calibrated on {', '.join(map(str, self.parallelism))}"
+        places = {channel.local for channel in scenario.channels.values()}
+        for place in sorted(places - set(self.local)):
+            here, there = ("local", "remote") if place else ("remote", "local")
+            yield f"{here} channels: calibrated on {there} ones alone"
+
+    def text(self) -> str:
+        """Return the profile as TOML."""
+        lines = [
+            "# A cost profile: what a cluster itself costs (barrierlab calibrate). Seconds; intervals of 90 %.",
+            "",
+        ]
+        lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
+        lines += [f"local = {json.dumps(self.local)}", f"checkpoints = {self.checkpoints}"]
+        for name, cost in self.costs.items():
+            lines += ["", f"[cost.{name}]", f"sets = {json.dumps(cost.sets)}"]
+            lines += [f"values_s = {json.dumps(cost.values_s)}", f"mean_s = {cost.mean_s}"]
+            lines += [f"low_s = {cost.low_s}", f"high_s = {cost.high_s}", f"count = {cost.count}"]
+        lines += ["", "[undetermined]", *(f"{name} = {json.dumps(why)}" for name, why in self.undetermined.items())]
+        return "\n".join(lines) + "\n"
+
+
+def mode_of_scenario(scenario: Scenario) -> str:
+    """Return the mode of a scenario's barriers, as profiles call it."""
+    if not scenario.mode.goes_unaligned:
+        return "aligned" if scenario.mode.name == "aligned" else "at_least_once"
+    return "aligned_with_timeout" if scenario.checkpoint.aligned_checkpoint_timeout_s else "unaligned"
+
+
+def read_profile(path: Path) -> Profile:
+    """Return the profile in a file.
+
+    Raises
+    ------
+    TwinError
+        If it is none; one line.
+    """
+    try:
+        data = tomllib.loads(read_text(path, TwinError, HINT))
+    except ValueError as error:
+        if isinstance(error, TwinError):
+            raise
+        raise TwinError(f"{path}: not TOML: {error}; {HINT}") from error
+    try:
+        about = data["calibrated"]
+        if extra := sorted(set(data) - {"calibrated", "cost", "undetermined"}):
+            raise ValueError(f"with the key {extra[0]}")
+        return Profile(
+            {str(name): _cost(table) for name, table in data["cost"].items()},
+            tuple(map(str, about["modes"])),
+            tuple(map(int, about["parallelism"])),
+            tuple(map(bool, about["local"])),
+            int(about["checkpoints"]),
+            {str(name): str(why) for name, why in data["undetermined"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
+        raise TwinError(f"{path}: no cost profile: {type(wrong).__name__} {wrong}; {HINT}") from wrong
+
+
+def _cost(table: Mapping[str, Any]) -> Cost:
+    if extra := sorted(set(table) - {"sets", "values_s", "mean_s", "low_s", "high_s", "count"}):
+        raise ValueError(f"with the key {extra[0]} of a cost")
+    values = tuple(map(float, table["values_s"]))
+    found = Cost(
+        str(table["sets"]),
+        values,
+        float(table["mean_s"]),
+        float(table["low_s"]),
+        float(table["high_s"]),
+        int(table["count"]),
+    )
+    if not values or not all(0 <= each < 1e9 for each in (*values, found.mean_s, found.low_s, found.high_s)):
+        raise ValueError(f"{found.sets} has no values, or one below 0")
+    return found

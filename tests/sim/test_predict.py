@@ -1,0 +1,162 @@
+"""Predicted checkpoints: their intervals, what is outside what was calibrated, and a real job beside them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barrierlab.sim import load
+from barrierlab.sim.sweep.measured import DATA
+from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask
+from barrierlab.sim.twin.predict import Predicted, _ends, predict, statistics_of
+from barrierlab.sim.twin.profile import Profile, read_profile
+from tests.sim.support import barrierlab
+
+FLINK = Path(__file__).parent / "flink"
+SHORT: dict[str, Any] = {"until_s": 18.0, "level": "rho050"}
+
+
+def _profile() -> Profile:
+    return read_profile(Path(str(DATA / "costs_remote.toml")))
+
+
+def test_the_ends_hold_ninety_per_cent_of_nineteen_runs_and_more() -> None:
+    """An interval would be called one of 90 % and hold half."""
+    assert _ends([float(n) for n in range(19)]) == (0.0, 18.0)
+    assert _ends([float(n) for n in range(39)]) == (1.0, 37.0)  # 36 of 40 gaps: 90 %
+    assert _ends([2.0, 1.0]) == (1.0, 2.0)
+
+
+def test_the_statistics_of_a_checkpoint_by_hand() -> None:
+    """The mean of a time would be taken where Flink has the largest of the subtasks; or early checkpoints count."""
+
+    def checkpoint(number: int, delay: float) -> ObservedCheckpoint:
+        rows = (
+            Subtask("a", 0, delay, 2.0, 0.0, 0.0, 9.0, 10.0, 1.0),
+            Subtask("a", 1, 1.0, 4.0, 0.0, 0.0, 9.0, 5.0, 2.0),
+        )
+        return ObservedCheckpoint(number, 10.0 + number, 15.0, None, rows)
+
+    found = statistics_of([checkpoint(n, 3.0 if n > 2 else 500.0) for n in range(1, 9)])
+    assert found == {
+        ("end to end", ""): 15.5,  # of the last six
+        ("persisted", ""): 15.0,
+        ("start delay", "a"): 3.0,
+        ("alignment", "a"): 4.0,
+        ("persisted", "a"): 15.0,
+        ("processed", "a"): 3.0,
+    }
+
+
+def test_an_uncertain_cost_widens_the_interval() -> None:
+    """The uncertainty of the profile would be read and not used."""
+    profile = _profile()
+    cost = profile.costs["acknowledgement"]
+    sure = replace(profile, costs={"acknowledgement": replace(cost, low_s=cost.mean_s, high_s=cost.mean_s)})
+    unsure = replace(profile, costs={"acknowledgement": replace(cost, low_s=0.0, high_s=0.5)})
+    whole = [predict("flink_chain", SHORT, each, 4)[0] for each in (sure, unsure)]
+    assert [row.statistic for row in whole] == ["end to end"] * 2
+    assert whole[0].low <= whole[0].mean <= whole[0].high
+    assert whole[1].high - whole[1].low > 3 * (whole[0].high - whole[0].low)
+    assert predict("flink_chain", SHORT, unsure, 4)[0] == whole[1]
+
+
+def test_what_is_set_goes_before_the_profile() -> None:
+    """`--set` would be overruled by a file, without a word."""
+    fixed = {**SHORT, "checkpoint.ack_latency_s": 0.5}
+    whole = predict("flink_chain", fixed, _profile(), 2)[0]
+    assert whole.low > 500
+
+
+def test_a_value_is_inside_by_the_clock_of_the_measurement() -> None:
+    """A whole millisecond would be outside an interval that is narrower than its clock."""
+    row = Predicted("end to end", "", 10.2, 10.1, 10.3)
+    assert [replace(row, measured=value).is_inside for value in (None, 9.0, 10.0, 11.0)] == [None, False, True, False]
+    nothing = Predicted("persisted", "a", 0.0, 0.0, 0.0, 0.0)
+    assert (nothing.is_inside, replace(nothing, measured=1.0).is_inside) == (None, False)
+
+
+def test_what_was_not_calibrated_is_said() -> None:
+    """A prediction of a mode, a parallelism or channels that no row is of would look as sure as any."""
+    profile = _profile()
+    assert list(profile.outside(load("flink_chain"))) == []
+    aligned = replace(profile, modes=("aligned",))
+    job = load("flink_chain", {"mode": "unaligned", "parallelism": 3, "topology": "L"})
+    assert list(aligned.outside(job)) == [
+        "mode unaligned: calibrated on aligned alone",
+        "parallelism 3: calibrated on 1, 2",
+        "local channels: calibrated on remote ones alone",
+    ]
+
+
+@pytest.mark.parametrize("version", ["1.20", "2.x"])
+def test_a_real_union_is_predicted_from_the_costs_of_another_job(
+    version: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What was fitted on one job in one mode would not carry to another: the purpose of a profile."""
+    chained, union = (
+        FLINK / version / f"{name}.json"
+        for name in ("chained_local_saturated_aligned", "union_local_saturated_timeout")
+    )
+    for name, answers in (("chained", chained), ("union", union)):
+        barrierlab(capsys, "import", "flink", str(answers), "-o", str(tmp_path / f"{name}.toml"))
+    costs = str(tmp_path / "costs.toml")
+    rate = ("--set", "source.source_fast.rate_per_s=375")
+    assert (
+        barrierlab(capsys, "calibrate", str(tmp_path / "chained.toml"), *rate, "--from", str(chained), "-o", costs)[0]
+        == 0
+    )
+    arguments = ("predict", str(tmp_path / "union.toml"), "--costs", costs, "--set", "source.sourceA.rate_per_s=312.5")
+    status, out, err = barrierlab(capsys, *arguments, "--seeds", "4", "--against", str(union), "--json")
+    assert (status, err) == (0, "")
+    found = json.loads(out)
+    assert found["outside"] == ["mode aligned_with_timeout: calibrated on aligned alone"]
+    assert found["holds"] == pytest.approx(0.6)
+    rows = {(row["statistic"], row["operator"]): row for row in found["rows"]}
+    for key, tolerance in {
+        ("end to end", ""): 0.05,
+        ("persisted", ""): 0.10,
+        ("processed", ""): 0.15,
+        ("start delay", "merge"): 0.15,
+        ("alignment", "merge"): 0.15,
+    }.items():
+        assert rows[key]["mean"] == pytest.approx(rows[key]["measured"], rel=tolerance), key
+
+
+def test_a_measurement_in_another_mode_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A prediction of one mode would be laid beside a measurement of another."""
+    costs = str(DATA / "costs_local.toml")
+    arguments = (
+        "predict",
+        "flink_chain",
+        "--costs",
+        costs,
+        "--set",
+        "mode=unaligned",
+        "--set",
+        "topology=L",
+        "--seeds",
+        "2",
+    )
+    status, out, err = barrierlab(capsys, *arguments, "--set", "until_s=1.0")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "no checkpoint completed after warmup_s" in err
+    file = str(FLINK / "2.x" / "chained_local_saturated_aligned.json")
+    assert "has the operators source_fast" in barrierlab(capsys, *arguments, "--against", file)[2]
+    job = barrierlab(capsys, "predict", "camera_imu_lidar", "--costs", costs)
+    assert (job[0], job[1], job[2].count("\n")) == (2, "", 1)
+    assert "is no scenario of checkpoints" in job[2]
+
+
+def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[str]) -> None:
+    """A person would have to compare columns."""
+    arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=20.0")
+    status, out, err = barrierlab(capsys, *arguments, "--seeds", "2", "--against", str(DATA))
+    assert (status, err) == (0, "")
+    assert "33% from" in out
+    assert " measured values are in their intervals" in out
+    assert "outside what was calibrated" not in out
