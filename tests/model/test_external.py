@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from docs.aligner.planted import PhasedAligner as Planted
 from docs.aligner.unaligned import RecordingAligner
 
 
+@cache
 def worlds(name: str) -> list[WorldScope]:
     """The dataflows of a scope."""
     return [scope for scope in SCOPES[name]() if isinstance(scope, WorldScope)]

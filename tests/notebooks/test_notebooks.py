@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import jupytext
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(ROOT.glob("notebooks/*.py"))
@@ -38,7 +36,7 @@ SHOWS = {
 each_notebook = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 
 
-def cells_of(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
+def cells_of(notebook: Any) -> list[tuple[str, str]]:
     """Kind and text of each cell."""
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
@@ -71,6 +69,9 @@ def test_there_are_notebooks() -> None:
 @each_notebook
 def test_the_pair_is_in_step_and_has_no_outputs(source: Path) -> None:
     """Who opens the notebook would see other cells than those that are tested, or results of another day."""
+    import jupytext  # here: it takes a second and a half, and whoever runs other tests collects this file, too
+    import nbformat
+
     pair = nbformat.read(source.with_suffix(".ipynb"), as_version=4)
     again = f"run: jupytext --to ipynb notebooks/{source.name}"
     nbformat.validate(pair)
@@ -111,6 +112,9 @@ def test_a_notebook_runs_and_shows_what_it_says(source: Path, tmp_path: Path, mo
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))  # nothing of the user's: our own kernel, no settings
     monkeypatch.delenv("JUPYTER_PATH", raising=False)
+    import jupytext
+    from nbclient import NotebookClient
+
     notebook = jupytext.read(source)
     work = tmp_path / "work"
     work.mkdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SCOPE = "aligned: a->s b->s; events 1, checkpoints 1; abort"
 
 
 def started(folder: Path, arguments: list[str], *path: str) -> subprocess.CompletedProcess[str]:
@@ -29,7 +30,7 @@ def started(folder: Path, arguments: list[str], *path: str) -> subprocess.Comple
     "arguments",
     [
         ["run", "diamond"],
-        ["check", "--impl", "model.aligner:PhasedAligner", "--scope", "tiny", "--master", "processes[2]"],
+        ["check", "--impl", "model.aligner:PhasedAligner", "--scope", SCOPE, "--master", "processes[1]"],
         ["table", "aligned"],
         ["scenarios"],
     ],

@@ -37,10 +37,10 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["run", "diamond"],
         ["run", "crash_and_recover", "--json"],
         ["run", "camera_imu_lidar"],
-        ["run", "diamond", "--set", "until_s=80.0"],  # enough checkpoints for a test of their steadiness
+        ["run", "diamond", "--set", "checkpoint.interval_s=0.3"],  # enough checkpoints for a test of their steadiness
         ["scenarios"],
         ["table", "control"],
-        ["check", "--scope", "tiny", "--protocol", "control"],
+        ["check", "--scope", "aligned: a->s b->s; events 1, checkpoints 1; abort", "--master", "processes[1]"],
         ["defects", "A-04"],
         ["show", str(TRACE), "--format", "svg"],
         ["witness", "diamond", "--checkpoint", "4"],

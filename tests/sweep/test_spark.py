@@ -6,6 +6,7 @@ One file, because pytest-xdist keeps a file together: so there is one JVM.
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from fake_runs import contents, plan_with
 from page import stands_alone
 from scipy import stats
 
+from barrierlab.sim.check.runner import plan as check_plan
+from barrierlab.sim.check.runner import run as check
 from barrierlab.sim.sweep.analyse import PIECES, analyse, analysed, quantile_ranks, t_interval
 from barrierlab.sim.sweep.execute import SIMULATE, execute
 from barrierlab.sim.sweep.join import analyse as joins
@@ -350,3 +353,15 @@ def test_an_analysis_is_kept_until_results_change(tmp_path, monkeypatch):
         patch.setattr(module, "version", lambda name: "another")
         patch.setattr(module, "analyse", lambda spark, store: {"runs": "by another version"})
         assert analysed(store, "local") == {"runs": "by another version"}
+
+
+def test_scopes_of_a_check_are_spread_as_well(spark, tmp_path, monkeypatch):
+    """A cluster could not be used for a check of a class of one's own, or came to something else."""
+    own = "from barrierlab.impl import BarrierAligner\n\n\nclass Same(BarrierAligner):\n    pass\n"
+    (tmp_path / "of_mine.py").write_text(own, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"])  # a check adds to it
+    chosen = check_plan("tiny", ["aligned"], "of_mine:Same")
+    on_spark, here = (check(chosen, master, None) for master in ("local[2]", "processes[1]"))
+    assert [(o.name, o.verdict, o.states) for o in on_spark] == [(o.name, o.verdict, o.states) for o in here]
+    assert {outcome.verdict for outcome in here} == {"holds"}
