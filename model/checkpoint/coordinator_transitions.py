@@ -28,6 +28,7 @@ from barrierlab.model.checkpoint.monitor import Breach, raised
 from barrierlab.model.checkpoint.task_transitions import NOW_NS, CoordinatorOrder, Finished, Note
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
+from barrierlab.model.spec import equations
 from barrierlab.model.spec.history import COORDINATOR
 
 
@@ -222,8 +223,9 @@ class CoordinatorTransitions:
         parts: tuple[Acknowledge, ...] = ()
         for action in actions:
             if type(action) is Triggered:
-                if action.checkpoint_id <= monitor.triggered:
-                    broken.append(("ID", f"checkpoint {action.checkpoint_id} was triggered after {monitor.triggered}"))
+                late = equations.triggered_late(action.checkpoint_id, monitor.triggered)
+                if late is not None:
+                    broken.append(("ID", late))
                 monitor = monitor._replace(triggered=max(monitor.triggered, action.checkpoint_id))
                 notes.append((">trigger", COORDINATOR, None, action.checkpoint_id))
             elif type(action) is Inject:
@@ -295,8 +297,6 @@ def _ended(monitor: CoordinatorMonitor, checkpoint_id: int, verb: str) -> list[B
     if checkpoint_id in monitor.ended:
         broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
     elif verb == "completed":
-        if checkpoint_id < monitor.completed:
-            broken.append(("ID", f"checkpoint {checkpoint_id} was completed after {monitor.completed}"))
-        if checkpoint_id > monitor.triggered:
-            broken.append(("ID", f"checkpoint {checkpoint_id} was completed and never triggered"))
+        reasons = equations.completed_out_of_turn(checkpoint_id, monitor.completed, checkpoint_id <= monitor.triggered)
+        broken += [("ID", reason) for reason in reasons]
     return broken

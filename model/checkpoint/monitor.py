@@ -1,10 +1,11 @@
 """The history of a run, no more of it than judging needs: what the world keeps beside the machines in each state.
 
 `model.spec.invariants` judges a journal, which grows with every move; two states that differ in nothing but how they
-came about would never be one. Here the same equation is kept up to date instead. For a channel from u to v, u knows how
-many events it had sent when it cut, v how many had taken effect when it cut and how many it recorded; once the
-checkpoint is complete these numbers must add up, and what they stand for is forgotten. That the events behind the
-numbers are the right ones is checked as they pass: a channel is first in, first out, so its next event is known.
+came about would never be one. Here the same equations (`model.spec.equations`) are kept up to date instead. For a
+channel from u to v, u knows how many events it had sent when it cut, v how many had taken effect when it cut and how
+many it recorded; once the checkpoint is complete these numbers must add up, and what they stand for is forgotten. That
+the events behind the numbers are the right ones is checked as they pass: a channel is first in, first out, so its next
+event is known.
 
 A monitor takes no part in what happens. It is told effects in the words of `model.spec.history.EFFECTS`, and what is
 wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
@@ -12,6 +13,7 @@ wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +22,6 @@ from barrierlab.impl.checkpoint.report import Acknowledge, digest
 from barrierlab.impl.checkpoint.task import Operator, Task
 from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
 from barrierlab.impl.messages import (
-    CancelBarrier,
     CheckpointBarrier,
     EndOfInput,
     Event,
@@ -30,6 +31,8 @@ from barrierlab.impl.messages import (
 )
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.explore.intern import exact
+from barrierlab.model.spec import equations
+from barrierlab.model.spec.history import let_go
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.topology import Topology
 
@@ -54,9 +57,8 @@ class CompletedCut(NamedTuple):
 
     Attributes
     ----------
-    owes : bool
-        Whether its snapshot is missing.
-    finished : bool
+    has_cut, has_begun, finished : bool
+        Whether it has taken its snapshot, a barrier has taken effect or was forwarded, and it has nothing more to do.
     sent, covered, recorded_out : tuple of int
         Events before the cut by output; before it or recorded by input; recorded by output.
     wrong : str
@@ -65,7 +67,8 @@ class CompletedCut(NamedTuple):
         Whether FWD, and whether LIVE has something against it.
     """
 
-    owes: bool
+    has_cut: bool
+    has_begun: bool
     finished: bool
     sent: tuple[int, ...]
     covered: tuple[int, ...]
@@ -267,7 +270,7 @@ class TaskMonitor:
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
         self._passing: list[tuple[int, CheckpointBarrier]] = []
-        self._passed_over: list[tuple[int, CheckpointBarrier | CancelBarrier]] = []
+        self._passed_over: list[tuple[int, object]] = []
         self._passed_out: dict[int, tuple[list[Event], list[Event]]] = {}  # by output: what is there, what is recorded
 
     # Capture and restore.
@@ -319,14 +322,14 @@ class TaskMonitor:
         """The move is over, but for what is sent: what was taken has come to something."""
         if self._taken is not None:
             index, message = self._taken
-            if type(message) is Event or getattr(message, "checkpoint_id", 0) not in self.aborted:
+            if not equations.has_no_effect(message, self.aborted):
                 what = "never took effect" if type(message) is Event else "had no effect"
                 self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
         for index, over in self._passed_over:
-            if over.checkpoint_id not in self.aborted:
+            if not equations.has_no_effect(over, self.aborted):
                 self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
-            if not self._may_pass(barrier):
+            if not equations.may_overtake(barrier, self.unaligned, self.aborted):
                 self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
         if self._to_show is not None:
             self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
@@ -507,11 +510,12 @@ class TaskMonitor:
     def part(self, checkpoint_id: int, task: Task) -> CompletedCut:
         """What this task has to say about a checkpoint."""
         cut = self._cut(checkpoint_id)
-        owes = cut is None and (checkpoint_id in self.begun or not self.finished)
+        has_cut = cut is not None
         if cut is None:
             cut = self._cut_now(task)  # of a finished task, everything is before the cut
         return CompletedCut(
-            owes,
+            has_cut,
+            checkpoint_id in self.begun,
             self.finished,
             cut.sent,
             tuple(map(sum, zip(cut.applied, cut.recorded, strict=True))),
@@ -580,8 +584,8 @@ class TaskMonitor:
         """The watermark of the task, as `model.checkpoint.operators.refolding` has it; its state is the fold's."""
         assert self._fold is not None
         promises = [promise for promise, is_open in zip(self.promised, self.open, strict=True) if is_open]
-        if promises and None not in promises:
-            least = min(promise for promise in promises if promise is not None)
+        least = equations.least_promise(promises)
+        if least is not None:
             if self.watermark_ms is None or self.watermark_ms < least:
                 self.watermark_ms = least
                 self._gives(self._fold.on_watermark(least))
@@ -653,14 +657,10 @@ class TaskMonitor:
         else:
             self._turn_of(index, barrier)
         epoch = self.epoch if barrier is None else barrier.epoch
-        if checkpoint_id < self.newest or checkpoint_id <= self.inside[index]:
-            self._breaks(
-                "ID",
-                f"barrier {checkpoint_id} took effect at {self.name} on {self.inputs[index]} "
-                f"after barrier {self.newest}",
-            )
-        elif (epoch <= self.epoch) if checkpoint_id > self.newest else (epoch != self.epoch):
-            self._breaks("ID", f"barrier {checkpoint_id} took effect at {self.name} with epoch {epoch}")
+        newest, inside = (self.newest, self.epoch), self.inside[index]
+        back = equations.barrier_goes_back(self.name, self.inputs[index], (checkpoint_id, epoch), newest, inside)
+        if back is not None:
+            self._breaks("ID", back)
         self.newest, self.epoch = max(self.newest, checkpoint_id), max(self.epoch, epoch)
         self.inside = _put(self.inside, index, max(self.inside[index], checkpoint_id))
         self.blocked = _put(self.blocked, index, checkpoint_id)
@@ -790,12 +790,9 @@ class TaskMonitor:
         self._breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
 
     def _let_go(self, index: int, message: StreamMessage) -> None:
-        """It waits no more, nor do barriers and cancels ahead of it that had no effect (`model.spec.history`)."""
-        waiting = list(self.waiting[index])
-        while waiting and waiting[0] != message and isinstance(waiting[0], CheckpointBarrier | CancelBarrier):
-            self._passed_over.append((index, waiting.pop(0)))  # type: ignore[arg-type]
-        if message in waiting:
-            waiting.remove(message)
+        """It waits no more, nor does what `model.spec.history.let_go` passes over."""
+        waiting: deque[Any] = deque(self.waiting[index])
+        self._passed_over += [(index, gone) for gone in let_go(waiting, message) if gone != message]
         self.waiting = _put(self.waiting, index, tuple(waiting))
 
     def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
@@ -808,26 +805,19 @@ class TaskMonitor:
 
     def _excused(self, message: StreamMessage) -> bool:
         """Whether it may be passed over: a barrier or cancel that is aborted, or that need not keep its place."""
-        if type(message) is CancelBarrier:
-            return message.checkpoint_id in self.aborted
-        return type(message) is CheckpointBarrier and self._may_pass(message)
-
-    def _may_pass(self, barrier: CheckpointBarrier) -> bool:
-        checkpoint_id = barrier.checkpoint_id
-        return barrier.is_unaligned or checkpoint_id in self.unaligned or checkpoint_id in self.aborted
+        if type(message) is CheckpointBarrier:
+            return equations.may_overtake(message, self.unaligned, self.aborted)
+        return equations.has_no_effect(message, self.aborted)
 
     # Sending.
 
     def _separated(self, output: int, message: StreamMessage) -> None:
-        """FWD: between what is sent and its cause lies the barrier at both ends, or at neither.
-
-        At least once, what is sent may be ahead of a barrier that its cause is behind.
-        """
+        """FWD, of the checkpoint that was completed last; of those that may be yet, it is asked when they are."""
         side, cause = self.outside[output], self.cause
-        if cause is None or side in (cause, _ENDED) or (side < cause and self._limits.permits_orphans):
+        if cause is None or side in (cause, _ENDED):
             return
-        low, high = min(side, cause), max(side, cause)
-        between = {n for n in range(low + 1, high + 1) if cause >= side or n not in self.unaligned}
+        ids, permits_orphans = range(min(side, cause) + 1, max(side, cause) + 1), self._limits.permits_orphans
+        between = {n for n in ids if equations.separates(n, side, cause, n in self.unaligned, permits_orphans)}
         if self.done in between:
             self._breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
         self.suspects |= between - self.settled
@@ -847,10 +837,10 @@ class TaskMonitor:
         if last is not None and mark.timestamp_ms < last:
             self._breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
         self.marks = _put(self.marks, output, mark.timestamp_ms)
-        for index, is_open in enumerate(self.open):
-            promise = self.promised[index]
-            if is_open and (promise is None or promise < mark.timestamp_ms):
-                self._breaks("WM", f"{self.name} sent {mark}, but {self.inputs[index]} has not promised so much")
+        inputs = zip(self.inputs, self.promised, self.open, strict=True)
+        promises = [(channel, promise) for channel, promise, is_open in inputs if is_open]
+        for reason in equations.promised_too_much(self.name, self.outputs[output], mark, promises):
+            self._breaks("WM", reason)
 
 
 _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
@@ -934,12 +924,12 @@ def completes(
     limits : Limits, optional
         What was configured: whether there may be orphans.
     """
-    permits_orphans = limits is not None and limits.permits_orphans
+    permits_orphans, owing = limits is not None and limits.permits_orphans, set()
     for name, part in parts.items():
-        if part.owes:
-            yield "ONCE", f"checkpoint {checkpoint_id} was completed without a snapshot of {name}"
-        if name not in acknowledged and not part.finished:
-            yield "ONCE", f"checkpoint {checkpoint_id} was completed without the acknowledgement of {name}"
+        for what in equations.lacking(part.has_cut, part.has_begun, name in acknowledged, part.finished):
+            yield "ONCE", equations.completed_without(checkpoint_id, what, name)
+            if what == equations.SNAPSHOT:
+                owing.add(name)
         if part.wrong:
             yield "CUT", part.wrong
         if part.is_suspect:
@@ -948,11 +938,11 @@ def completes(
             yield "LIVE", f"{name} still waits for checkpoint {checkpoint_id}, which was completed"
     for channel in topology.channels:
         sender, receiver = topology.ends(channel)
-        if parts[sender].owes or parts[receiver].owes:
+        if sender in owing or receiver in owing:
             continue
         output, index = topology.outputs(sender).index(channel), topology.inputs(receiver).index(channel)
         sent = parts[sender].sent[output]
         covered = parts[receiver].covered[index] + parts[sender].recorded_out[output]
-        if sent > covered or (sent < covered and not permits_orphans):
+        if not equations.balanced(range(sent), range(covered), permits_orphans):
             what = "lost: sent before the cut, taken after" if sent > covered else "orphans: taken before the cut"
             yield "CUT", f"{abs(sent - covered)} events of {channel} are {what} in checkpoint {checkpoint_id}"

@@ -22,6 +22,7 @@ from zlib import crc32
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.messages import Event, Watermark
+from barrierlab.model.spec import equations
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.topology import Topology, suggestion
 
@@ -441,10 +442,10 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
         def advance() -> None:
             nonlocal watermark_ms
-            promises = [promise for promise in promised.values() if promise is not None]
-            if promises and len(promises) == len(promised) and (watermark_ms is None or min(promises) > watermark_ms):
-                watermark_ms = min(promises)
-                _run(operator.on_watermark(watermark_ms))
+            least = equations.least_promise(promised.values())
+            if least is not None and (watermark_ms is None or least > watermark_ms):
+                watermark_ms = least
+                _run(operator.on_watermark(least))
 
         def digest_after(stretch: Sequence[Applied]) -> str:
             process = operator.process

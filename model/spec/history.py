@@ -303,14 +303,10 @@ class Start(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """When a checkpoint was completed, and which tasks had no snapshot or no acknowledgement of it by then.
-
-    A task that had finished owes nothing, unless the checkpoint had begun there before.
-    """
+    """When a checkpoint was completed; and by task, the arguments of `model.spec.equations.lacking` then."""
 
     at_ns: int
-    without_snapshot: tuple[str, ...]
-    without_ack: tuple[str, ...]
+    tasks: Mapping[str, tuple[bool, bool, bool, bool]]
 
 
 class History:
@@ -336,7 +332,7 @@ class History:
     overtaking : bool
         Whether any barrier may have gone ahead of its place.
     completed : dict of id to Completion
-        When each was completed first, and whose part was missing.
+        When each was completed first, and how far each task was.
     aborted : dict of id to (time, reason)
     acks : dict of (task, id) to time
     begun : set of (task, id)
@@ -578,6 +574,20 @@ def _goes_ahead(message: object) -> bool:
     return kind_of(message) == "CheckpointBarrier" and bool(cast(MessageView, message).flags & UNALIGNED_FLAG)
 
 
+def let_go(waiting: deque[object], message: object) -> list[object]:
+    """Take out of `waiting` what waits no more once `message` has taken effect, and return it in order.
+
+    That is barriers and cancels ahead of it, which had no effect, and `message` itself if it waited.
+    """
+    gone = []
+    while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
+        gone.append(waiting.popleft())
+    if message in waiting:  # the first, unless something overtook it
+        waiting.remove(message)
+        gone.append(message)
+    return gone
+
+
 def _buffer(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
     channel.waiting.append(message)
     if len(channel.waiting) > channel.most_buffered:
@@ -588,13 +598,9 @@ def _buffer(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: 
 
 
 def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
-    """`message` is applied: it waits no more, nor do barriers and cancels ahead of it that had no effect."""
-    waiting = channel.waiting
-    while waiting and waiting[0] != message and kind_of(waiting[0]) in ("CheckpointBarrier", "CancelBarrier"):
-        task.buffered_bytes -= size_of(waiting.popleft())
-    if message in waiting:  # the first, unless something overtook it
-        waiting.remove(message)
-        task.buffered_bytes -= size_of(message)
+    """`message` is applied."""
+    for gone in let_go(channel.waiting, message):
+        task.buffered_bytes -= size_of(gone)
 
 
 # The rare verbs, each told the entry and the one before it.
@@ -713,13 +719,12 @@ def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
     history.ends.append((checkpoint_id, "completed", entry[0]))
     history.newest_complete = max(history.newest_complete, checkpoint_id)
     if checkpoint_id not in history.completed:
-        finished = {name for name, task in history.tasks.items() if task.finished_ns is not None}
-        parts = [(name, checkpoint_id) for name in history.tasks]
-        history.completed[checkpoint_id] = Completion(
-            entry[0],
-            tuple(p[0] for p in parts if p not in history.cuts and (p in history.begun or p[0] not in finished)),
-            tuple(p[0] for p in parts if p not in history.acks and p[0] not in finished),
-        )
+        tasks = {}
+        for name, task in history.tasks.items():
+            part = name, checkpoint_id
+            finished = task.finished_ns is not None
+            tasks[name] = part in history.cuts, part in history.begun, part in history.acks, finished
+        history.completed[checkpoint_id] = Completion(entry[0], tasks)
 
 
 def _aborted(history: History, entry: Entry, previous: Entry | None) -> None:

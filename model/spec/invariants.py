@@ -24,10 +24,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
-from barrierlab.model.spec import exactly_once
+from barrierlab.model.spec import equations, exactly_once
 from barrierlab.model.spec.attempts import Attempt, Run
 from barrierlab.model.spec.history import (
-    UNALIGNED_FLAG,
     ChannelHistory,
     Cut,
     Entry,
@@ -174,11 +173,7 @@ class Case:
             message
             for message in messages
             if kind_of(message) != "CheckpointBarrier"
-            or not (
-                cast(MessageView, message).flags & UNALIGNED_FLAG
-                or cast(MessageView, message).checkpoint_id in task.unaligned
-                or cast(MessageView, message).checkpoint_id in task.aborted
-            )
+            or not equations.may_overtake(message, task.unaligned, task.aborted)
         ]
 
     def when(self, channel: str, message: object) -> int:
@@ -216,9 +211,7 @@ def cut(case: Case) -> Iterator[Violation]:
             if in_step and sent_count == applied_count and not recorded:
                 continue
             left, right = sent[:sent_count], [*applied[:applied_count], *recorded]
-            if case.limits.permits_orphans and left == right[: len(left)]:
-                continue
-            if left != right:
+            if not equations.balanced(left, right, case.limits.permits_orphans):
                 for reason in _unbalanced(left, right, open_.less(sent_count, applied_count, recorded)):
                     yield Violation("CUT", reason.format(checkpoint_id, receiver), at_ns)
     if case.states is not None:
@@ -263,13 +256,10 @@ def once(case: Case) -> Iterator[Violation]:
                 at_ns = [each.at_ns for each in task.cuts if each.checkpoint_id == checkpoint_id][1]
                 yield Violation("ONCE", f"{name} took {count} snapshots of checkpoint {checkpoint_id}", at_ns)
     for checkpoint_id, completion in case.history.completed.items():
-        for what, names in (
-            ("a snapshot", completion.without_snapshot),
-            ("the acknowledgement", completion.without_ack),
-        ):
-            for name in names:
-                reason = f"checkpoint {checkpoint_id} was completed without {what} of {name}"
-                yield Violation("ONCE", reason, completion.at_ns)
+        for what in (equations.SNAPSHOT, equations.ACKNOWLEDGEMENT):
+            for name, then in completion.tasks.items():
+                if what in equations.lacking(*then):
+                    yield Violation("ONCE", equations.completed_without(checkpoint_id, what, name), completion.at_ns)
 
 
 def fwd(case: Case) -> Iterator[Violation]:
@@ -280,7 +270,7 @@ def fwd(case: Case) -> Iterator[Violation]:
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
     """
     completed = sorted(case.history.completed)
-    every = range(len(completed))
+    permits_orphans = case.limits.permits_orphans
     for name in case.topology.tasks:
         if name in case.topology.sources:
             continue  # a source is its own cause; CUT asks whether its barrier overtook an event
@@ -293,19 +283,19 @@ def fwd(case: Case) -> Iterator[Violation]:
                 kind = kind_of(subject)
                 if kind == "Event" or kind == "Watermark":
                     side = outside[channel]  # type: ignore[index]
-                    permitted = case.limits.permits_orphans and cause_side > side
-                    if side != cause_side and cause is not None and not permitted:
+                    if side != cause_side and cause is not None:
                         low, high = sorted((side, cause_side))
-                        passes = unaligned if cause_side < side else ()
-                        among = every[bisect_right(completed, low) : bisect_right(completed, high)]
-                        between = next((completed[n] for n in among if completed[n] not in passes), None)
-                        if between is not None:
+                        for between in completed[bisect_right(completed, low) : bisect_right(completed, high)]:
+                            is_unaligned = between in unaligned
+                            if not equations.separates(between, side, cause_side, is_unaligned, permits_orphans):
+                                continue
                             out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
                             reason = (
                                 f"{name} sent {subject} on {channel} {out} barrier {between}, "
                                 f"but its cause {cause} came {into} barrier {between} on {cause_channel}"
                             )
                             yield Violation("FWD", reason, at_ns)
+                            break
                 elif kind == "CheckpointBarrier":
                     # An older one may come later: a newer one, unaligned, overtook it.
                     outside[channel] = max(outside[channel], cast(MessageView, subject).checkpoint_id)  # type: ignore[index]
@@ -373,17 +363,14 @@ def ids(case: Case) -> Iterator[Violation]:
     start = case.history.start
     last = start.newest_id if start is not None else 0
     for checkpoint_id, at_ns in case.history.triggers:
-        if checkpoint_id <= last:
-            reason = f"checkpoint {checkpoint_id} was triggered after {last}; ids begin with 1 and strictly increase"
-            yield Violation("ID", reason, at_ns)
+        late = equations.triggered_late(checkpoint_id, last)
+        if late is not None:
+            yield Violation("ID", late, at_ns)
         last = max(last, checkpoint_id)
     triggered, last = {checkpoint_id for checkpoint_id, _ in case.history.triggers}, 0
     for checkpoint_id, completion in case.history.completed.items():
-        if checkpoint_id < last:
-            reason = f"checkpoint {checkpoint_id} was completed after {last}, which drops every older one"
+        for reason in equations.completed_out_of_turn(checkpoint_id, last, checkpoint_id in triggered):
             yield Violation("ID", reason, completion.at_ns)
-        if checkpoint_id not in triggered:
-            yield Violation("ID", f"checkpoint {checkpoint_id} was completed and never triggered", completion.at_ns)
         last = max(last, checkpoint_id)
     for name, task in case.history.tasks.items():
         yield from _barriers_go_back(case, name, task)
@@ -756,7 +743,7 @@ def _out_of_order(
                 return message, other
             if ignored[other]:
                 ignored[other] -= 1
-            elif cast(MessageView, other).checkpoint_id not in aborted:
+            elif not equations.has_no_effect(other, aborted):
                 return message, other
         else:
             return message, None
@@ -799,7 +786,7 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
     settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
     aborted = case.history.tasks[case.topology.ends(channel)[1]].aborted
     for message, count in (Counter(m for m in kept.taken if kind_of(m) != "Event") - settled).items():
-        if kind_of(message) in ("Watermark", "EndOfInput") or cast(MessageView, message).checkpoint_id not in aborted:
+        if not equations.has_no_effect(message, aborted):
             if not (case.cut_off and count == 1 and message == kept.taken[-1]):
                 yield Violation("NOLOSS", f"{message} was taken from {channel} and had no effect", case.history.end_ns)
 
@@ -841,10 +828,8 @@ def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
                 before = promised[channel]
                 promised[channel] = mark if before is None else max(before, mark)
             elif verb == "send":
-                for source, promise in promised.items():
-                    if promise is None or promise < mark:
-                        has = "has promised nothing" if promise is None else f"has promised {promise} only"
-                        yield Violation("WM", f"{name} sent {subject} on {channel}, but {source} {has}", at_ns)
+                for reason in equations.promised_too_much(name, cast(str, channel), subject, promised.items()):
+                    yield Violation("WM", reason, at_ns)
 
 
 def _withheld(case: Case, name: str) -> Iterator[Violation]:
@@ -863,9 +848,9 @@ def _withheld(case: Case, name: str) -> Iterator[Violation]:
             promised.pop(cast(str, channel), None)
         elif verb == "deliver" and is_mark and channel in promised:
             promised[channel] = _later(promised[channel], cast(MessageView, subject).timestamp_ms)
-        promises = [promise for promise in promised.values() if promise is not None]
-        if promises and len(promises) == len(promised):
-            due_ms = _later(due_ms, min(promises))
+        least_ms = equations.least_promise(promised.values())
+        if least_ms is not None:
+            due_ms = _later(due_ms, least_ms)
     for channel in case.topology.outputs(name):
         if due_ms is not None and (channel not in sent or sent[channel] < due_ms):
             yield Violation("WM", f"{name} never sent watermark {due_ms} on {channel}", case.history.end_ns)
@@ -885,12 +870,10 @@ def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Viol
         checkpoint_id = cast(int, subject)
         barrier = case.history.channels[channel].barriers.get(checkpoint_id)
         its_epoch = cast(MessageView, barrier).epoch if barrier is not None else epoch
-        if checkpoint_id < newest or checkpoint_id <= of_channel[channel]:
-            reason = f"barrier {checkpoint_id} took effect at {name} on {channel} after barrier {newest}"
-            yield Violation("ID", reason, at_ns)
-        elif (its_epoch <= epoch) if checkpoint_id > newest else (its_epoch != epoch):
-            reason = f"barrier {checkpoint_id} took effect at {name} with epoch {its_epoch}, after epoch {epoch}"
-            yield Violation("ID", reason, at_ns)
+        barrier_now, newest_now = (checkpoint_id, its_epoch), (newest, epoch)
+        back = equations.barrier_goes_back(name, channel, barrier_now, newest_now, of_channel[channel])
+        if back is not None:
+            yield Violation("ID", back, at_ns)
         newest, epoch = max(newest, checkpoint_id), max(epoch, its_epoch)
         of_channel[channel] = max(of_channel[channel], checkpoint_id)
 
