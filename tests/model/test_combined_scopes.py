@@ -99,7 +99,7 @@ class ForgetsAbortsOnceRestored(BarrierAligner):
             self.last_terminated_id = remembered
 
 
-@pytest.mark.parametrize("fault", ["abort", "timeout"])
+@pytest.mark.parametrize("fault", [pytest.param("abort", marks=pytest.mark.slow), "timeout"])
 def test_an_abort_after_a_restore_is_made(fault: str) -> None:
     """A gate that does not come back whole would be met by no abort: each passes where only one of the two happens."""
     components = with_aligner(ForgetsAbortsOnceRestored)

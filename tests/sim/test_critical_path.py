@@ -80,15 +80,15 @@ def explained(result: Result) -> dict[int, tuple[Piece, ...]]:
     return paths
 
 
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", shipped())
-def test_every_nanosecond_is_explained_once(name: str) -> None:
+def test_every_nanosecond_is_explained_once(name: str, seed: int) -> None:
     """A report would leave time out, count it twice, or lay it at the wrong task's door."""
     explained_count = 0
     for settings in _each_choice(name)[:4]:
-        for seed in (1, 2):
-            short = SMALL.get(name, {} if name == "survive_anything" else SHORT)
-            explained_count += len(explained(run(load(name, settings | short), seed)))
-    assert explained_count >= 4
+        short = SMALL.get(name, {} if name == "survive_anything" else SHORT)
+        explained_count += len(explained(run(load(name, settings | short), seed)))
+    assert explained_count >= 2
 
 
 def test_a_path_by_hand(tmp_path: Path) -> None:

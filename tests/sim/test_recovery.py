@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,14 @@ CRASHES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("crash", CRASHES)
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("channel", CHANNELS)
+EVERY = [
+    pytest.param(channel, mode, crash, marks=[pytest.mark.slow] * ((a + b + c) % 2))
+    for (a, channel), (b, mode), (c, crash) in product(enumerate(CHANNELS), enumerate(MODES), enumerate(CRASHES))
+]
+"""Every second one is slow; in the others each crash meets each mode and each channel, and these each other."""
+
+
+@pytest.mark.parametrize(("channel", "mode", "crash"), EVERY)
 def test_whatever_crashes_every_event_counts_once(channel: str, mode: str, crash: str, tmp_path: Path) -> None:
     """An event would be lost or counted twice after some crash, in some mode, on some channel."""
     hold = "channel" if len(crash) % 2 else "aligner"

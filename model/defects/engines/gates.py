@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barrierlab.model.checkpoint.external import parts_of
+from barrierlab.model.checkpoint.external import unexamined
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.defects.engines.aligners import (
     EndForgets,
@@ -26,7 +26,7 @@ def _defect(
     """Two aligners of a task with two inputs."""
     bounds = Bounds("a->s b->s", **{"events": 1, **extent})
     return BarrierDefect(
-        *(entry, kind, breaks, bounds, parts_of(reported, "aligned"), title, parts_of(repaired, "aligned"))
+        *(entry, kind, breaks, bounds, unexamined(reported, "aligned"), title, unexamined(repaired, "aligned"))
     )
 
 
