@@ -93,6 +93,12 @@ class Ledger:
         """How many transactions this sink has ever prepared."""
         return sum(whose == sink for whose, _, _ in self._transactions.values())
 
+    def prepared(self, sink: str) -> tuple[str, ...]:
+        """The transactions of this sink that are prepared, and neither committed nor rolled back."""
+        return tuple(
+            name for name, (whose, state, _) in self._transactions.items() if whose == sink and state == _PREPARED
+        )
+
     def capture(self) -> Hashable:
         """All that `restore` needs."""
         return (

@@ -20,6 +20,7 @@ from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.scripted import bounds_of_case
 from barrierlab.model.checkpoint.scripted_scopes import ScriptedScope
 from barrierlab.model.checkpoint.tables.stimuli import Abort, ClockReading, TriggerNoted
+from barrierlab.model.storage.scopes import StoreScope
 
 JUDGES = ("dataflows", "table")
 """The first is the default for external aligners."""
@@ -78,11 +79,11 @@ def divided(
     asked: list[Scope] = []
     others: list[NotAsked] = []
     for scope in scopes:
-        if judge == "dataflows" and not isinstance(scope, WorldScope):
+        if judge == "dataflows" and not isinstance(scope, WorldScope | StoreScope):
             continue
         lacking = [name for name in needs(scope) if not getattr(capabilities, name)]
         lacking += [name for name in shows(scope) if getattr(capabilities, name)]
-        if not reducible and not (isinstance(scope, WorldScope) and is_small(scope.bounds)):
+        if not reducible and isinstance(scope, WorldScope) and not is_small(scope.bounds):
             lacking.append(SIZE)
         if lacking:
             others.append(NotAsked(scope.name, scope.protocol, lacking[-1]))

@@ -87,7 +87,7 @@ DIFFERENCES = {"leaves_in_channel": "rules 7 and 8", "keeps_blocked_after_switch
 """By permitted difference from the scheme of a table, the same."""
 
 SIZE = "size"
-EXTENT = {SIZE: "larger dataflows, which need the reduction argued for the coordinator of impl"}
+EXTENT = {SIZE: "larger dataflows, which need the reduction argued for the machines of impl"}
 """No capability: why a scope is not asked of a class for which the exploration is not reduced."""
 
 STRICT = frozenset(("several_inputs", "aborts", "ends", "recovery"))

@@ -24,6 +24,8 @@ from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.capabilities import DRAINS_FIRST, Capabilities
 
 MakeCoordinator = Callable[[CoordinatorConfig, Iterable[str], Iterable[str], int], CheckpointCoordinator]
+MakeSource = Callable[[str, CheckpointBarrierInjector, Iterable[OutputExchange], Tell], SourceTask]
+MakeWriter = Callable[[str, Ledger, str, Tell], SinkWriter]
 MakeAligner = Callable[[BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], BarrierAligner]
 MakeMachine = Callable[
     [BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool, Callable[[StreamMessage], int]], BarrierAligner
@@ -49,12 +51,16 @@ class Components:
 
     Attributes
     ----------
-    source, task, sink : type
-        Of the tasks; a sink that writes nothing to the outside is a task like others.
+    source : callable
+        Given its name, injector, exchanges and a `tell`, makes a source; a type will do.
+    task, sink : type
+        Of the other tasks; a sink that writes nothing to the outside is a task like others.
     injector : type
         Of sources.
-    writer, ledger : type
-        Of what writes to the outside, and of the outside.
+    writer : callable
+        Given the name of a sink, the outside, the guarantee and a `tell`, makes what writes there; a type will do.
+    ledger : type
+        Of the outside.
     coordinator : callable
         Given a `CoordinatorConfig`, the tasks, the sources and the first id, makes the coordinator; a type will do.
     aligner : callable
@@ -64,22 +70,26 @@ class Components:
         Given its port, a task, and all that, makes a gate, such as a table. None: the one that a task comes with.
     plan : callable
         Makes of a complete checkpoint what goes back where.
+    store : type or None
+        An external store of checkpoints (`model.checkpoint.interfaces.CheckpointStore`), where scopes of the store are
+        explored.
     capabilities : Capabilities
         The declaration of external classes.
     reducible : bool
         Whether the reduction of the exploration is for such machines (`model.checkpoint.partial_order`).
     """
 
-    source: type[SourceTask] = SourceTask
+    source: MakeSource = SourceTask
     task: type[OperatorTask] = OperatorTask
     sink: type[SinkTask] = SinkTask
     injector: type[CheckpointBarrierInjector] = CheckpointBarrierInjector
-    writer: type[SinkWriter] = SinkWriter
+    writer: MakeWriter = SinkWriter
     ledger: type[Ledger] = Ledger
     coordinator: MakeCoordinator = CheckpointCoordinator
     aligner: MakeAligner = sound_aligner
     gate: MakeGate | None = None
     plan: Callable[[Checkpoint, Wiring], Restore] = plan
+    store: type | None = None
     capabilities: Capabilities = DRAINS_FIRST
     reducible: bool = True
 

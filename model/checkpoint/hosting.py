@@ -39,15 +39,12 @@ class Copy:
 
     def __init__(self, machine: object, kept: Sequence[object]) -> None:
         self._kept = kept
-        self._held = deepcopy(machine, self._memo())
+        self._held = deepcopy(machine, {id(each): each for each in kept})
         self._key = _Reader(kept).read(self._held)
 
-    def _memo(self) -> dict[int, Any]:
-        return {id(each): each for each in self._kept}
-
-    def machine(self) -> Any:
-        """Return a machine like the one that was copied."""
-        return deepcopy(self._held, self._memo())
+    def machine(self, kept: Sequence[object]) -> Any:
+        """Return a machine like the one that was copied, with ports of its own in their places."""
+        return deepcopy(self._held, {id(each): its for each, its in zip(self._kept, kept, strict=True)})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Copy) and self._key == other._key
@@ -65,6 +62,7 @@ class _Reader:
     def __init__(self, kept: Sequence[object]) -> None:
         self._kept = {id(each): at for at, each in enumerate(kept)}
         self._seen: dict[int, int] = {}
+        self._read: list[object] = []  # kept alive, or what is made on the way would lend its identity to another
 
     def read(self, buffered: Any) -> Hashable:
         """Return the value. What was read before is named by its place, so that a cycle ends."""
@@ -82,6 +80,7 @@ class _Reader:
         if id(buffered) in self._seen:
             return "seen", self._seen[id(buffered)]
         self._seen[id(buffered)] = len(self._seen)
+        self._read.append(buffered)
         if kind is list:
             return list, *map(self.read, buffered)
         if kind is dict:
@@ -166,7 +165,7 @@ class Hosted:
     def restore(self, value: Any) -> None:
         """Be as the object was that gave `value`."""
         if self._twin is None:
-            self.machine = value.machine()
+            self.machine = value.machine(self._kept)
         else:
             self.machine.restore(value)
 

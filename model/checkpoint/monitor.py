@@ -46,7 +46,8 @@ TASK = "TASK"
 def raised(name: str, error: Exception) -> Breach:
     """What is broken when a machine raises that was told nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
-    return "RAISED", f"{name}: {type(error).__name__}: {text}"
+    invariant = getattr(error, "invariant", "")  # what an external class is asked where it is hosted
+    return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}")
 
 
 _ENDED = -1

@@ -12,6 +12,7 @@ from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, outcome_of
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import ExplorationLimits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
+from barrierlab.model.storage.external_store import ExternalStoreWorld
 from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
 
 
@@ -38,9 +39,16 @@ class StoreScope:
         """The name in a report."""
         return f"store: {self.of}"
 
+    @property
+    def has_one_writer(self) -> bool:
+        """Whether one process at a time writes."""
+        return all(set(work) <= {"open", "recover"} for _, work in self.bounds.clients[1:])
+
     def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Explore it; `components` are of no concern to the store."""
-        world = StoreWorld(self.bounds)
+        """Explore it, with the external store of `components`, if there is one."""
+        world = (
+            StoreWorld(self.bounds) if components.store is None else ExternalStoreWorld(self.bounds, components.store)
+        )
         return _explored(self.name, world, properties(world), seconds)
 
 

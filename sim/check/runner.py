@@ -24,7 +24,6 @@ from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.external import drains_first, load
 from barrierlab.model.checkpoint.external_parts import ALIGNER, External
 from barrierlab.model.checkpoint.hosting import ExternalError
-from barrierlab.model.checkpoint.protocols import EXACT
 from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
@@ -37,8 +36,6 @@ from barrierlab.sim.core.files import write
 PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
-OF_GATES = EXACT
-"""Those in which an external aligner can stand in."""
 
 
 class CheckError(InputError):
@@ -109,14 +106,13 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
         first = aligner is not None and drains_first(aligner)
         if judge == "table" and tuple(external.of_role) != (ALIGNER,):
             raise CheckError(f"--judge table with --impl {implementation}: allowed for an aligner alone")
-        protocols_of_its = tuple(OF_BARRIERS) if aligner is None else OF_GATES
-        able = [name for name in protocols_of_its if capabilities.unaligned or not OF_BARRIERS[name].goes_unaligned]
+        able = external.able
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
             raise CheckError(
                 f"--protocol {beyond[0]} with --impl {implementation}: allowed for this class: {', '.join(able)}"
             )
-        asked = tuple(protocol for protocol in asked if protocol in protocols_of_its)
+        asked = tuple(protocol for protocol in asked if protocol in external.protocols)
         for protocol in able:
             if protocol in asked:
                 external.parts(protocol)

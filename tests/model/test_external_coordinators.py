@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barrierlab.impl import Acknowledge, Decline, Reason
+from barrierlab.impl import Acknowledge, Decline, Event, Reason
 from barrierlab.impl.checkpoint.actions import AbortTask, CoordinatorAction, Notify, Publish, Refused
 from barrierlab.model.checkpoint.asked import is_small
 from barrierlab.model.checkpoint.capabilities import Capabilities
@@ -20,7 +20,8 @@ from barrierlab.model.checkpoint.interfaces import Capturable, Coordinator
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.report import summary
 from barrierlab.sim.check.runner import check_one, plan
-from tests.model.external_coordinators import PLANTED, NoEnds, Plain, Sound
+from docs.parts.coordinator import Plain
+from tests.model.external_coordinators import PLANTED, NoEnds, Sound
 from tests.sim.support import barrierlab
 
 WORLDS = {each.name: each for group in ("tiny", "small") for each in SCOPES[group]() if isinstance(each, WorldScope)}
@@ -163,7 +164,7 @@ class SaysOnly(Coordinator):
         ([CapturesAList], "CapturesAList.capture answered []: TypeError: "),
         ([KeepsAGenerator], "KeepsAGenerator cannot be copied: TypeError: cannot pickle 'generator' object; allowed: "),
         ([DeclaresAWord], "DeclaresAWord.capabilities is 'all'; allowed: a barrierlab.model.checkpoint.capabilities."),
-        ([OfNoRole], "OfNoRole.role is 'cordinator'; allowed: aligner, coordinator"),
+        ([OfNoRole], "OfNoRole.role is 'cordinator'; allowed: aligner, coordinator, "),
         ([Plain, Sound], "Plain and Sound are both of role 'coordinator'; allowed: one of each role"),
     ],
 )
@@ -288,6 +289,38 @@ def test_a_copy_is_told_from_another_by_all_that_it_holds() -> None:
     assert repr(start) == "<a copy of a Held>"
 
 
+def test_a_copy_goes_back_into_a_machine_with_ports_of_its_own() -> None:
+    """What a second machine does would be told the port of the first."""
+
+    class Ported:
+        def __init__(self, port: object) -> None:
+            self.port = port
+
+    first, second = object(), object()
+    captured = Hosted(lambda: Ported(first), (first,)).capture()
+    hosted = Hosted(lambda: Ported(second), (second,))
+    hosted.restore(captured)
+    assert hosted.machine.port is second
+    assert hosted.capture() == captured
+
+
+class Nested:
+    """Objects in objects, each read by what is made of it on the way."""
+
+    def __init__(self, depth: int) -> None:
+        self.inner = [Nested(depth - 1), Nested(depth - 1)] if depth else [Event("a", n) for n in range(depth + 3)]
+
+
+def test_equal_machines_are_copied_as_equal_however_often() -> None:
+    """One state would be taken for two, and a machine for one that does not do the same twice."""
+    machine, noise, copies = Nested(4), list[object](), set[Copy]()
+    for number in range(50):
+        noise += [{"a": number} for _ in range(number)]  # so that memory is used otherwise each time
+        del noise[::3]
+        copies |= {Copy(machine, ()), Copy(Nested(4), ())}
+    assert len(copies) == 1
+
+
 def test_one_and_true_are_not_the_same() -> None:
     """A flag and a count would be one state."""
     assert Copy([1], ()) != Copy([True], ())
@@ -314,7 +347,7 @@ MODULE = "tests.model.external_coordinators"
 
 def test_the_command_checks_a_coordinator_and_an_aligner_together(capsys: pytest.CaptureFixture[str]) -> None:
     """They would have to be checked one by one."""
-    both = ("--impl", f"{MODULE}:Plain", "--impl", "docs.aligner.aligner:PhasedAligner")
+    both = ("--impl", "docs.parts.coordinator:Plain", "--impl", "docs.aligner.aligner:PhasedAligner")
     status, out, _ = check(capsys, *both, "--scope", CHAIN)
     assert status == 0
     assert "verdict: holds (1 scopes, " in out
@@ -324,7 +357,7 @@ def test_the_command_checks_a_coordinator_and_an_aligner_together(capsys: pytest
 
 def test_the_command_says_that_larger_scopes_are_not_asked() -> None:
     """A verdict over a third of a group would look like one over all of it."""
-    chosen = plan("tiny", ["aligned_with_timeout"], f"{MODULE}:Plain")
+    chosen = plan("tiny", ["aligned_with_timeout"], "docs.parts.coordinator:Plain")
     assert [len(chosen.names), len(chosen.not_asked), chosen.undeclared] == [10, 6, ("size",)]
     assert chosen.not_asked[0].why.startswith("it is one of the larger dataflows, which need the reduction ")
     outcomes = [check_one(chosen, chosen.names[0])]
