@@ -53,10 +53,8 @@ class TwoPhase:
 
 
 class Planted(TwoPhase):
-    """Takes an abort for the end of the transaction."""
+    """Commits when it takes its part, and not when the checkpoint is complete."""
 
-    def abort(self, checkpoint_id: int) -> None:
-        for name, covered_from in self.waiting:
-            if covered_from == checkpoint_id:
-                self.external.roll_back(name)
-        self.waiting = [each for each in self.waiting if each[1] != checkpoint_id]
+    def pre_commit(self, checkpoint_id: int) -> None:
+        super().pre_commit(checkpoint_id)
+        super().commit(checkpoint_id)

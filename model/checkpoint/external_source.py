@@ -17,7 +17,7 @@ from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, check_methods, said
-from barrierlab.model.checkpoint.interfaces import Source
+from barrierlab.model.checkpoint.interfaces import Source, SourcePort
 
 _ARGUMENTS = {
     "read_next": 0,
@@ -74,7 +74,7 @@ class ExternalSource(SourceTask):
         tell: Tell = silent,
     ) -> None:
         super().__init__(name, injector, exchanges, tell)
-        port = _Port(self)
+        port: SourcePort = _Port(self)
         self._hosted = Hosted(lambda: kind(name, port), (port,))
         self.record: Event | None = None  # the next one of the log, while it may be read
         self.cut: tuple[int, int] | None = None  # checkpoint and position, while a barrier is handled

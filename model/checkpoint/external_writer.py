@@ -17,7 +17,7 @@ from barrierlab.impl.messages import Event
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
 from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, check_methods, has, said
-from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, IdempotentWriter, TwoPhaseWriter
+from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, ExternalSystem, IdempotentWriter, TwoPhaseWriter
 
 GUARANTEES = {
     "two_phase_writer": "exactly_once",
@@ -86,7 +86,7 @@ class ExternalWriter:
     def __init__(self, kind: type, sink: str, ledger: Ledger, guarantee: str, tell: Tell) -> None:
         self._name, self.sink, self.ledger, self.guarantee, self.tell = kind.__name__, sink, ledger, guarantee, tell
         self.due: tuple[Event, ...] = ()
-        external = _External(self)
+        external: ExternalSystem = _External(self)
         self._hosted = Hosted(lambda: kind(sink, external), (external,))
 
     @property

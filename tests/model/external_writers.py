@@ -47,12 +47,14 @@ class Idempotent:
     def recover(self, checkpoint_id: int) -> None: ...
 
 
-class CommitsAtOnce(TwoPhase):
-    """Commits when it takes its part, and not when the checkpoint is complete."""
+class RollsBackAtAborts(TwoPhase):
+    """Takes an abort for the end of the transaction."""
 
-    def pre_commit(self, checkpoint_id: int) -> None:
-        super().pre_commit(checkpoint_id)
-        super().commit(checkpoint_id)
+    def abort(self, checkpoint_id: int) -> None:
+        for name, covered_from in self.waiting:
+            if covered_from == checkpoint_id:
+                self.external.roll_back(name)
+        self.waiting = [each for each in self.waiting if each[1] != checkpoint_id]
 
 
 class LeavesToCommit(TwoPhase):
@@ -254,8 +256,8 @@ SOUND: dict[type, tuple[str, ...]] = {
     Idempotent: (IDEMPOTENT,),
 }
 PLANTED: dict[type, tuple[str, str]] = {
-    Planted: (ABORT, "REC"),
-    CommitsAtOnce: (CRASH, "REC"),
+    RollsBackAtAborts: (ABORT, "REC"),
+    Planted: (CRASH, "REC"),
     LeavesToCommit: (CRASH, "REC"),
     CommitsTheNewestOnly: (ABORT, "REC"),
     RollsNothingBack: (CRASH, "REC"),

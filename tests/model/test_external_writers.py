@@ -14,11 +14,9 @@ from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, Capturable, IdempotentWriter, TwoPhaseWriter
 from barrierlab.sim.check.runner import plan
 from docs.parts.coordinator import Plain
-from docs.parts.writer import TwoPhase
-from tests.model.external_writers import CRASH, PLANTED, SOUND, AtLeastOnce, CommitsAtOnce, Idempotent
+from docs.parts.writer import Planted, TwoPhase
+from tests.model.external_writers import CRASH, PLANTED, SOUND, AtLeastOnce, Idempotent
 from tests.model.test_external_coordinators import WORLDS, check, outcome
-
-MODULE = "tests.model.external_writers"
 
 
 @pytest.mark.parametrize("kind", PLANTED)
@@ -42,7 +40,7 @@ def test_a_coordinator_and_the_writers_stand_in_together() -> None:
     """What the one of an engine makes of the other would not be seen."""
     both = External.of([Plain, TwoPhase, AtLeastOnce, Idempotent])
     assert WORLDS[CRASH].check(both.parts("aligned"), 120.0).verdict == "holds"
-    broken = External.of([Plain, CommitsAtOnce])
+    broken = External.of([Plain, Planted])
     assert WORLDS[CRASH].check(broken.parts("aligned"), 120.0).verdict == "broken"
 
 
@@ -158,7 +156,7 @@ def test_what_it_does_not_declare_may_be_missing() -> None:
 
 def test_the_command_checks_a_writer(capsys: pytest.CaptureFixture[str]) -> None:
     """It could only be checked from Python."""
-    status, out, _ = check(capsys, "--impl", f"{MODULE}:CommitsAtOnce", "--scope", CRASH)
+    status, out, _ = check(capsys, "--impl", "docs.parts.writer:Planted", "--scope", CRASH)
     assert status == 1
     assert "REC is broken: aligned: a->s; " in out
 
