@@ -105,11 +105,11 @@ def test_an_abort_after_a_restore_is_made(fault: str) -> None:
     components = with_aligner(ForgetsAbortsOnceRestored)
     alone = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].bounds, crashes=0)
     crash = replace(SCOPES[f"aligned: {PAIR}; {fault} and crash"].bounds, cancels=0, expiries=0)
-    assert [WorldScope(fault, bounds).check(components, 60.0).verdict for bounds in (alone, crash)] == [
+    assert [WorldScope(fault, bounds).check(components, None).verdict for bounds in (alone, crash)] == [
         "holds",
         "holds",
     ]
-    outcome = SCOPES[f"aligned: {PAIR}; {fault} and crash"].check(components, 60.0)
+    outcome = SCOPES[f"aligned: {PAIR}; {fault} and crash"].check(components, None)
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", "LIVE"), outcome.why
     assert set(outcome.struck) == {fault, "crash"}
     assert all(outcome.struck.values())
@@ -126,7 +126,7 @@ def test_an_abort_after_a_restore_is_made(fault: str) -> None:
 )
 def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
     """The number moves when meaning does: the checkpoint after the restore may be aborted, too."""
-    outcome = SCOPES[f"{name}; events 1, checkpoints 1; abort and crash"].check(SOUND, 60.0)
+    outcome = SCOPES[f"{name}; events 1, checkpoints 1; abort and crash"].check(SOUND, None)
     assert (outcome.verdict, outcome.states) == ("holds", states)
 
 
@@ -152,8 +152,8 @@ def test_states_of_an_abort_and_a_crash(name: str, states: int) -> None:
 )
 def test_a_mistake_that_needs_two_faults_is_found(components: Components, scope: str, invariant: str) -> None:
     """A machine would be called sound that breaks as soon as two things go wrong, or a window fires."""
-    assert SCOPES[scope].check(SOUND, 60.0).verdict == "holds"
-    outcome = SCOPES[scope].check(components, 60.0)
+    assert SCOPES[scope].check(SOUND, None).verdict == "holds"
+    outcome = SCOPES[scope].check(components, None)
     assert (outcome.verdict, outcome.violations[0].invariant) == ("broken", invariant), outcome.why
     trace = outcome.violations[0].trace
     assert f"! {invariant}: " in trace

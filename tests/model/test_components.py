@@ -37,7 +37,7 @@ BY_NAME = {scope.name: scope for scope in COMPONENTS}
 )
 def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name: str) -> None:
     """The protocol would be broken, or a model have become so small that it asks nothing."""
-    outcome = BY_NAME[name].check(SOUND, 60.0)
+    outcome = BY_NAME[name].check(SOUND, None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
     assert outcome.states == BY_NAME[name].states
     assert outcome.transitions > outcome.states  # one state of many stimuli, or many states
@@ -164,7 +164,7 @@ class EndedSince(OperatorTask):
 def test_a_mistake_is_shown_by_a_shortest_run(components: Components, name: str, move: str) -> None:
     """A coordinator would be called sound that paces, counts or completes otherwise; or the run would not say where."""
     scope = next(scope for scope in COMPONENTS if name in scope.name)
-    (violation,) = scope.check(components, 60.0).violations
+    (violation,) = scope.check(components, None).violations
     assert (violation.invariant, violation.scope) == (MODEL, scope.name)
     assert violation.reason.startswith(f"{move}: the model answers '")
     assert violation.trace.splitlines()[-2:] == [move, f"! {MODEL}: {violation.reason}"]

@@ -105,7 +105,11 @@ QUICK = [
     "aligned_with_timeout: as many bytes as one event",
     "aligned_with_timeout: a sink with three inputs",
 ]
-UNALIGNED = [pytest.param(each, id=str(each), marks=[pytest.mark.slow] * (str(each) not in QUICK)) for each in GATES]
+UNALIGNED = [
+    pytest.param(each, id=str(each), marks=[pytest.mark.slow] * (str(each) not in QUICK))
+    for each in GATES
+    if each.protocol in PROTOCOLS
+]
 
 
 @pytest.mark.parametrize("scope", UNALIGNED)

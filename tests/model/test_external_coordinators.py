@@ -31,7 +31,7 @@ CHAIN = "aligned: a->s; events 1, checkpoints 1; crash"
 def outcome(kind: type, name: str) -> Outcome:
     """What a class comes to in a scope."""
     scope = WORLDS[name]
-    return scope.check(External.of([kind]).parts(scope.protocol), 120.0)
+    return scope.check(External.of([kind]).parts(scope.protocol), None)
 
 
 @pytest.mark.parametrize("kind", PLANTED)
@@ -75,7 +75,7 @@ def test_what_is_sound_holds_in_every_tiny_scope(kind: type) -> None:
 def test_it_is_explored_whole() -> None:
     """The reduction leaves out orders of reports: a mistake that needs one of them would hold."""
     name = "aligned: a->s b->s; events 1, checkpoints 1; timeout"
-    of_impl, its = (WORLDS[name].check(External.of(kinds).parts("aligned"), 60.0) for kinds in ([], [Sound]))
+    of_impl, its = (WORLDS[name].check(External.of(kinds).parts("aligned"), None) for kinds in ([], [Sound]))
     assert its.states > 3 * of_impl.states
 
 

@@ -42,19 +42,19 @@ class CountsItsCalls(BarrierAligner):
 @pytest.mark.parametrize("components", [SOUND, with_aligner(Honest)], ids=["impl", "another class"])
 def test_what_does_the_same_twice_holds(components: Components) -> None:
     """A sound aligner of somebody else would be refused."""
-    assert THREE.check(components, 60.0).verdict == "holds"
+    assert THREE.check(components, None).verdict == "holds"
 
 
 def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was looked up after its first time would be a verdict on one half of what the machine does."""
-    outcome = THREE.check(with_aligner(CountsItsCalls), 60.0)
+    outcome = THREE.check(with_aligner(CountsItsCalls), None)
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert "s does not do the same twice in " in outcome.why
     assert "all that it goes by has to be in `capture`" in outcome.why
     monkeypatch.setattr(
         "barrierlab.model.checkpoint.task_transitions.TaskTransitions.differences", lambda self: iter(())
     )
-    assert THREE.check(with_aligner(CountsItsCalls), 60.0).verdict == "holds"
+    assert THREE.check(with_aligner(CountsItsCalls), None).verdict == "holds"
 
 
 class TellsTheTasksInTurn(CheckpointCoordinator):
@@ -72,14 +72,14 @@ GIVES_UP = WorldScope("two sources", Bounds("a->s b->s", events=0, checkpoints=1
 
 def test_a_coordinator_that_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its decisions, too, are looked up after the first time."""
-    outcome = GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), 60.0)
+    outcome = GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), None)
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert outcome.why.startswith("coordinator does not do the same twice in 1: ")
     assert outcome.why.endswith("all that it goes by has to be in `capture`")
     monkeypatch.setattr(
         "barrierlab.model.checkpoint.coordinator_transitions.CoordinatorTransitions.differences", lambda self: iter(())
     )
-    assert GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), 60.0).verdict == "holds"
+    assert GIVES_UP.check(Components(coordinator=TellsTheTasksInTurn), None).verdict == "holds"
 
 
 @pytest.mark.parametrize("fault", [{"cancels": 1}, {"closes": True}, {"crashes": 1, "guarantee": "exactly_once"}])
