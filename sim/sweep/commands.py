@@ -15,6 +15,7 @@ from barrierlab.sim.core.budget import SECONDS, BudgetError
 from barrierlab.sim.core.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
 
 if TYPE_CHECKING:
+    from barrierlab.sim.sweep.measured import MeasuredJob
     from barrierlab.sim.sweep.plan import SweepPlan
     from barrierlab.sim.sweep.store import Store
 
@@ -329,11 +330,18 @@ def _show_verified(found: dict[str, Any]) -> None:
     click.echo(f"{sum(found['invariants'].values())} violations in {found['runs']} runs{disagree}")
 
 
+def _part_of(job: MeasuredJob) -> str:
+    """A measured job as a part of a sweep."""
+    settings = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in job.settings.items())
+    return f"name = {json.dumps(job.name)}\nscenario = {json.dumps(job.scenario)}\nset = {{ {settings} }}"
+
+
 @click.command("measured")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Seeds for each job.")
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
+@click.option("--data", type=click.Path(path_type=Path), help="A folder with another runs.csv of the same jobs.")
 @_json
-def measured_command(seeds: int, master: str, as_json: bool) -> None:
+def measured_command(seeds: int, master: str, data: Path | None, as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
 
     A target that is missed is shown, and is no violation.
@@ -346,16 +354,21 @@ def measured_command(seeds: int, master: str, as_json: bool) -> None:
     from barrierlab.sim.sweep.store import Store
 
     check_master(master)
-    text = f"[[part]]\nmeasured = true\nseeds = {{ first = 1, last = {seeds} }}\n"
+    of_data = measured.load_measured() if data is None else measured.measured_in(data)
+    once = {(job.scenario, parameters_text(job.settings)): job for job in of_data}  # a job may be measured again
+    parts = ["measured = true"] if data is None else [_part_of(job) for job in once.values()]
+    text = "".join(f"[[part]]\n{part}\nseeds = {{ first = 1, last = {seeds} }}\n" for part in parts)
     plan = plan_of(text, "measured", Path("measured.toml"))
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
         store = Store.create(Path(directory) / "measured", plan)
         _execute(plan, store, master, "")
         found = _outcome(store)
         runs, checkpoints, tasks = (store.read(name).to_pylist() for name in ("runs", "checkpoints", "tasks"))
-    names = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
-    jobs = {row["run_id"]: names[row["scenario"], row["parameters"]] for row in runs if row["status"] == "OK"}
-    cells = measured.compare(measured.predict(jobs, checkpoints, tasks))
+    done = [row for row in runs if row["status"] == "OK"]
+    jobs = {row["run_id"]: once[row["scenario"], row["parameters"]].name for row in done}
+    predicted = measured.predict(jobs, checkpoints, tasks)
+    same = {job.name: once[job.scenario, parameters_text(job.settings)].name for job in of_data}
+    cells = measured.compare({name: predicted[as_] for name, as_ in same.items() if as_ in predicted}, of_data)
     if as_json:
         click.echo(
             json.dumps({"runs": found["done"], "violations": found["violations"], "cells": [c.as_row() for c in cells]})

@@ -9,12 +9,18 @@ test.)
 from __future__ import annotations
 
 import csv
+import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from barrierlab.sim.core.files import read_text
+from barrierlab.sim.sweep.errors import SweepError
 
 DATA = files("barrierlab.sim") / "data" / "flink"
 ALIGNED, UNALIGNED, TIMEOUT = MODES = ("aligned", "unaligned", "aligned_with_timeout")
@@ -108,6 +114,35 @@ def load_measured() -> tuple[MeasuredJob, ...]:
         return tuple(_job(row) for row in csv.DictReader(file) if not row["debloat_target_ms"])
 
 
+def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
+    """The measured runs of another folder, whose runs.csv has the columns of sim/data/flink.
+
+    Raises
+    ------
+    SweepError
+        If it is no such table, or a run is none of the jobs of the shipped scenarios; one line.
+    """
+    path = folder / "runs.csv"
+    hint = "give a folder with a runs.csv as in sim/data/flink"
+    rows = list(csv.DictReader(io.StringIO(read_text(path, SweepError, hint))))
+    found: dict[str, MeasuredJob] = {}
+    for number, row in enumerate(rows, 1):
+        if None in row or None in row.values():
+            raise SweepError(f"{path}: row {number}: has more or fewer values than there are columns; {hint}")
+        if row.get("debloat_target_ms"):
+            continue
+        try:
+            job = _job({**row, "mode": TIMEOUT if "timeout" in row["mode"] else row["mode"]})
+        except (KeyError, ValueError, TypeError, AttributeError) as wrong:
+            raise SweepError(f"{path}: row {number}: {type(wrong).__name__} {wrong}; {hint}") from wrong
+        if not job.name or job.name in found or not all(0 <= value < math.inf for value in job.values.values()):
+            raise SweepError(f"{path}: row {number}: a run that comes twice, or a value below 0; {hint}")
+        found[job.name] = job
+    if not found:
+        raise SweepError(f"{path}: has no run with buffers of fixed size; {hint}")
+    return tuple(found.values())
+
+
 def _job(row: Mapping[str, str]) -> MeasuredJob:
     level = _level(row)
     settings = {
@@ -178,11 +213,13 @@ def mean_of(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(run[name] for run in runs if name in run) for name in names}
 
 
-def compare(predicted: Mapping[str, Mapping[str, float]]) -> list[MeasuredStatistic]:
-    """Predictions beside measurements, for the jobs that `predicted` (job to statistics) has."""
+def compare(
+    predicted: Mapping[str, Mapping[str, float]], jobs: Sequence[MeasuredJob] | None = None
+) -> list[MeasuredStatistic]:
+    """Predictions beside measurements, for those of `jobs` (None: the shipped) that `predicted` has, by name."""
     return [
         _cell(job, statistic, predicted[job.name].get(statistic.name, float("nan")), job.values[statistic.name])
-        for job in load_measured()
+        for job in (load_measured() if jobs is None else jobs)
         if job.name in predicted
         for statistic in STATISTICS
         if statistic.name in job.values

@@ -1,7 +1,8 @@
 """A cost profile fitted to measured checkpoints: each cost by an estimator of its own, with an interval of its mean.
 
 Times of Flink's statistics are whole milliseconds, so a cost below one is known to be small and no more. Rows of one
-checkpoint hang together, so intervals come from drawing whole checkpoints anew (bootstrap).
+checkpoint hang together, and runs differ by more than their checkpoints do: intervals are of a further run's mean, from
+drawing one run, and whole checkpoints of it anew (bootstrap).
 """
 
 from __future__ import annotations
@@ -160,8 +161,9 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     costs: dict[str, Cost] = {}
     undetermined = dict(NEVER)
     for name, (sets, estimate) in ESTIMATORS.items():
-        groups = [rows for run in runs for checkpoint in run.checkpoints if (rows := estimate(run, checkpoint))]
-        if len(groups) < 2:
+        by_run = [[rows for checkpoint in run.checkpoints if (rows := estimate(run, checkpoint))] for run in runs]
+        groups = [found for found in by_run if found]
+        if sum(map(len, groups)) < 2:
             undetermined[name] = "no two checkpoints of these runs show it; the scenario's own value stands"
         else:
             costs[name] = _fitted(sets, groups)
@@ -170,7 +172,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
         if not any(services) or not any(run.senders.get(operator) for run in runs):
             continue  # a source's rate is the job's
         flat = [each for group in services for each in group]
-        cost = _fitted(f"operator.{operator}.service_s", [[each] for each in flat])
+        cost = _fitted(f"operator.{operator}.service_s", [[[each] for each in flat]])
         costs[f"service_{operator}"] = Cost(cost.sets, (cost.mean_s,), *_interval(cost))
         speeds = [fmean(group) / each for group in services for each in group if each]
         if speeds:
@@ -191,18 +193,16 @@ def _interval(cost: Cost) -> tuple[float, float, float, int]:
     return cost.mean_s, cost.low_s, cost.high_s, cost.count
 
 
-def _fitted(sets: str, groups: Sequence[Sequence[float]]) -> Cost:
-    """Return the cost of rows in ms, each group those of one checkpoint."""
-    rows = [each for group in groups for each in group]
-    if len(rows) > 1:
-        values = quantiles(rows, n=2 * QUANTILES, method="inclusive")[::2]
-    else:
-        values = list(rows)
+def _fitted(sets: str, groups: Sequence[Sequence[Sequence[float]]]) -> Cost:
+    """Return the cost of rows in ms: those of each checkpoint together, and the checkpoints of each run."""
+    rows = [each for checkpoints in groups for group in checkpoints for each in group]
+    values = quantiles(rows, n=2 * QUANTILES, method="inclusive")[::2] if len(rows) > 1 else rows
     random = Random("bootstrap")
     means = []
     for _ in range(DRAWS):
-        drawn = [each for group in random.choices(groups, k=len(groups)) for each in group]
-        means.append(fmean(drawn))
+        checkpoints = random.choice(groups)
+        drawn = random.choices(checkpoints, k=len(checkpoints))
+        means.append(fmean(each for group in drawn for each in group))
     low, *_, high = quantiles(means, n=20)
 
     def seconds(ms: float) -> float:

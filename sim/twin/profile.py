@@ -1,8 +1,8 @@
 """A cost profile: what a cluster itself costs, as few named distributions, apart from any job.
 
-A profile is TOML. Each table [cost.NAME] has the key of a scenario that it sets, a distribution in seconds, and the
-mean with an interval that holds it with 90 %; [calibrated] says on what it was fitted, [undetermined] what the data do
-not say, in words.
+A profile is TOML. Each table [cost.NAME] has the key of a scenario that it sets, a distribution in seconds, its mean,
+and an interval that holds the mean of a further run with 90 %; [calibrated] says on what it was fitted, [undetermined]
+what the data do not say, in words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WIDTH = 2 * 1.645  # standard deviations of a normal distribution between the en
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One cost: `values_s` are quantiles of equal weight; the interval is of the mean, from `count` rows."""
+    """One cost: `values_s` are quantiles of equal weight; the interval is of a further run's mean."""
 
     sets: str
     values_s: tuple[float, ...]
@@ -76,7 +76,8 @@ class Profile:
     def text(self) -> str:
         """Return the profile as TOML."""
         lines = [
-            "# A cost profile: what a cluster itself costs (barrierlab calibrate). Seconds; intervals of 90 %.",
+            "# A cost profile: what a cluster itself costs, in seconds (barrierlab calibrate).",
+            "# From low_s to high_s is the mean of a further run, with 90 %.",
             "",
         ]
         lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]

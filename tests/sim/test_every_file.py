@@ -114,6 +114,9 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
             ("predict", "twin.toml", "--costs", "costs.toml", "--against", "answers.json"),
         ),
     ],
+    ("measured", "data"): [
+        (lambda place: place / "tables" / "runs.csv", ("measured", "--data", "tables", "--seeds", "1")),
+    ],
     ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
     ("check", "implementations"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from barrierlab.sim import load, run
+from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.measured import (
+    DATA,
     END_TO_END,
     TIMEOUT,
     MeasuredJob,
@@ -13,8 +18,10 @@ from barrierlab.sim.sweep.measured import (
     compare,
     load_measured,
     mean_of,
+    measured_in,
     statistics_of,
 )
+from tests.sim.support import barrierlab
 
 JOBS = {job.name: job for job in load_measured()}
 # Those that are quick to simulate, of each scenario, topology and mode, under saturation and below.
@@ -68,3 +75,41 @@ def test_every_measured_job_is_predicted_within_its_targets(name: str) -> None:
     cells = _compared(JOBS[name], range(1, 4))
     assert [cell for cell in cells if cell.good is not None]
     assert [cell for cell in cells if cell.good is False] == []
+
+
+def test_another_folder_is_predicted_as_the_shipped_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Runs of the same jobs that somebody else measured could not be laid beside, or would be judged otherwise."""
+    head, *rows = (DATA / "runs.csv").read_text(encoding="utf-8").splitlines()
+    [row] = [row for row in rows if row.startswith("L_chain_sat_4ms_aligned,")]
+    again = row.replace("L_chain_sat_4ms_aligned", "L_chain_sat_4ms_again_aligned")
+    (tmp_path / "runs.csv").write_text("\n".join([head, row, again]) + "\n", encoding="utf-8")
+    arguments = ("measured", "--data", str(tmp_path), "--seeds", "1", "--master", "processes[1]")
+    status, out, _ = barrierlab(capsys, *arguments, "--json")
+    found = json.loads(out)
+    assert (status, found["runs"]) == (0, 1)  # measured twice, simulated once
+    cells = {(cell["job"], cell["statistic"]): cell for cell in found["cells"]}
+    assert {job for job, _ in cells} == {"L_chain_sat_4ms_aligned", "L_chain_sat_4ms_again_aligned"}
+    [expected] = [job for job in load_measured() if job.name == "L_chain_sat_4ms_aligned"]
+    for statistic, value in expected.values.items():
+        one, other = (cells[f"L_chain_sat_4ms_{again}aligned", statistic] for again in ("", "again_"))
+        assert (one["measured"], one["predicted"]) == (other["measured"], other["predicted"])
+        assert one["measured"] == value
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("local,chain", "local,circle", "row 1: KeyError 'circle'"),
+        ("local,chain", "there,chain", "row 1: KeyError 'there'"),
+        ("2,4096", "two,4096", "row 1: ValueError"),
+        (",715,", ",nan,", "a value below 0"),
+        (",715,", ",-715,", "a value below 0"),
+        ("e2e_ms_mean", "another", "row 1: KeyError 'e2e_ms_mean'"),
+    ],
+)
+def test_a_row_that_is_no_measured_job_is_one_line(old: str, new: str, said: str, tmp_path: Path) -> None:
+    """A slip in a table would be a traceback, or a measurement that cannot be."""
+    text = (DATA / "runs.csv").read_text(encoding="utf-8")
+    (tmp_path / "runs.csv").write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(SweepError, match=said):
+        measured_in(tmp_path)

@@ -160,3 +160,20 @@ def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[st
     assert "33% from" in out
     assert " measured values are in their intervals" in out
     assert "outside what was calibrated" not in out
+
+
+def test_a_real_remote_chain_is_predicted_in_another_mode(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Whoever asks what a timeout would do to his job would get the figures of another."""
+    aligned, timeout = (FLINK / "2.x" / f"chain_remote_saturated_{mode}.json" for mode in ("aligned", "timeout"))
+    job, costs = str(tmp_path / "job.toml"), str(tmp_path / "costs.toml")
+    rate = ("--set", "source.source.rate_per_s=375")
+    barrierlab(capsys, "import", "flink", str(aligned), "-o", job)
+    assert barrierlab(capsys, "calibrate", job, *rate, "--from", str(aligned), "-o", costs)[0] == 0
+    mode = ("--set", "mode=aligned_with_timeout")  # of 0.3 s, where the job has none
+    arguments = ("predict", job, "--costs", costs, *rate, *mode, "--seeds", "2", "--against", str(timeout), "--json")
+    found = json.loads(barrierlab(capsys, *arguments)[1])
+    assert found["outside"] == ["mode aligned_with_timeout: calibrated on aligned alone"]
+    rows = {(row["statistic"], row["operator"]): row for row in found["rows"]}
+    # How long a barrier takes that overtakes, and so the duration, no aligned run says: 321 ms of 373.
+    for key in (("persisted", ""), ("persisted", "fast"), ("start delay", "fast"), ("start delay", "slow")):
+        assert rows[key]["mean"] == pytest.approx(rows[key]["measured"], rel=0.10), key
