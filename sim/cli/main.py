@@ -18,6 +18,7 @@ COMMANDS = {
     "table": ("sim.cli.table:table_command", "Print a protocol as a table of situations and effects."),
     "check": ("sim.cli.check:check_command", "Explore every interleaving of small scopes, of an engine's class, too."),
     "defects": ("sim.cli.defects:defects_command", "Run the catalogue of what goes wrong, each with its shortest run."),
+    "export": ("sim.cli.export:export_command", "Write a scope as a model for another checker, Spin."),
     "sweep": ("sim.sweep.commands:sweep_command", "Run many runs, on processes or on Spark."),
     "analyse": ("sim.sweep.commands:analyse_command", "Print the answer of a sweep, and its figures."),
     "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in Spark SQL."),

@@ -9,10 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import barrierlab.impl.checkpoint.task as impl_checkpoint_task
+from barrierlab.model.checkpoint.check import WorldScope
 from barrierlab.model.checkpoint.trace import judged, read
+from barrierlab.model.render.promela import commands
+from barrierlab.model.suites.standard import SCOPES
 from barrierlab.model.suites.states import mermaid, page
 from barrierlab.model.suites.tables import TABLES
 from barrierlab.sim import load, run, shipped
+from barrierlab.sim.cli.export import exportable
 from barrierlab.sim.cli.main import cli
 from barrierlab.sim.scenario.load import all_shipped
 from barrierlab.sim.sweep.plan import shipped_sweeps
@@ -224,3 +228,51 @@ def test_scenarios_lists_the_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_defect_has_its_id_in_small_letters_too(capsys: pytest.CaptureFixture[str]) -> None:
     """`defects a-04` would be told of another one."""
     assert barrierlab(capsys, "defects", "a-04")[:2] == barrierlab(capsys, "defects", "A-04")[:2]
+
+
+def test_a_scope_is_exported_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Spin would be given another scope, or a user no command to run it by."""
+    name, file = "aligned: a->s; events 1, checkpoints 1; abort", tmp_path / "a scope.pml"
+    status, out, err = barrierlab(capsys, "export", name, "--to", "promela", "--count")
+    *lines, counted = err.splitlines()
+    assert (status, lines, counted) == (0, list(commands("FILE")), "here: 197 states, holds")
+    assert out.startswith(f"/* {name}\n")
+    status, printed, err = barrierlab(capsys, "export", name, "--out", str(file))
+    assert (status, printed, file.read_text(encoding="utf-8")) == (0, "", out)
+    assert err.splitlines() == list(commands(f"'{file}'"))
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        (["aligned: a->s; events 1, checkpoints 1; timeout"], "cannot be exported: a deadline passes"),
+        (
+            ["aligned: a->s; events 1, checkpoints 1; aborts"],
+            "did you mean 'aligned: a->s; events 1, checkpoints 1; abort'",
+        ),
+        (["tiny"], "there is no scope 'tiny'"),
+        ([], "export needs SCOPE"),
+    ],
+    ids=["not stated", "misspelt", "a group", "none"],
+)
+def test_what_cannot_be_exported_is_one_line(scope: list[str], reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever has no model would not know why, nor of what there is one."""
+    status, out, err = barrierlab(capsys, "export", *scope)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert reason in err
+    assert "barrierlab export --list has those that can be" in err
+
+
+def test_a_machine_alone_is_not_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be said not to be there."""
+    alone = next(scope.name for scope in SCOPES["tiny"]() if not isinstance(scope, WorldScope))
+    status, _, err = barrierlab(capsys, "export", alone)
+    assert (status, "it is no dataflow with checkpoints" in err) == (2, True)
+
+
+def test_the_list_has_what_can_be_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name in it would be refused."""
+    status, out, _ = barrierlab(capsys, "export", "--list")
+    names = out.splitlines()
+    assert (status, names) == (0, list(exportable()))
+    assert len(set(names)) == len(names) > 100

@@ -42,6 +42,7 @@ def without(*arguments: str) -> subprocess.CompletedProcess[str]:
         ["table", "control"],
         ["check", "--scope", "aligned: a->s b->s; events 1, checkpoints 1; abort", "--master", "processes[1]"],
         ["defects", "A-04"],
+        ["export", "aligned: a->s; events 1, checkpoints 1; no fault"],
         ["show", str(TRACE), "--format", "svg"],
         ["witness", "diamond", "--checkpoint", "4"],
         ["import", "flink", str(ROOT / "tests/sim/flink/2.x/chained_local_saturated_aligned.json")],

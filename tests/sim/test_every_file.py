@@ -150,6 +150,7 @@ TO_FILE = {
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
     ("check", "markdown_file"): (*CHECK, "--markdown"),
+    ("export", "out"): ("export", "aligned: a->s; events 1, checkpoints 1; no fault", "--out"),
 }
 TO_FOLDER = {
     ("check", "directory"): (*CHECK, "--save"),
@@ -159,7 +160,7 @@ TO_FOLDER = {
 }
 """What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
-NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine")}
+NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine"), ("export", "scope")}
 """Arguments that name no file."""
 
 

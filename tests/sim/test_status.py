@@ -206,6 +206,7 @@ def test_show_ends_as_its_verdict(capsys: pytest.CaptureFixture[str], tmp_path: 
 # What goes wrong with barrierlab itself.
 
 EACH = [["run", "diamond"], ["scenarios"], ["table", "aligned"], ["check"], ["defects"], ["show", "x.trace"]]
+EACH += [["export", "--list"]]
 EACH += [["witness", "x.trace", "--checkpoint", "1"]]
 EACH += [["sweep", "smoke", "--out", "x"], ["analyse", "x"], ["verify", "x"], ["report", "x"], ["measured"]]
 EACH += [["import", "flink", "x"], ["calibrate", "x", "--from", "y"], ["predict", "x", "--costs", "y"]]
