@@ -10,7 +10,7 @@
 #define ID(m)        ((m) >= CANCEL -> (m) - CANCEL : (m) - BARRIER)
 #define FLAGGED(m)   (UNALIGNED && IS_BARRIER(m))
 #define SEQUENCE(m)  (((m) - 1) % EVENTS + 1)
-#define AT(x, n)     ((x) * CHECKPOINTS + (n) - 1)
+#define AT(x, n)     ((x) * IDS + (n) - 1)
 
 #define SOME(q) (len(q) > 0)
 #define NONE(q) (len(q) == 0)
@@ -27,8 +27,8 @@ chan record[CHANNELS] = [ROOM] of { byte };   /* in flight on the way in (rule 1
 chan passed[CHANNELS] = [ROOM] of { byte };   /* in flight on the way out: overtaken in the outbox (rule 16) */
 chan outbox[TASKS]    = [BOX] of { byte, byte };
 chan ready[TASKS]     = [CHANNELS] of { byte }; /* inputs with something to drain, in turn */
-chan orders[TASKS]    = [2 * CHECKPOINTS + 1] of { byte, byte };
-chan reports[TASKS]   = [2 * CHECKPOINTS + 1] of { byte, byte };
+chan orders[TASKS]    = [2 * IDS + 1] of { byte, byte };
+chan reports[TASKS]   = [2 * IDS + 1] of { byte, byte };
 bit  waits[CHANNELS];      /* it has delivered the current barrier; what follows waits */
 bit  missing[CHANNELS];    /* the snapshot is taken, and this input's barrier is missing */
 bit  recording[TASKS];
@@ -39,11 +39,27 @@ byte count[CHANNELS];      /* the operator: events it has seen, by input */
 byte image[CHANNELS];      /* the same, in the image of the snapshot, until that is reported */
 
 /* The coordinator. */
-byte triggered, completed, cancels = CANCELS;
-bit  pending[CHECKPOINTS];
-bit  outstanding[TASKS * CHECKPOINTS];
+byte triggered, limit = CHECKPOINTS, cancels = CANCELS, crashes = CRASHES;
+bit  pending[IDS];
+bit  outstanding[TASKS * IDS];
+
+#if CRASHES
+byte publishing;           /* the checkpoint whose manifest is being written */
+byte last_complete;
+bit  down, suspended;      /* the job has failed; and the coordinator knows of it, as it has not failed itself */
+byte part_position[TASKS * IDS]; /* reported, and of use for a restore (rule 20) */
+byte part_count[CHANNELS * IDS];
+chan part_in[CHANNELS * IDS]  = [ROOM] of { byte };
+chan part_out[CHANNELS * IDS] = [ROOM] of { byte };
+byte stored;               /* the newest complete checkpoint, while one may be needed; 0 is none */
+byte stored_position[TASKS], stored_count[CHANNELS];
+chan stored_in[CHANNELS]  = [ROOM] of { byte };
+chan stored_out[CHANNELS] = [ROOM] of { byte };
+#endif
 
 /* History: what the invariants speak of. Nothing above depends on it. */
+byte completed;
+byte before;               /* the last checkpoint that was begun before the job was restored */
 byte applied[CHANNELS];    /* events that took effect */
 byte gave[CHANNELS];       /* events that were given off, be they in the outbox or sent */
 byte inside[CHANNELS];     /* the last barrier that took effect at the receiver */
@@ -52,24 +68,28 @@ byte blocked[CHANNELS];    /* the checkpoint whose barrier blocks the input */
 byte cause[TASKS];         /* 1 + the last barrier ahead of what took effect last, while that is being sent */
 byte newest[TASKS];        /* the newest barrier that took effect */
 byte last_cut[TASKS];
-bit  begun[TASKS * CHECKPOINTS];
-bit  aborted[TASKS * CHECKPOINTS];
-bit  ahead[TASKS * CHECKPOINTS];   /* its barrier went ahead, flagged */
-bit  suspect[TASKS * CHECKPOINTS]; /* FWD has something against it if it completes */
-bit  wrong[TASKS * CHECKPOINTS];   /* CUT has */
-bit  cut[TASKS * CHECKPOINTS];
-bit  acknowledged[TASKS * CHECKPOINTS];
-byte cut_gave[CHANNELS * CHECKPOINTS];
-byte cut_applied[CHANNELS * CHECKPOINTS];
-byte cut_record[CHANNELS * CHECKPOINTS];
-byte cut_passed[CHANNELS * CHECKPOINTS];
+bit  begun[TASKS * IDS];
+bit  aborted[TASKS * IDS];
+bit  ahead[TASKS * IDS];   /* its barrier went ahead, flagged */
+bit  suspect[TASKS * IDS]; /* FWD has something against it if it completes */
+bit  wrong[TASKS * IDS];   /* CUT has */
+bit  cut[TASKS * IDS];
+bit  acknowledged[TASKS * IDS];
+byte cut_gave[CHANNELS * IDS];
+byte cut_applied[CHANNELS * IDS];
+byte cut_record[CHANNELS * IDS];
+byte cut_passed[CHANNELS * IDS];
+#if CRASHES
+byte stored_gave[CHANNELS], stored_applied[CHANNELS];
+byte seen[TASKS];          /* events that had taken effect when the job failed; then, that had in what was restored */
+#endif
 
 #define VIOLATED(name) printf(name); assert(false)
 
 /* Scratch. */
 byte h, i, j, k, m, n, o, x, y;
 
-#define ENDED(n)    ((n) <= triggered && !pending[(n) - 1])
+#define ENDED(n)    ((n) > before && (n) <= triggered && !pending[(n) - 1])
 #define HAS_ROOM(c) (len(wire[c]) - FLAGGED_IN(c) < CAPACITY)
 
 inline tidy() { h = 0; i = 0; j = 0; k = 0; m = 0; n = 0; o = 0; x = 0; y = 0 }
@@ -91,10 +111,10 @@ inline give_all(t, message) {
 inline judge_side(t, c) {
 	if
 	:: cause[t] && outside[c] != cause[t] - 1 ->
-		for (j : 1 .. CHECKPOINTS) {
+		for (j : 1 .. IDS) {
 			if
 			:: ((j > outside[c] && j <= cause[t] - 1) || (j <= outside[c] && j > cause[t] - 1 && !ahead[AT(t, j)])) ->
-				if :: j == completed -> VIOLATED("! FWD\n") :: else fi;
+				if :: j == completed && j > before -> VIOLATED("! FWD\n") :: else fi;
 				if :: !ENDED(j) -> suspect[AT(t, j)] = 1 :: else fi
 			:: else
 			fi
@@ -123,7 +143,7 @@ inline forget(t) {
 	if
 	:: NONE(outbox[t]) ->
 		cause[t] = 0;
-		for (j : 1 .. CHECKPOINTS) {
+		for (j : 1 .. IDS) {
 			if :: j <= completed -> ahead[AT(t, j)] = 0 :: else fi
 		}
 	:: else
@@ -181,10 +201,22 @@ inline forward_ahead(t, id) {
 	od
 }
 
+inline move_all(from, to) { do :: SOME(from) -> from?x; to!x :: else -> break od }
+
 inline clear(list) { do :: SOME(list) -> list?x :: else -> break od }
 
 inline acknowledge(t, id) {
 	reports[t]!ACK, id;
+#if CRASHES
+	part_position[AT(t, id)] = position[t];
+	for (i : 0 .. CHANNELS - 1) {
+		if
+		:: TO(i) == t -> part_count[AT(i, id)] = image[i]; move_all(record[i], part_in[AT(i, id)])
+		:: FROM(i) == t -> move_all(passed[i], part_out[AT(i, id)])
+		:: else
+		fi
+	}
+#endif
 	for (i : 0 .. CHANNELS - 1) {
 		if
 		:: TO(i) == t -> image[i] = 0; clear(record[i])
@@ -468,7 +500,7 @@ inline overtake(t, c, id) {
 	finish(t)
 }
 
-#define CAN_EMIT(t) (NONE(outbox[t]) && position[t] < EVENTS)
+#define CAN_EMIT(t) (IS_UP && NONE(outbox[t]) && position[t] < EVENTS)
 inline emit(t) {
 	position[t]++;
 	m = FIRST(t) + position[t] - 1;
@@ -500,7 +532,7 @@ inline abort_at_task(t) { cancelled(t, n); finish(t) }
 
 /* The coordinator (rules 2, 10 and 20). */
 
-#define CAN_TRIGGER (triggered < CHECKPOINTS)
+#define CAN_TRIGGER (IS_UP && triggered < limit)
 inline trigger() {
 	triggered++;
 	pending[triggered - 1] = 1;
@@ -511,10 +543,30 @@ inline trigger() {
 	tidy()
 }
 
+#if CRASHES
+#define IS_PUBLISHED(id) (publishing == (id))
+#define IS_UP (!down)
+inline drop_part(t, id) {
+	part_position[AT(t, id)] = 0;
+	for (j : 0 .. CHANNELS - 1) {
+		if
+		:: TO(j) == t -> part_count[AT(j, id)] = 0; clear(part_in[AT(j, id)])
+		:: FROM(j) == t -> clear(part_out[AT(j, id)])
+		:: else
+		fi
+	}
+}
+#else
+#define IS_PUBLISHED(id) false
+#define IS_UP true
+#define drop_part(t, id) skip
+#endif
+
 /* It has ended: what only judging it needed is forgotten. */
 inline forget_checkpoint(id) {
 	pending[id - 1] = 0;
 	for (i : 0 .. TASKS - 1) {
+		if :: !outstanding[AT(i, id)] -> drop_part(i, id) :: else fi;
 		outstanding[AT(i, id)] = 0;
 		acknowledged[AT(i, id)] = 0;
 		cut[AT(i, id)] = 0;
@@ -531,15 +583,20 @@ inline forget_checkpoint(id) {
 	}
 }
 
+/* With it goes all that is older, but for what is being published: nobody knows yet what becomes of that. */
+inline drop_up_to(id) {
+	for (k : 1 .. IDS) {
+		if :: k <= id && pending[k - 1] && !IS_PUBLISHED(k) -> forget_checkpoint(k) :: else fi
+	}
+}
+
 /* A checkpoint is aborted, and with it all that is older; every task is told. */
 inline abort(id) {
-	for (k : 1 .. CHECKPOINTS) {
-		if :: k <= id && pending[k - 1] -> forget_checkpoint(k) :: else fi
-	}
+	drop_up_to(id);
 	for (i : 0 .. TASKS - 1) { orders[i]!ABORT, id }
 }
 
-#define CAN_CANCEL(id) (cancels && pending[id - 1])
+#define CAN_CANCEL(id) (cancels && pending[id - 1] && !IS_PUBLISHED(id))
 inline cancel(id) { cancels--; abort(id); tidy() }
 
 /* The equation of CUT, and what else is asked of a complete checkpoint. */
@@ -562,10 +619,141 @@ inline judge(id) {
 inline complete(id) {
 	judge(id);
 	completed = id;
-	for (k : 1 .. CHECKPOINTS) {
-		if :: k <= id && pending[k - 1] -> forget_checkpoint(k) :: else fi
+	drop_up_to(id)
+}
+
+#if CRASHES
+/* Manifests are written one at a time, the oldest first (rule 20). */
+inline publish_next() {
+	for (k : 1 .. IDS) {
+		if
+		:: !publishing && pending[k - 1] ->
+			y = 0;
+			for (i : 0 .. TASKS - 1) { y = y + outstanding[AT(i, k)] }
+			if :: y == 0 -> publishing = k :: else fi
+		:: else
+		fi
 	}
 }
+
+inline store(id) {
+	stored = id;
+	for (i : 0 .. TASKS - 1) { stored_position[i] = part_position[AT(i, id)] }
+	for (i : 0 .. CHANNELS - 1) {
+		stored_count[i] = part_count[AT(i, id)];
+		clear(stored_in[i]);
+		clear(stored_out[i]);
+		move_all(part_in[AT(i, id)], stored_in[i]);
+		move_all(part_out[AT(i, id)], stored_out[i]);
+		stored_gave[i] = cut_gave[AT(i, id)];
+		stored_applied[i] = cut_applied[AT(i, id)]
+	}
+}
+
+inline unstore() {
+	stored = 0;
+	for (i : 0 .. TASKS - 1) { stored_position[i] = 0 }
+	for (i : 0 .. CHANNELS - 1) {
+		stored_count[i] = 0;
+		clear(stored_in[i]);
+		clear(stored_out[i]);
+		stored_gave[i] = 0;
+		stored_applied[i] = 0
+	}
+}
+
+#define CAN_PUBLISH (publishing)
+inline publish() {
+	h = publishing;
+	publishing = 0;
+	last_complete = h;
+	if
+	:: down -> store(h); completed = h; forget_checkpoint(h)
+	:: else ->
+		if :: crashes -> store(h) :: else fi;
+		complete(h);
+		publish_next()
+	fi;
+	tidy()
+}
+
+/* No task is left, nor what was on its way to it and from it. */
+inline tasks_are_gone() {
+	crashes--;
+	down = 1;
+	for (i : 0 .. TASKS - 1) {
+		seen[i] = 0;
+		current[i] = 0; last[i] = 0; recording[i] = 0; position[i] = 0;
+		cause[i] = 0; newest[i] = 0; last_cut[i] = 0;
+		for (k : 1 .. IDS) {
+			begun[AT(i, k)] = 0; aborted[AT(i, k)] = 0; ahead[AT(i, k)] = 0; suspect[AT(i, k)] = 0; wrong[AT(i, k)] = 0;
+			if
+			:: !IS_PUBLISHED(k) -> cut[AT(i, k)] = 0; drop_part(i, k)
+			:: else
+			fi
+		}
+		do :: SOME(outbox[i]) -> outbox[i]?o, x :: else -> break od;
+		do :: SOME(orders[i]) -> orders[i]?o, x :: else -> break od;
+		do :: SOME(reports[i]) -> reports[i]?o, x :: else -> break od;
+		clear(ready[i])
+	}
+	for (i : 0 .. CHANNELS - 1) {
+		seen[TO(i)] = seen[TO(i)] + applied[i];
+		clear(wire[i]); clear(buffered[i]); clear(record[i]); clear(passed[i]);
+		waits[i] = 0; missing[i] = 0; count[i] = 0; image[i] = 0;
+		applied[i] = 0; gave[i] = 0; inside[i] = 0; outside[i] = 0; blocked[i] = 0
+	}
+}
+
+#define CAN_CRASH (crashes && !down)
+
+/* A task fails, and with it the job; a manifest goes on being written. */
+inline crash() {
+	suspended = 1;
+	drop_up_to(IDS);
+	tasks_are_gone();
+	tidy()
+}
+
+/* The coordinator fails; a manifest on its way has been written, if late, or never is. Its successor knows nothing. */
+inline crash_coordinator(late) {
+	if :: late -> store(publishing) :: else fi;
+	publishing = 0;
+	last_complete = 0;
+	drop_up_to(IDS);
+	for (i : 0 .. TASKS * IDS - 1) { acknowledged[i] = 0 }
+	tasks_are_gone();
+	tidy()
+}
+
+/* Rule 22, and REC: every state and every channel is that of the cut. */
+#define CAN_RESTORE (down && !publishing)
+inline restore() {
+	down = 0;
+	suspended = 0;
+	last_complete = stored;
+	limit = triggered + AGAIN;
+	before = triggered;
+	for (i : 0 .. TASKS - 1) { position[i] = stored_position[i]; last[i] = stored; seen[i] = 0 }
+	for (i : 0 .. CHANNELS - 1) {
+		count[i] = stored_count[i];
+		applied[i] = stored_applied[i];
+		gave[i] = stored_gave[i];
+		seen[TO(i)] = seen[TO(i)] + applied[i];
+		k = len(stored_in[i]);
+		do :: k > 0 -> stored_in[i]?x; stored_in[i]!x; wire[i]!x; k-- :: else -> break od;
+		k = len(stored_out[i]);
+		do :: k > 0 -> stored_out[i]?x; stored_out[i]!x; wire[i]!x; k-- :: else -> break od;
+		if
+		:: count[i] != applied[i] || gave[i] != applied[i] + len(wire[i]) -> VIOLATED("! REC\n")
+		:: IS_SOURCE(FROM(i)) && position[FROM(i)] != gave[i] -> VIOLATED("! REC\n")
+		:: else
+		fi
+	}
+	if :: !crashes -> unstore() :: else fi;
+	tidy()
+}
+#endif
 
 #define CAN_HEAR(t, what) (reports[t]?[what, n])
 inline hear_ack(t) {
@@ -573,14 +761,18 @@ inline hear_ack(t) {
 	if
 	:: pending[n - 1] && outstanding[AT(t, n)] ->
 		outstanding[AT(t, n)] = 0;
+#if CRASHES
+		publish_next()
+#else
 		y = 0;
 		for (i : 0 .. TASKS - 1) { y = y + outstanding[AT(i, n)] }
 		if :: y == 0 -> complete(n) :: else fi
-	:: else
+#endif
+	:: else -> drop_part(t, n)
 	fi;
 	tidy()
 }
 inline hear_decline(t) {
-	if :: pending[n - 1] -> abort(n) :: else fi;
+	if :: pending[n - 1] && !IS_PUBLISHED(n) -> abort(n) :: else fi;
 	tidy()
 }

@@ -23,6 +23,9 @@ _BODY = Path(__file__).with_name("checkpoint.pml")
 MODES = ("aligned", "unaligned")
 """The protocols that the model states."""
 
+GUARANTEES = ("", "at_least_once")
+"""What sinks may promise: other ones keep transactions, or rows, that the model does not state."""
+
 MOST_EVENTS = 99
 """Events of all sources together: a message is one byte, and the numbers from 100 on are barriers and cancel markers
 (`checkpoint.pml`)."""
@@ -35,8 +38,6 @@ _STANDARD = Bounds("a->s")
 _NOT_STATED: dict[str, str] = {
     "expiries": "a deadline passes",
     "closes": "a source ends early",
-    "crashes": "the job fails and is restored",
-    "guarantee": "its sinks write to the outside",
     "aborts_one": "it aborts at a planned time",
     "watermarks": "it has watermarks",
     "emits": "its operators emit by themselves",
@@ -56,11 +57,15 @@ def refusal(bounds: Bounds) -> str | None:
     for name, reason in _NOT_STATED.items():
         if getattr(bounds, name) != getattr(_STANDARD, name):
             return reason
+    if bounds.guarantee not in GUARANTEES:
+        return f"its sinks are {bounds.guarantee}; allowed: at_least_once"
     topology = bounds.graph()
     queues = 4 * (len(topology.channels) + len(topology.tasks))
+    if bounds.crashes:
+        queues += 2 * len(topology.channels) * (_most_ids(bounds) + 1)
     for count, most, what in (
         (len(topology.sources) * bounds.events, MOST_EVENTS, "events"),
-        (bounds.checkpoints, MOST_CHECKPOINTS, "checkpoints"),
+        (_most_ids(bounds), MOST_CHECKPOINTS, "checkpoints"),
         (queues, MOST_QUEUES, "queues"),
     ):
         if count > most:
@@ -116,22 +121,27 @@ def _bounds(bounds: Bounds, topology: Topology) -> Iterator[str]:
     tasks, channels, sources = topology.tasks, topology.channels, topology.sources
     for names in (map(_task, tasks), map(_channel, channels)):
         yield from (f"#define {name} {number}" for number, name in enumerate(names))
-    ids, events = range(1, bounds.checkpoints + 1), max(bounds.events, 1)
+    ids, events = range(1, _most_ids(bounds) + 1), max(bounds.events, 1)
     room = _most_messages(bounds, topology)
     most_outputs = max(len(topology.outputs(name)) for name in tasks)
     barriers = [f"eval(BARRIER + {n})" for n in ids]
-    overtaken = [f"(wire[c]??[{barrier}] -> 1 : 0)" for barrier in barriers] if bounds.mode == "unaligned" else ["0"]
+    overtaken = (
+        [f"(wire[c]??[{barrier}] -> 1 : 0)" for barrier in barriers] if bounds.protocol.goes_unaligned else ["0"]
+    )
     values = {
         "TASKS": len(tasks),
         "CHANNELS": len(channels),
         "CHECKPOINTS": bounds.checkpoints,
+        "CRASHES": bounds.crashes,
+        "AGAIN": bounds.checkpoints_again,
+        "IDS": _most_ids(bounds),
         "EVENTS": bounds.events,
         "CANCELS": bounds.cancels,
         "CAPACITY": min(bounds.capacity, room),
         "MOST_BUFFERED": min(bounds.max_buffer_per_input, room),
-        "UNALIGNED": int(bounds.mode == "unaligned"),
+        "UNALIGNED": int(bounds.protocol.goes_unaligned),
         "ROOM": room,
-        "BOX": most_outputs * (2 * bounds.checkpoints + 2),
+        "BOX": most_outputs * (2 * _most_ids(bounds) + 2),
         "FROM(c)": _chosen("c", {_channel(c): _task(topology.ends(c)[0]) for c in channels}),
         "TO(c)": _chosen("c", {_channel(c): _task(topology.ends(c)[1]) for c in channels}),
         "FIRST(t)": _chosen("t", {_task(name): str(1 + at * events) for at, name in enumerate(sources)}),
@@ -149,7 +159,12 @@ def _most_messages(bounds: Bounds, topology: Topology) -> int:
     for name in nx.topological_sort(topology.graph()):
         inputs = topology.inputs(name)
         passed[name] = sum(passed[topology.ends(channel)[0]] for channel in inputs) if inputs else bounds.events
-    return max(passed.values()) + 2 * bounds.checkpoints
+    return max(passed.values()) + 2 * _most_ids(bounds)
+
+
+def _most_ids(bounds: Bounds) -> int:
+    """Checkpoints are numbered on behind a restore."""
+    return bounds.checkpoints + bounds.crashes * bounds.checkpoints_again
 
 
 def _chosen(argument: str, values: dict[str, str]) -> str:
@@ -173,7 +188,7 @@ def _processes(bounds: Bounds, topology: Topology) -> Iterator[str]:
     quiet += [f"outbox[{_task(name)}]" for name in topology.tasks]
     conditions = [f"NONE({queue})" for queue in quiet]
     conditions += [f"!blocked[{_channel(c)}]" for c in topology.channels]
-    conditions += [f"!pending[{n}]" for n in range(bounds.checkpoints)]
+    conditions += [f"!pending[{n}]" for n in range(_most_ids(bounds))]
     yield "/* LIVE: where nothing moves any more, nothing is left and nobody waits. */"
     yield f"#define QUIET ({' && '.join(conditions)})"
     yield 'active proctype at_rest() {\nend:\tdo\n\t:: atomic { timeout && !QUIET -> VIOLATED("! LIVE\\n") }\n\tod\n}\n'
@@ -200,11 +215,17 @@ def _said(queue: str, task: str, what: str, effect: str) -> str:
 
 def _of_coordinator(bounds: Bounds, topology: Topology) -> Iterator[str]:
     yield 'CAN_TRIGGER -> printf("trigger %d\\n", triggered + 1); trigger()'
-    for n in range(1, bounds.checkpoints + 1) if bounds.cancels else ():
+    for n in range(1, _most_ids(bounds) + 1) if bounds.cancels else ():
         yield _move(f"CAN_CANCEL({n})", f"cancel {n}", f"cancel({n})")
     for name in topology.tasks:
         yield _said("reports", name, "ACK", "hear_ack")
         yield _said("reports", name, "DECLINE", "hear_decline")
+    if bounds.crashes:
+        yield 'CAN_PUBLISH -> printf("publish %d\\n", publishing); publish()'
+        yield _move("CAN_CRASH", f"crash {topology.tasks[0]}", "crash()")
+        yield _move("CAN_CRASH", "crash coordinator", "crash_coordinator(false)")
+        yield _move("CAN_CRASH && publishing", "crash coordinator late", "crash_coordinator(true)")
+        yield 'CAN_RESTORE -> printf("restore %d\\n", stored); restore()'
 
 
 def _of_task(bounds: Bounds, topology: Topology, name: str) -> Iterator[str]:
@@ -220,8 +241,8 @@ def _of_task(bounds: Bounds, topology: Topology, name: str) -> Iterator[str]:
     for channel in inputs:
         its = f"{task}, {_channel(channel)}"
         yield _move(f"CAN_DELIVER({its})", f"deliver {channel}", f"deliver({its})")
-        if bounds.mode == "unaligned" and outputs:
-            for n in range(1, bounds.checkpoints + 1):  # the first that may
+        if bounds.protocol.goes_unaligned and outputs:
+            for n in range(1, _most_ids(bounds) + 1):  # the first that may
                 older = "".join(f" && !MAY_PASS({its}, {each})" for each in range(1, n))
                 yield _move(f"CAN_OVERTAKE({its}, {n}){older}", f"overtake {channel}", f"overtake({its}, {n})")
     yield _said("orders", name, "ABORT", "abort_at_task")

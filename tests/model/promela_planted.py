@@ -101,6 +101,8 @@ PLANTED: Mapping[str, Edits] = {
     "U-12": (("begin_recording(t);", "begin_recording(t); acknowledge(t, current[t]);"),),
     # The barrier of a newer checkpoint is swallowed while another records.
     "U-08": (("buffer(c, BARRIER + id); waits[c] = 1", "skip"),),
+    # What was in flight on the way in is not restored.
+    "U-11": (("stored_in[i]!x; wire[i]!x; k--", "stored_in[i]!x; k--"),),
 }
 """By entry: what is replaced, and by what."""
 

@@ -39,8 +39,19 @@ CERTIFIED = {
     f"unaligned: {JOIN}; events 2, checkpoints 1; no fault": 56464,
     f"unaligned: a->l a->r l->join r->join join->s; {ONE}; no fault": 7294,
     f"unaligned: {PAIR}; events 2, checkpoints 1, capacity 1; no fault": 5736,
+    "aligned: a->s; events 2, checkpoints 2; crash, at least once": 1524,
+    f"aligned: {PAIR}; events 1, checkpoints 2; crash, at least once": 15217,
+    "unaligned: a->m m->s; events 1, checkpoints 2; crash, at least once": 2457,
+    "unaligned: a->m a->s m->s; events 1, checkpoints 2; crash, at least once": 8284,
 }
 """By scope: how many states there are, without reduction."""
+COMBINED = {
+    "an unaligned join, and a crash": (Bounds(JOIN, mode="unaligned", events=1, crashes=1), 21160),
+    "little room, and a crash": (Bounds("a->m m->s", mode="unaligned", events=2, capacity=1, crashes=1), 4030),
+    "an abort and a crash": (Bounds("a->m m->s", mode="unaligned", events=1, crashes=1, cancels=1), 13872),
+    "two crashes": (Bounds("a->s", events=1, crashes=2), 641),
+}
+"""What no scope of `check` has, as sinks write nothing to the outside."""
 
 
 def _defect(entry: str) -> BarrierDefect:
@@ -57,6 +68,7 @@ def test_there_is_something_to_certify() -> None:
     assert len(CERTIFIED) >= 12
     assert min(CERTIFIED.values()) >= 500
     assert sum(name.endswith("abort") for name in CERTIFIED) >= 3
+    assert sum("crash" in name for name in CERTIFIED) >= 2
     assert sum(name.startswith("unaligned") for name in CERTIFIED) >= 2
 
 
@@ -65,10 +77,21 @@ def test_there_is_something_to_certify() -> None:
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_spin_agrees(name: str, tmp_path: Path) -> None:
     """The explorer, or the machines, would leave something out, and nobody else would ever have looked."""
-    bounds = exportable()[name]
+    _is_counted_alike(exportable()[name], CERTIFIED[name], tmp_path)
+
+
+@pytest.mark.slow
+@needs_spin
+@pytest.mark.parametrize("name", COMBINED)
+def test_spin_agrees_where_faults_meet(name: str, tmp_path: Path) -> None:
+    """The same where a crash meets what a barrier has passed, an abort, or another crash."""
+    _is_counted_alike(*COMBINED[name], tmp_path)
+
+
+def _is_counted_alike(bounds: Bounds, states: int, folder: Path) -> None:
     found = _explored(World(bounds))
-    assert (found.counts.states, found.verdict) == (CERTIFIED[name], "holds")
-    assert spun(promela(bounds, name), tmp_path) == Spun(CERTIFIED[name], "", ())
+    assert (found.counts.states, found.verdict) == (states, "holds")
+    assert spun(promela(bounds, "whole"), folder) == Spun(states, "", ())
 
 
 @pytest.mark.slow
@@ -77,7 +100,8 @@ def test_spin_agrees(name: str, tmp_path: Path) -> None:
 def test_a_defect_is_found_there_too(entry: str, tmp_path: Path) -> None:
     """Two checkers that call everything sound agree, too."""
     defect = _defect(entry)
-    _is_found_there_too(defect.bounds, defect.components, defect.breaks, PLANTED[entry], tmp_path)
+    bounds = replace(defect.bounds, guarantee="")  # the model's sinks write nothing to the outside
+    _is_found_there_too(bounds, defect.components, defect.breaks, PLANTED[entry], tmp_path)
 
 
 @pytest.mark.slow
@@ -114,7 +138,9 @@ def test_a_model_is_the_same_text_each_time() -> None:
     assert model == promela(bounds, "title")
     head, _, rest = model.partition("/* The rules of docs/protocol.md")
     assert head.startswith("/* title\n *\n *   spin -o2 -a FILE && cc -w ")
-    assert "#define CHECKPOINTS 1\n#define EVENTS 1\n#define CANCELS 1\n#define CAPACITY 3\n" in head
+    values = dict(line.split(" ", 2)[1:] for line in head.splitlines() if line.startswith("#define"))
+    bounds_of = {"TASKS": "2", "CHANNELS": "1", "CHECKPOINTS": "1", "CRASHES": "0", "IDS": "1", "EVENTS": "1"}
+    assert values.items() >= (bounds_of | {"CANCELS": "1", "CAPACITY": "3", "UNALIGNED": "0"}).items()
     processes = rest[rest.index("active proctype") :]
     assert processes.splitlines()[:5] == [
         "active proctype coordinator() {",
@@ -133,7 +159,7 @@ def test_a_model_is_the_same_text_each_time() -> None:
 def test_each_edit_has_its_place(name: str) -> None:
     """A planted defect would be none, and in the quick tests nobody would notice."""
     edits = PLANTED.get(name, FORGETS_WHAT_IT_ABORTED)
-    sound = promela(Bounds(JOIN, mode="unaligned", cancels=1), "")
+    sound = promela(Bounds(JOIN, mode="unaligned", cancels=1, crashes=1), "")
     assert planted(sound, edits) != sound
 
 
@@ -146,6 +172,10 @@ def test_each_edit_has_its_place(name: str) -> None:
         ),
         (Bounds("a->s", expiries=1), "a deadline passes"),
         (Bounds("a->s", closes=True), "a source ends early"),
+        (
+            Bounds("a->s", crashes=1, guarantee="exactly_once"),
+            "its sinks are exactly_once; allowed: at_least_once",
+        ),
         (Bounds("a->s", parallelism=(("a", 2),)), "an operator has several tasks"),
         (Bounds("a->s b->s", events=50), "it has 100 events; at most 99 can be told apart"),
         (Bounds("a->s", checkpoints=50), "it has 50 checkpoints; at most 49 can be told apart"),
@@ -163,8 +193,9 @@ def test_every_field_of_a_scope_is_stated_or_refused() -> None:
     from barrierlab.model.render.promela import _NOT_STATED
 
     stated = {"topology", "mode", "events", "checkpoints", "capacity", "cancels", "max_buffer_per_input"}
-    without_crash = {"checkpoints_again", "may_expire", "first_timestamp_ms"}  # of no meaning without what is refused
-    assert stated | without_crash | set(_NOT_STATED) == set(Bounds.__dataclass_fields__)
+    stated |= {"crashes", "checkpoints_again", "guarantee"}
+    idle = {"may_expire", "first_timestamp_ms"}  # of no meaning without what is refused
+    assert stated | idle | set(_NOT_STATED) == set(Bounds.__dataclass_fields__)
 
 
 def test_the_page_says_what_agrees() -> None:
