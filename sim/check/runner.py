@@ -30,6 +30,7 @@ from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
+from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_told
 from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
 from barrierlab.sim.core.files import write
 
@@ -53,7 +54,8 @@ class CheckPlan:
     names : tuple of str
         Of scopes there.
     implementation : str
-        ``module:Class`` of an external class, or several with commas between them; empty: those of `impl`.
+        ``module:Class`` of an external class, several with commas between them, or the command of a program; empty:
+        those of `impl`.
     folder : str
         Where its module is looked for, beside the path.
     judge : str
@@ -64,6 +66,8 @@ class CheckPlan:
         Whether the class declares that its loop releases what may go before it reads on.
     scope : str
         The group, or the one scope, that was asked for by name.
+    limit_s : float
+        Seconds that a program has for an answer; 0 if it is none.
     """
 
     group: str
@@ -74,6 +78,12 @@ class CheckPlan:
     not_asked: tuple[NotAsked, ...] = ()
     drains_first: bool = False
     scope: str = ""
+    limit_s: float = 0.0
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the aligner is that of a program in any language."""
+        return self.limit_s > 0
 
     @property
     def undeclared(self) -> tuple[str, ...]:
@@ -82,15 +92,16 @@ class CheckPlan:
         return tuple(name for name in (*RULES, *DIFFERENCES, *EXTENT) if name in found)
 
 
-def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "") -> CheckPlan:
+def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str = "", limit_s: float = 0.0) -> CheckPlan:
     """The scopes of a group, or one scope by its name, for some protocols: by default all that apply.
 
-    Of an external aligner, those that `judge` asks, and that need no more than it declares.
+    Of an external aligner, those that `judge` asks, and that need no more than it declares. With `limit_s` it is a
+    program, which has so many seconds for an answer.
 
     Raises
     ------
-    CheckError, ExternalError
-        If there is no such scope, or the class cannot be checked so.
+    CheckError, ExternalError, ProgramError
+        If there is no such scope, or the class or the program cannot be checked so.
     """
     group, names = _named(scope)
     asked: tuple[str, ...] = tuple(protocols) or PROTOCOLS
@@ -99,23 +110,25 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
     not_asked: tuple[NotAsked, ...] = ()
     first = False
     if judge and not implementation:
-        raise CheckError(f"--judge {judge} needs --impl MODULE:CLASS: the machines of this package are judged by both")
+        raise CheckError(
+            f"--judge {judge} needs --impl MODULE:CLASS or --exec COMMAND: the machines of this package are judged by "
+            "both"
+        )
     if implementation:
-        external = External.of([load(each, folder) for each in implementation.split(",")])
+        asks = f"{'--exec' if limit_s else '--impl'} {implementation}"
+        external = External.of(_kinds(implementation, folder, limit_s))
         aligner, capabilities = external.aligner, external.capabilities
         first = aligner is not None and drains_first(aligner)
         if judge == "table" and tuple(external.of_role) != (ALIGNER,):
-            raise CheckError(f"--judge table with --impl {implementation}: allowed for an aligner alone")
+            raise CheckError(f"--judge table with {asks}: allowed for an aligner alone")
         able = external.able
         beyond = [protocol for protocol in protocols if protocol not in able]
         if beyond:
-            raise CheckError(
-                f"--protocol {beyond[0]} with --impl {implementation}: allowed for this class: {', '.join(able)}"
-            )
+            raise CheckError(f"--protocol {beyond[0]} with {asks}: allowed for it: {', '.join(able)}")
         asked = tuple(protocol for protocol in asked if protocol in external.protocols)
         for protocol in able:
             if protocol in asked:
-                external.parts(protocol)
+                _looked_at(external, protocol)
         judge = judge or JUDGES[0]
         its = [each for each in scopes if each.protocol in asked and external.takes_part(each)]
         scopes, others = divided(its, capabilities, judge, external.reducible)
@@ -124,13 +137,30 @@ def plan(scope: str, protocols: Sequence[str], implementation: str, judge: str =
             lacks = ", ".join(dict.fromkeys(each.capability for each in others))
             kinds = ", ".join(kind.__name__ for kind in external.of_role.values())
             reason = f"all of it needs what {kinds} does not declare: {lacks}" if others else _ONLY_THE_TABLE
-            raise CheckError(f"--scope {scope!r}: nothing is left to ask of --impl {implementation}: {reason}")
+            raise CheckError(f"--scope {scope!r}: nothing is left to ask of {asks}: {reason}")
     found = tuple(each.name for each in scopes if each.protocol in asked)
     if not found:
         raise CheckError(
             f"--scope {scope!r} has nothing of {', '.join(asked)}; leave --protocol out to check all of it"
         )
-    return CheckPlan(group, found, implementation, folder, judge, not_asked, first, scope)
+    return CheckPlan(group, found, implementation, folder, judge, not_asked, first, scope, limit_s)
+
+
+def _kinds(implementation: str, folder: str, limit_s: float) -> tuple[type, ...]:
+    """Return the classes that are checked: those that are imported, or a program seen as one."""
+    if not limit_s:
+        return tuple(load(each, folder) for each in implementation.split(","))
+    with faults_told():
+        return (aligner_of(implementation, folder, limit_s),)
+
+
+def _looked_at(external: External, protocol: str) -> Components:
+    """Return the components with external ones among them, or say in a line why they cannot stand in."""
+    with faults_told():
+        parts = external.parts(protocol)
+        if external.aligner is not None and issubclass(external.aligner, ProgramAligner):
+            external.aligner.program.take_again()
+        return parts
 
 
 _ONLY_THE_TABLE = "it compares with a table; add --judge table"
@@ -189,12 +219,15 @@ def run(
     """
     from barrierlab.sim.sweep.session import PROCESSES, check_master
 
-    if directory is not None:
-        return _run(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, keeps=True)
-    if chosen.implementation and chosen.group == "tiny" and check_master(master) == PROCESSES:
-        return _run_here(chosen, budget_s, tick)
-    with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
-        return _run(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, keeps=False)
+    try:
+        if directory is not None:
+            return _run(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, keeps=True)
+        if chosen.implementation and chosen.group == "tiny" and check_master(master) == PROCESSES:
+            return _run_here(chosen, budget_s, tick)
+        with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
+            return _run(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, keeps=False)
+    finally:
+        end_programs()
 
 
 def make_folder(directory: Path, option: str) -> None:
@@ -309,7 +342,9 @@ def _check_into(
 
     If the verdict is to be kept, it gets a key, unless what it depends on was loaded or read behind that key's back.
     """
-    key = _key(chosen) if keeps else VerdictKey("")  # of what this process loads, whatever the plan was made of
+    key = (
+        _key(chosen) if keeps and not chosen.is_program else VerdictKey("")
+    )  # of what this process loads, whatever the plan was made of
     with _noting_files():
         outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s))
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
@@ -344,11 +379,16 @@ def check_one(chosen: CheckPlan, name: str, seconds: float | None = None) -> Out
         return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
     begun = time.monotonic()
     collects = gc.isenabled()
-    if not chosen.implementation:  # the package's own machines make millions of values and no cycles
+    if not chosen.implementation or chosen.is_program:  # what is made here are millions of values and no cycles
         gc.disable()
     try:
-        outcome = scope.check(_components(chosen, scope.protocol), seconds)
+        with faults_told():
+            outcome = scope.check(_components(chosen, scope.protocol), seconds)
+            if chosen.is_program:
+                aligner_of(chosen.implementation, chosen.folder, chosen.limit_s).program.take_again()
     except (ExternalError, NonDeterministicError) as error:  # the class did something that it must not, deep in a run
+        if chosen.is_program:
+            raise ProgramError(f"--exec {chosen.implementation!r}: {error}") from None
         violation = ScopeViolation("RAISED", name, 0, str(error))
         return Outcome(name, scope.protocol, "broken", str(error), 0, 0, time.monotonic() - begun, (violation,))
     finally:
@@ -386,9 +426,9 @@ def _key(chosen: CheckPlan) -> VerdictKey:
 def _components(chosen: CheckPlan, protocol: str) -> Components:
     if not chosen.implementation:
         return SOUND
-    kinds = tuple(load(each, chosen.folder) for each in chosen.implementation.split(","))
+    kinds = _kinds(chosen.implementation, chosen.folder, chosen.limit_s)
     key = kinds, protocol
     if key not in _known_parts:
         _imported.update(external_modules())
-        _known_parts[key] = External.of(kinds).parts(protocol)
+        _known_parts[key] = _looked_at(External.of(kinds), protocol)
     return _known_parts[key]

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -37,7 +38,7 @@ BESIDE_INVARIANTS = {
 
 
 class Place(NamedTuple):
-    """The class statement of an external class.
+    """The class statement of an external class, or the file of a program.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Place(NamedTuple):
     line : int
         Counted from 1; it is 1 if the class is made without a statement.
     name : str
-        ``module.Class``.
+        ``module.Class``, or the command of a program.
     """
 
     path: Path
@@ -58,9 +59,18 @@ class Place(NamedTuple):
 
 
 def place_of(chosen: CheckPlan) -> Place | None:
-    """Return where the class that is checked is written; None without one, or if it comes from no source file."""
+    """Return where the class that is checked is written; None without one, or if it comes from no source file.
+
+    Of a program, the place is the first file below the working directory or the checkout that its command names.
+    """
     if not chosen.implementation:
         return None
+    bases = [Path(base).resolve() for base in (os.environ.get("GITHUB_WORKSPACE"), chosen.folder) if base]
+    if chosen.is_program:
+        paths = [Path(chosen.folder, word).resolve() for word in shlex.split(chosen.implementation)]
+        files = (path for path in paths if path.is_file() and any(map(path.is_relative_to, bases)))
+        program = next(files, None)
+        return None if program is None else _place(program, 1, chosen.implementation, bases)
     kind = load(chosen.implementation, chosen.folder)
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     try:
@@ -69,10 +79,13 @@ def place_of(chosen: CheckPlan) -> Place | None:
     except (OSError, SyntaxError, ValueError):
         return None
     line = next((line for name, line in _classes(tree) if name == kind.__qualname__), 1)
-    bases = [Path(base).resolve() for base in (os.environ.get("GITHUB_WORKSPACE"), chosen.folder) if base]
+    return _place(path, line, f"{kind.__module__}.{kind.__qualname__}", bases)
+
+
+def _place(path: Path, line: int, name: str, bases: Sequence[Path]) -> Place:
     base = next((base for base in bases if path.is_relative_to(base)), None)
     shown = path.relative_to(base) if base is not None else path
-    return Place(path, shown.as_posix(), line, f"{kind.__module__}.{kind.__qualname__}")
+    return Place(path, shown.as_posix(), line, name)
 
 
 def _classes(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:

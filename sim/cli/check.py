@@ -15,6 +15,7 @@ from barrierlab.model.checkpoint.check import reach_of, verdict_of
 from barrierlab.model.explore.checker import HOLDS, UNDECIDED
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import DIRECTORY
+from barrierlab.sim.check.program import LIMIT_S
 from barrierlab.sim.check.report import as_json, junit, markdown, save, show, violations_of, workflow_commands
 from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
@@ -38,15 +39,27 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Check this class of your own: an aligner, or what its attribute role says; repeatable, one of each role.",
 )
 @click.option(
+    "--exec",
+    "command",
+    metavar="COMMAND",
+    help="Check the aligner of a program in any language, which answers JSON lines.",
+)
+@click.option(
+    "--exec-timeout",
+    "limit_s",
+    type=SECONDS,
+    help=f"Seconds that the program has for an answer, of its own CPU time or of doing nothing; {LIMIT_S:g}.",
+)
+@click.option(
     "--judge",
     type=click.Choice(JUDGES),
-    help="Of --impl: the invariants of whole dataflows (the default), or the table of its protocol as well.",
+    help="Of --impl and --exec: the invariants of whole dataflows (the default), or the table of its protocol as well.",
 )
 @click.option(
     "--strict",
     is_flag=True,
     help="Exit with 3 if an invariant that a scope asks for had nothing to judge, if a fault struck nothing in any "
-    "scope, or if --impl does not declare several inputs, aborts, ends or recovery.",
+    "scope, or if --impl or --exec does not declare several inputs, aborts, ends or recovery.",
 )
 @click.option(
     "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then undecided; of full, 3600."
@@ -78,6 +91,8 @@ def check_command(
     scope: str,
     protocols: tuple[str, ...],
     implementations: tuple[str, ...],
+    command: str | None,
+    limit_s: float | None,
     judge: str | None,
     strict: bool,
     budget_s: float | None,
@@ -114,7 +129,20 @@ def check_command(
         raise CheckError("--changed and --resume: give one of them; --changed takes its verdicts from the ledger")
     if ledger is not None and not changed:
         raise CheckError(f"--ledger {ledger} needs --changed, which keeps its verdicts there")
-    chosen = plan(scope, protocols, ",".join(implementations), judge or "")
+    implementation = ",".join(implementations)
+    if command is not None:
+        if implementation:
+            raise CheckError(f"--impl {implementation} and --exec {command!r}: give one of them")
+        for option, is_given in (("--changed", changed), ("--resume", resume)):
+            if is_given:
+                raise CheckError(f"{option} with --exec: nobody sees what a program depends on; leave {option} out")
+        if not master.startswith("processes"):
+            raise CheckError(f"--master {master} with --exec: a program runs on this machine; allowed: processes[N]")
+        chosen = plan(scope, protocols, command, judge or "", limit_s or LIMIT_S)
+    elif limit_s is not None:
+        raise CheckError("--exec-timeout needs --exec COMMAND: a class is called, and not waited for")
+    else:
+        chosen = plan(scope, protocols, implementation, judge or "")
     for option, path in (("--junit", junit_file), ("--sarif", sarif_file), ("--markdown", markdown_file)):
         if path is not None and not path.parent.is_dir():
             raise CheckError(f"{option} {path}: there is no folder {path.parent}; give a file in a folder that exists")
@@ -126,6 +154,9 @@ def check_command(
         with ProgressWatch(len(chosen.names), what="scopes") as watch:
             outcomes = run(chosen, master, budget_s, kept_in, resume, watch.tick, _say, is_ledger=changed)
     except KeyboardInterrupt:
+        if command is not None:
+            _say("interrupted: nothing is kept of a program")
+            sys.exit(130)
         kept = f"go on with --save {directory} --resume" if directory else "with --save DIR it could go on from here"
         _say(f"interrupted: {'the same command goes on from here' if changed else kept}")
         sys.exit(130)

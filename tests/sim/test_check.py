@@ -346,8 +346,8 @@ WRONG = {
     "no module": (["--impl", "of_yours:It"], "there is no module 'of_yours'; allowed: what is installed"),
     "no colon": (["--impl", "of_mine"], "allowed: MODULE:CLASS"),
     "no method": (["--impl", "of_mine:NoGate"], "NoGate has no method 'offer'"),
-    "goes not unaligned": (["--impl", "of_mine:Same", "--protocol", "unaligned"], "allowed for this class: aligned"),
-    "no signals": (["--impl", "of_mine:Same", "--protocol", "control"], "allowed for this class: aligned"),
+    "goes not unaligned": (["--impl", "of_mine:Same", "--protocol", "unaligned"], "allowed for it: aligned"),
+    "no signals": (["--impl", "of_mine:Same", "--protocol", "control"], "allowed for it: aligned"),
     "nothing to ask": (
         ["--impl", "tests.model.test_asked:Little", "--scope", "aligned: a->s; events 1, checkpoints 1; abort"],
         "nothing is left to ask of --impl tests.model.test_asked:Little: all of it needs what Little does not declare:",
