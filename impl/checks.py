@@ -25,8 +25,8 @@ def check_number(name: str, value: object, least: int, most: int | None = None, 
     if value is None and or_none:
         return
     if type(value) is not int or value < least or (most is not None and value > most):
-        allowed = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
-        raise LimitError(name, value, f"{allowed}, or None {or_none}" if or_none else allowed)
+        expected = f"a whole number, {least} or more" if most is None else f"a whole number from {least} to {most}"
+        raise LimitError(name, value, f"{expected}, or None {or_none}" if or_none else expected)
 
 
 def check_flag(name: str, value: object) -> None:

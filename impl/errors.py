@@ -18,27 +18,27 @@ class BarrierError(Exception):
 
     Attributes
     ----------
-    came : str
+    actual : str
         What was given.
-    allowed : str
+    expected : str
         What would have been possible.
     hint : str
         What to do.
     """
 
-    def __init__(self, came: str, allowed: str, hint: str) -> None:
-        came, allowed = " ".join(came.splitlines()), " ".join(allowed.splitlines())
-        super().__init__(came, allowed, hint)
-        self.came = came
-        self.allowed = allowed
+    def __init__(self, actual: str, expected: str, hint: str) -> None:
+        actual, expected = " ".join(actual.splitlines()), " ".join(expected.splitlines())
+        super().__init__(actual, expected, hint)
+        self.actual = actual
+        self.expected = expected
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.came}; allowed: {self.allowed}; {self.hint}"
+        return f"{self.actual}; allowed: {self.expected}; {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the three parts: a subclass may be made from others."""
-        return _rebuilt, (type(self), self.came, self.allowed, self.hint), self.__dict__
+        return _rebuilt, (type(self), self.actual, self.expected, self.hint), self.__dict__
 
 
 def shown(value: object) -> str:
@@ -50,9 +50,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN - 3]}..."
 
 
-def _rebuilt(kind: type[BarrierError], came: str, allowed: str, hint: str) -> BarrierError:
+def _rebuilt(kind: type[BarrierError], actual: str, expected: str, hint: str) -> BarrierError:
     error = kind.__new__(kind)
-    BarrierError.__init__(error, came, allowed, hint)
+    BarrierError.__init__(error, actual, expected, hint)
     return error
 
 
@@ -112,8 +112,8 @@ class CheckpointIdError(ContractError):
 class EpochError(ContractError):
     """An epoch out of range, or one that does not increase with the id (protocol rule 2)."""
 
-    def __init__(self, epoch: object, allowed: str) -> None:
-        super().__init__(f"epoch {shown(epoch)}", allowed, "take epochs from the coordinator, which never reuses one")
+    def __init__(self, epoch: object, expected: str) -> None:
+        super().__init__(f"epoch {shown(epoch)}", expected, "take epochs from the coordinator, which never reuses one")
 
 
 class RegressingIdError(ContractError):
@@ -130,8 +130,8 @@ class RegressingIdError(ContractError):
 class LimitError(ContractError):
     """A limit, an interval or a size that makes no sense."""
 
-    def __init__(self, name: str, value: object, allowed: str) -> None:
-        super().__init__(f"{name} = {shown(value)}", allowed, f"set {name} within that")
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name} = {shown(value)}", expected, f"set {name} within that")
 
 
 class NotTriggeredError(ContractError):
@@ -202,10 +202,10 @@ class NotFinishedError(ContractError):
 class TransactionError(ContractError):
     """Something asked of a transaction that its state forbids."""
 
-    def __init__(self, call: str, transaction: str, state: str, allowed: str) -> None:
+    def __init__(self, call: str, transaction: str, state: str, expected: str) -> None:
         super().__init__(
             f"{call} of transaction {transaction}, which {state}",
-            allowed,
+            expected,
             "give each transaction a name of its own, and roll back at recovery only, once the store is settled",
         )
 
@@ -216,10 +216,10 @@ class RestoreError(ContractError):
     The message names the first tasks or channels that do not fit.
     """
 
-    def __init__(self, checkpoint_id: int, came: str, allowed: str) -> None:
+    def __init__(self, checkpoint_id: int, actual: str, expected: str) -> None:
         super().__init__(
-            f"checkpoint {checkpoint_id} with {came}",
-            allowed,
+            f"checkpoint {checkpoint_id} with {actual}",
+            expected,
             "restore it into the job that it was taken of, with the same operators and parallelism",
         )
 
@@ -260,8 +260,10 @@ class CompletedError(ContractError):
 class AttemptError(ContractError):
     """A part or a manifest that does not belong to an attempt under way (protocol rule 20)."""
 
-    def __init__(self, came: str, allowed: str) -> None:
-        super().__init__(came, allowed, "begin a checkpoint, write each task's part once, complete it with those parts")
+    def __init__(self, actual: str, expected: str) -> None:
+        super().__init__(
+            actual, expected, "begin a checkpoint, write each task's part once, complete it with those parts"
+        )
 
 
 class MergeMapError(ContractError):
@@ -291,8 +293,8 @@ class OutputOrderError(ContractError):
 class NoMapError(ContractError):
     """An output accepted, or an attempt ended, where none can be: no map is in force, or nothing is being tried."""
 
-    def __init__(self, call: str, allowed: str) -> None:
-        super().__init__(call, allowed, "ask first, and try what the answer allows")
+    def __init__(self, call: str, expected: str) -> None:
+        super().__init__(call, expected, "ask first, and try what the answer allows")
 
 
 class StoreError(BarrierError):
@@ -308,8 +310,8 @@ class DamagedError(StoreError):
         What was read.
     """
 
-    def __init__(self, path: str, found: str, allowed: str) -> None:
-        super().__init__(f"{path}: {found}", allowed, "its checkpoint is unusable: go back to an older one")
+    def __init__(self, path: str, found: str, expected: str) -> None:
+        super().__init__(f"{path}: {found}", expected, "its checkpoint is unusable: go back to an older one")
         self.path = path
 
 

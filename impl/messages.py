@@ -142,12 +142,12 @@ class CheckpointBarrier:
 
     @property
     def is_unaligned(self) -> bool:
-        """Whether bit 0 of the flags is set."""
+        """Return whether bit 0 of the flags is set."""
         return bool(self.flags & UNALIGNED_FLAG)
 
     @property
     def is_aligned(self) -> bool:
-        """Whether bit 0 of the flags is clear."""
+        """Return whether bit 0 of the flags is clear."""
         return not self.flags & UNALIGNED_FLAG
 
     def to_bytes(self) -> bytes:
@@ -203,17 +203,17 @@ END_BYTES = 1
 
 
 def is_event(message: StreamMessage) -> bool:
-    """Whether `message` is an event."""
+    """Return whether `message` is an event."""
     return type(message) is Event
 
 
 def is_watermark(message: StreamMessage) -> bool:
-    """Whether `message` is a watermark."""
+    """Return whether `message` is a watermark."""
     return type(message) is Watermark
 
 
 def is_barrier(message: StreamMessage) -> bool:
-    """Whether `message` is a checkpoint barrier. A cancel marker is none."""
+    """Return whether `message` is a checkpoint barrier. A cancel marker is none."""
     return type(message) is CheckpointBarrier
 
 
@@ -228,7 +228,7 @@ def map_event(message: StreamMessage, f: Callable[[Event], Event]) -> StreamMess
 
 
 def size_of(message: StreamMessage) -> int:
-    """What `message` counts against a limit in bytes (protocol rule 7)."""
+    """Return what `message` counts against a limit in bytes (protocol rule 7)."""
     kind = type(message)
     if kind is Event:
         return message.size_bytes  # type: ignore[union-attr]

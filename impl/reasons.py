@@ -35,12 +35,12 @@ class Reason(StrEnum):
 
     @property
     def definite(self) -> bool:
-        """Whether the checkpoint has surely not completed."""
+        """Return whether the checkpoint has surely not completed."""
         return REASONS[self].definite
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as a failure in a row: `ReasonInfo`."""
+        """Return whether it counts as a failure in a row: `ReasonInfo`."""
         return REASONS[self].counts
 
 

@@ -317,7 +317,7 @@ class BarrierAligner:
         return _REFUSED
 
     def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """What a message does, other than an event, whose turn it is."""
+        """Return what a message does, other than an event, whose turn it is."""
         if type(message) is CheckpointBarrier:
             return self._on_barrier(input_id, message, now_ns)
         if type(message) is Watermark:
@@ -564,18 +564,18 @@ class BarrierAligner:
             self._triggers_ns[checkpoint_id] = triggered_ns
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do; None if nothing waits."""
+        """Return when `on_time` will next have something to do; None if nothing waits."""
         return self._expires_ns()
 
     def _triggered_ns(self) -> int | None:
-        """When the checkpoint that waits for barriers was triggered; None if none does."""
+        """Return when the checkpoint that waits for barriers was triggered; None if none does."""
         barrier = self.barrier
         if barrier is None or self.triggered:
             return None
         return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
 
     def _expires_ns(self) -> int | None:
-        """When the current checkpoint is aborted unless its barriers are in."""
+        """Return when the current checkpoint is aborted unless its barriers are in."""
         triggered_ns = self._triggered_ns()
         return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
@@ -604,34 +604,37 @@ class BarrierAligner:
 
     @property
     def can_drain(self) -> bool:
-        """Whether `drain_next` has something to give."""
+        """Return whether `drain_next` has something to give."""
         return bool(self._ready)
 
     def is_aligning(self) -> bool:
-        """Whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is aborted."""
+        """Return whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is
+        aborted."""
         return self.barrier is not None
 
     def aligned_input_count(self) -> int:
-        """How many inputs have delivered the current checkpoint, closed ones among them; 0 between checkpoints."""
+        """Return how many inputs have delivered the current checkpoint, closed ones among them; 0 between
+        checkpoints."""
         if self.barrier is None:
             return 0
         return self.config.num_inputs - self._open + len(self._blocked)
 
     def buffered_event_count(self) -> int:
-        """How many events are buffered or not drained yet."""
+        """Return how many events are buffered or not drained yet."""
         return sum(type(message) is Event for queue in self._queues.values() for message in queue)
 
     def buffered_bytes(self) -> int:
-        """How many bytes are buffered or not drained yet."""
+        """Return how many bytes are buffered or not drained yet."""
         return self.config.max_buffer_memory_bytes - self._bytes_left
 
     def is_buffer_limit_exceeded(self) -> bool:
-        """Whether a limit is reached: not one byte more, or an input full. None is ever passed (protocol rule 7)."""
+        """Return whether a limit is reached: not one byte more, or an input full. None is ever passed (protocol rule
+        7)."""
         limit = self.config.max_buffer_per_input
         return self._bytes_left < 1 or any(len(queue) >= limit for queue in self._queues.values())
 
     def is_blocked(self, input_id: int) -> bool:
-        """Whether this input has delivered the current barrier.
+        """Return whether this input has delivered the current barrier.
 
         Raises
         ------
@@ -643,7 +646,7 @@ class BarrierAligner:
         return input_id in self._blocked
 
     def can_take(self, input_id: int) -> bool:
-        """Whether this input may be read: it has not ended, and there is room for one message more.
+        """Return whether this input may be read: it has not ended, and there is room for one message more.
 
         Raises
         ------

@@ -280,7 +280,7 @@ class CheckpointCoordinator:
     # Time.
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do; may be in the past; None if never as things are."""
+        """Return when `on_time` will next have something to do; may be in the past; None if never as things are."""
         timeout_ns = self.config.timeout_ns
         deadlines = [each.triggered_ns + timeout_ns for each in self.pending.values() if not each.publishing]
         trigger_ns = self._next_trigger_ns()
@@ -398,7 +398,7 @@ class CheckpointCoordinator:
 
     @property
     def settled(self) -> bool:
-        """Whether no manifest is being written.
+        """Return whether no manifest is being written.
 
         A job that failed reads the store only then. A manifest that landed later would bring a checkpoint back whose
         transactions have been rolled back.
@@ -478,7 +478,7 @@ class CheckpointCoordinator:
     # The end of the job.
 
     def _wants_final(self) -> bool:
-        """Whether the job is over but for its final checkpoint."""
+        """Return whether the job is over but for its final checkpoint."""
         over = len(self.finished_tasks) == len(self.tasks) and not self.pending
         return over and not (self.suspended or self.ended or self._is_failing())
 

@@ -147,11 +147,12 @@ class Gate:
 
     @property
     def may_overtake(self) -> bool:
-        """Whether `offer_overtaking` is ever anything but False."""
+        """Return whether `offer_overtaking` is ever anything but False."""
         return self.unaligned is not None and self.unaligned.may_overtake
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
+        """Return whether this barrier is to go to the front of its channel now:
+        `UnalignedCheckpointer.wants_overtaking`."""
         return self.unaligned is not None and self.unaligned.wants_overtaking(input_id, barrier, now_ns)
 
     def note_output(self, size_bytes: int) -> None:
@@ -178,7 +179,7 @@ class Gate:
 
     @property
     def can_drain(self) -> bool:
-        """Whether `drain_next` has something to do."""
+        """Return whether `drain_next` has something to do."""
         return self.aligner.can_drain
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
@@ -200,15 +201,15 @@ class Gate:
         self.aligner.note_trigger(checkpoint_id, triggered_ns)
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do; None if nothing waits."""
+        """Return when `on_time` will next have something to do; None if nothing waits."""
         return self.aligner.next_deadline_ns()
 
     def can_take(self, input_id: int) -> bool:
-        """Whether this input may be read."""
+        """Return whether this input may be read."""
         return self.aligner.can_take(input_id)
 
     def is_blocked(self, input_id: int) -> bool:
-        """Whether this input has delivered the current barrier."""
+        """Return whether this input has delivered the current barrier."""
         return self.aligner.is_blocked(input_id)
 
     def capture(self) -> Hashable:

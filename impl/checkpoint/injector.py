@@ -98,7 +98,7 @@ class PackedBarrierCmd:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no command: id 0 (protocol rule 2)."""
+        """Return whether there is no command: id 0 (protocol rule 2)."""
         return not self.word >> 64
 
 
@@ -230,7 +230,7 @@ class CheckpointBarrierInjector:
         return CheckpointRequest(self.config.source_id, now_ns)
 
     def next_deadline_ns(self) -> int | None:
-        """When `due_request` will next have something; None if never."""
+        """Return when `due_request` will next have something; None if never."""
         interval_ns = self.config.periodic_interval_ns
         return None if interval_ns is None else self._since_ns + interval_ns
 

@@ -96,7 +96,7 @@ class Restore:
 
 
 def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnapshot:
-    """What is stored of a task's part.
+    """Return what is stored of a task's part.
 
     Raises
     ------
@@ -107,8 +107,8 @@ def snapshot_of(report: Acknowledge, operator_id: str, subtask: int) -> TaskSnap
     """
     state = (report.image, report.watermark_ms, report.ended, report.finished, report.prepared)
     if not _is_state(state):
-        allowed = "watermark_ms: int or None; ended: inputs, each once; finished: bool; prepared: texts"
-        raise LimitError("watermark_ms, ended, finished, prepared", state[1:], allowed)
+        expected = "watermark_ms: int or None; ended: inputs, each once; finished: bool; prepared: texts"
+        raise LimitError("watermark_ms, ended, finished, prepared", state[1:], expected)
     return TaskSnapshot(
         operator_id,
         subtask,
@@ -127,13 +127,14 @@ def _stored(data: InFlightChannelData) -> InFlight:
 
 
 def from_the_beginning(wiring: Wiring) -> Restore:
-    """What a job begins with that has no complete checkpoint: sources at their first event, and nothing in flight."""
+    """Return what a job begins with that has no complete checkpoint: sources at their first event, and nothing in
+    flight."""
     tasks = {task: TaskRestore(task, None, None if wiring.inputs[task] else 1) for task in wiring.tasks}
     return Restore(0, tasks, {channel: () for task in wiring.tasks for channel in wiring.outputs[task]})
 
 
 def plan(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """What a job begins with that goes on from a checkpoint.
+    """Return what a job begins with that goes on from a checkpoint.
 
     In a channel comes what its receiver had recorded, then what its sender had, then, if the sender had finished and
     that had not taken effect at the receiver, the end.
@@ -168,8 +169,8 @@ def _check_tasks(checkpoint_id: int, stored: set[tuple[str, int]], wiring: Wirin
     if stored != wanted:
         differs = [f"no part of {_named(each)}" for each in sorted(wanted - stored)]
         differs += [f"a part of {_named(each)}" for each in sorted(stored - wanted)]
-        allowed = ", ".join(map(_named, sorted(wanted)))
-        raise RestoreError(checkpoint_id, " and ".join(differs[:_MOST_NAMED]), f"a part each of {allowed}")
+        expected = ", ".join(map(_named, sorted(wanted)))
+        raise RestoreError(checkpoint_id, " and ".join(differs[:_MOST_NAMED]), f"a part each of {expected}")
 
 
 def _named(stored_as: tuple[str, int]) -> str:
@@ -215,11 +216,11 @@ def _put(
     """What is recorded of some of a task's channels, behind what is in them already."""
     for record in records:
         if record.channel >= len(names):
-            came = f"something in flight on {record.channel}, as {whose}"
-            raise RestoreError(checkpoint_id, came, f"the {len(names)} that there are, from 0")
+            actual = f"something in flight on {record.channel}, as {whose}"
+            raise RestoreError(checkpoint_id, actual, f"the {len(names)} that there are, from 0")
         name = f"what was in flight on {names[record.channel]}"
         messages = [decode(data, name) for data in record.events]
         if any(type(message) is not Event for message in messages):
-            came = f"something else than events in flight on {names[record.channel]}"
-            raise RestoreError(checkpoint_id, came, "events: no barrier is restored")
+            actual = f"something else than events in flight on {names[record.channel]}"
+            raise RestoreError(checkpoint_id, actual, "events: no barrier is restored")
         channels[names[record.channel]].extend(cast("list[Event]", messages))

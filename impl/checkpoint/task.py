@@ -250,7 +250,8 @@ class Task:
             self.reports.remove(part)
 
     def _gives_up(self, part: Acknowledge) -> bool:
-        """Whether `part` has recorded more than may be in flight: then it is declined and cancelled (rule 18)."""
+        """Return whether `part` has recorded more than may be in flight: then it is declined and cancelled (rule
+        18)."""
         recorded_bytes = sum(data.size_bytes for data in (*part.inflight, *part.inflight_output))
         if recorded_bytes <= self.max_inflight_buffer_bytes:
             return False
@@ -300,7 +301,7 @@ class Task:
         return False
 
     def _ahead(self) -> int:
-        """How many barriers at the front of the outbox went ahead before."""
+        """Return how many barriers at the front of the outbox went ahead before."""
         ahead = takewhile(lambda entry: type(entry[1]) is CheckpointBarrier and entry[1].is_unaligned, self.outbox)
         return sum(1 for _ in ahead)
 
@@ -325,10 +326,10 @@ class Task:
         """What the barrier overtook has a size."""
 
     def notify(self, checkpoint_id: int, now_ns: int) -> None:
-        """The coordinator says that a checkpoint is complete. A sink that writes to the outside commits."""
+        """The coordinator says that a checkpoint is complete. A sink that writes to the external system commits."""
 
     def final_snapshot(self) -> Acknowledge:
-        """What stands for this task's part of every later checkpoint: its id is the last that the task knew.
+        """Return what stands for this task's part of every later checkpoint: its id is the last that the task knew.
 
         Of that one and those before it the task has given its part already, or given it up.
 
@@ -345,7 +346,7 @@ class Task:
             return self._last_part()
         except SnapshotFailedError as error:
             raise SnapshotFailedError(
-                error.came, error.reason, "ask for the final snapshot again: the task stays"
+                error.actual, error.reason, "ask for the final snapshot again: the task stays"
             ) from error
 
     def _last_part(self) -> Acknowledge:
@@ -691,7 +692,7 @@ class OperatorTask(Task):
 
 
 class SinkTask(OperatorTask):
-    """An operator task without outputs, which may write what it takes to the outside.
+    """An operator task without outputs, which may write what it takes to the external system.
 
     Parameters
     ----------

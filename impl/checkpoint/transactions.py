@@ -1,4 +1,4 @@
-"""What a sink writes to the outside, and when that becomes visible there.
+"""What a sink writes to the external system, and when that becomes visible there.
 
 Invariant, exactly once: what is visible of a sink is what it had applied before its cut of a complete checkpoint.
 
@@ -6,7 +6,7 @@ A transactional sink commits in two phases (protocol rule 20; Flink: `TwoPhaseCo
 it prepares what it wrote since the one before, and once a checkpoint is known to be complete it commits all that it
 prepared up to there. An abort rolls nothing back: the next complete checkpoint covers it. Only a recovery does: what
 the restored checkpoint speaks of is committed, all else of that sink is rolled back, and is written again. So a commit
-must be repeatable, and what is prepared must outlive the sink: that is the outside's part, `Ledger`.
+must be repeatable, and what is prepared must outlive the sink: that is the external system's part, `Ledger`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PREPARED, _COMMITTED, _ROLLED_BACK = "is prepared", "was committed", "was rolle
 
 
 class Ledger:
-    """The outside: what sinks have prepared there, and what a reader sees. It outlives every task."""
+    """The external system: what sinks have prepared there, and what a reader sees. It outlives every task."""
 
     __slots__ = ("_rows", "_transactions", "_written")
 
@@ -86,11 +86,11 @@ class Ledger:
         self._rows.setdefault(sink, {})[event] = event
 
     def visible(self, sink: str) -> tuple[Event, ...]:
-        """What a reader sees of this sink, in the order in which it became visible; then its rows."""
+        """Return what a reader sees of this sink, in the order in which it became visible; then its rows."""
         return (*self._written.get(sink, ()), *self._rows.get(sink, {}).values())
 
     def count(self, sink: str) -> int:
-        """How many transactions this sink has ever prepared."""
+        """Return how many transactions this sink has ever prepared."""
         return sum(whose == sink for whose, _, _ in self._transactions.values())
 
     def prepared(self, sink: str) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class Ledger:
 
 
 class SinkWriter:
-    """A sink's way to the outside.
+    """A sink's way to the external system.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class SinkWriter:
 
     @property
     def prepared(self) -> tuple[str, ...]:
-        """The transactions that are prepared and not known to be committed: what a part says of the outside."""
+        """The transactions that are prepared and not known to be committed: what a part says of the external system."""
         return tuple(transaction for transaction, _ in self._prepared)
 
     def on_complete(self, checkpoint_id: int) -> None:

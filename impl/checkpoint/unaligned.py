@@ -145,7 +145,7 @@ def _flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
 def channel_data(
     record: Mapping[int, Sequence[Event]], size_of: Callable[[StreamMessage], int]
 ) -> tuple[InFlightChannelData, ...]:
-    """What is recorded, channel by channel, without those that have nothing."""
+    """Return what is recorded, channel by channel, without those that have nothing."""
     return tuple(
         InFlightChannelData(channel, tuple(events), sum(map(size_of, events)))
         for channel, events in sorted(record.items())
@@ -244,7 +244,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     @property
     def may_overtake(self) -> bool:
-        """Whether a barrier may ever go ahead of its place here."""
+        """Return whether a barrier may ever go ahead of its place here."""
         return self.unaligned.enabled and not self.is_sink
 
     # Barriers.
@@ -310,13 +310,13 @@ class UnalignedCheckpointer(BarrierAligner):
         return self._passing_the_flag_on(action)
 
     def _passing_the_flag_on(self, action: AlignerAction) -> AlignerAction:
-        """Who cannot go unaligned hands the wish on to those behind it."""
+        """Return who cannot go unaligned hands the wish on to those behind it."""
         if action is _TRIGGER and self._asked and self.barrier is not None:
             self.barrier = _flagged(self.barrier)
         return action
 
     def _is_overdue(self, now_ns: int) -> bool:
-        """Whether the passive check switches: strictly later than the threshold (Flink: R8)."""
+        """Return whether the passive check switches: strictly later than the threshold (Flink: R8)."""
         triggered_ns = self._triggered_ns()
         if triggered_ns is None or self.recording or not self.may_overtake:
             return False
@@ -379,7 +379,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return action
 
     def _has_delivered(self, input_id: int) -> bool:
-        """Whether the current barrier is in on this input, which has not ended."""
+        """Return whether the current barrier is in on this input, which has not ended."""
         return input_id not in self._missing if self.recording else input_id in self._blocked
 
     def _sum(self, events: list[Event]) -> int:
@@ -393,7 +393,7 @@ class UnalignedCheckpointer(BarrierAligner):
         return overtaken or (_NO_INPUT, [])
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
+        """Return whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
 
         To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
@@ -585,13 +585,13 @@ class UnalignedCheckpointer(BarrierAligner):
         super().complete_alignment()
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """What is recorded for the checkpoint under way, by input; to be asked before `complete_alignment`."""
+        """Return what is recorded for the checkpoint under way, by input; to be asked before `complete_alignment`."""
         return channel_data(self._record, self._size_of)
 
     # Time.
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do: switch, or abort. None if nothing waits."""
+        """Return when `on_time` will next have something to do: switch, or abort. None if nothing waits."""
         expires_ns, switches_ns = self._expires_ns(), self._switches_ns()
         if expires_ns is None or switches_ns is None:
             return expires_ns
@@ -604,7 +604,8 @@ class UnalignedCheckpointer(BarrierAligner):
         return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
 
     def should_switch_to_unaligned(self, now_ns: int) -> bool:
-        """Whether the deadline for the switch has come: at least one barrier is in, and not all (protocol rule 15)."""
+        """Return whether the deadline for the switch has come: at least one barrier is in, and not all (protocol rule
+        15)."""
         switches_ns = self._switches_ns()
         return switches_ns is not None and now_ns >= switches_ns
 
@@ -620,7 +621,8 @@ class UnalignedCheckpointer(BarrierAligner):
     # Questions.
 
     def aligned_input_count(self) -> int:
-        """How many inputs have delivered the current checkpoint, closed ones among them; 0 between checkpoints."""
+        """Return how many inputs have delivered the current checkpoint, closed ones among them; 0 between
+        checkpoints."""
         if self.barrier is None or not self.is_unaligned:
             return super().aligned_input_count()
         return self.config.num_inputs - len(self._missing)

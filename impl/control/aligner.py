@@ -45,7 +45,7 @@ class ControlAligner(Protocol):
         """No more will come from this upstream; the barriers that are complete with that, in order."""
 
     def ahead(self, upstream: int) -> int:
-        """How many barriers this upstream has delivered that are not complete."""
+        """Return how many barriers this upstream has delivered that are not complete."""
 
     def abort(self) -> tuple[BarrierControlSignal, ...]:
         """Give up all that is not complete, and say what that was, in order."""
@@ -171,7 +171,7 @@ class IdentityAligner:
         return tuple(completed)
 
     def ahead(self, upstream: int) -> int:
-        """How many barriers this upstream has delivered that are not complete."""
+        """Return how many barriers this upstream has delivered that are not complete."""
         return self._ahead[upstream]
 
     def abort(self) -> tuple[BarrierControlSignal, ...]:

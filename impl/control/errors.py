@@ -16,9 +16,9 @@ class ControlSignalError(BarrierError):
 class BarrierOverlapError(ControlSignalError):
     """Another barrier than the one that is this upstream's turn (barrier-control-signals, "No overlap")."""
 
-    def __init__(self, carrier: object, pending: object, came: object) -> None:
+    def __init__(self, carrier: object, pending: object, actual: object) -> None:
         super().__init__(
-            f"barrier overlap on {carrier} channel: {came} while {pending} is pending",
+            f"barrier overlap on {carrier} channel: {actual} while {pending} is pending",
             "the same barriers in the same order from every upstream",
             "let one head give all ids, and send every barrier to every upstream",
         )
@@ -27,9 +27,9 @@ class BarrierOverlapError(ControlSignalError):
 class DuplicateBarrierError(ControlSignalError):
     """A barrier that has come already, or one older than that (barrier-control-signals, "No duplicates")."""
 
-    def __init__(self, carrier: object, came: object, newest: int) -> None:
+    def __init__(self, carrier: object, actual: object, newest: int) -> None:
         super().__init__(
-            f"duplicate barrier on {carrier} channel: {came} after barrier {newest}",
+            f"duplicate barrier on {carrier} channel: {actual} after barrier {newest}",
             f"ids above {newest}",
             "align wherever channels meet, and use a transport that repeats nothing",
         )
@@ -69,5 +69,5 @@ class BarrierIdError(ContractError):
 class AfterEndError(ContractError):
     """Something to be sent behind the end of its sender."""
 
-    def __init__(self, name: str, came: object) -> None:
-        super().__init__(f"'{came}' from {name}, which has ended", "nothing after the end", "send it before the end")
+    def __init__(self, name: str, actual: object) -> None:
+        super().__init__(f"'{actual}' from {name}, which has ended", "nothing after the end", "send it before the end")

@@ -114,7 +114,8 @@ class ControlProcessor(Sender):
     # Messages in.
 
     def can_take(self, carrier: Carrier, upstream: int) -> bool:
-        """Whether this upstream is read: there is no backpressure, and it does not have to wait for the others."""
+        """Return whether this upstream is read: there is no backpressure, and it does not have to wait for the
+        others."""
         if self.ended:
             return True
         return not self.outbox[carrier] and self._aligners[carrier].ahead(upstream) < self._most_ahead[carrier]
@@ -208,7 +209,7 @@ class ControlProcessor(Sender):
         try:
             completed = self._aligners[carrier].align(upstream, barrier)
         except ControlSignalError as error:
-            self.fail(error.came, carrier, upstream)
+            self.fail(error.actual, carrier, upstream)
             self.failure = str(error)
             return
         self.tell("arrive", carrier, upstream, barrier)
@@ -256,7 +257,7 @@ class ControlProcessor(Sender):
         self._end(barrier)
 
     def _has_drained(self, carrier: Carrier) -> bool:
-        """Whether nothing more will come on a channel."""
+        """Return whether nothing more will come on a channel."""
         return not self._open[carrier]
 
     def _flush(self) -> None:

@@ -50,9 +50,9 @@ class Sender:
         for carrier in Carrier:
             self._send(carrier, EndOfInput())
 
-    def _check_not_ended(self, came: object) -> None:
+    def _check_not_ended(self, actual: object) -> None:
         if self.ended:
-            raise AfterEndError(self.name, came)
+            raise AfterEndError(self.name, actual)
 
     def _capture_outputs(self) -> Hashable:
         return self.ended, *(tuple(self.outbox[carrier]) for carrier in Carrier)

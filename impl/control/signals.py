@@ -39,7 +39,7 @@ class InstantControlSignal(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a processor ends with it."""
+        """Return whether a processor ends with it."""
         return self is InstantControlSignal.STREAM_QUICK_END
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class BarrierControlSignalKind(Enum):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a processor ends with it, once it is complete."""
+        """Return whether a processor ends with it, once it is complete."""
         return self is BarrierControlSignalKind.STREAM_GRACEFUL_END
 
     def with_id(self, barrier_id: int, payload: Hashable = None) -> BarrierControlSignal:
@@ -116,7 +116,7 @@ class BarrierControlSignal:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a processor ends with it."""
+        """Return whether a processor ends with it."""
         return self.kind.is_terminal
 
     def __str__(self) -> str:

@@ -221,7 +221,7 @@ class JoinInput:
 
     @property
     def rule(self) -> tuple[int, int, int, int]:
-        """What never changes, as `__init__` takes it behind the time."""
+        """Return what never changes, as `__init__` takes it behind the time."""
         return self.aim, self.slack, self.below, self.first_output
 
     def capture(self) -> Hashable:
@@ -350,7 +350,8 @@ class JoinBarrier:
 
     @property
     def clocks_differ(self) -> bool:
-        """Whether an input, or the output, is known to have another clock than the map: the join is rejected (8.2)."""
+        """Return whether an input, or the output, is known to have another clock than the map: the join is rejected
+        (8.2)."""
         active = self.active
         if not isinstance(active, TimestampMergeMapAnnounce):
             return False
@@ -369,7 +370,7 @@ class JoinBarrier:
         raise NotImplementedError
 
     def _met(self, each: JoinInput, out: int, now_ns: int) -> bool:
-        """Whether an input has what it owes to `out` (sections 7.1 and 8.1)."""
+        """Return whether an input has what it owes to `out` (sections 7.1 and 8.1)."""
         return each.first_output <= out <= each.most_output and each.reached >= out + each.shift
 
     def _read(self, each: JoinInput, out: int) -> Read:
@@ -378,7 +379,7 @@ class JoinBarrier:
     # Questions.
 
     def ready(self, out: int, now_ns: int) -> Readiness:
-        """Whether `out` may be attempted (sections 7.1 and 8.1).
+        """Return whether `out` may be attempted (sections 7.1 and 8.1).
 
         Parameters
         ----------
@@ -400,7 +401,7 @@ class JoinBarrier:
         return self._weigh(out, now_ns)
 
     def is_possible(self, out: int) -> bool:
-        """Whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
+        """Return whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
         return all(each.first_output <= out <= each.most_output for each in self._inputs)
 
     def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
@@ -412,7 +413,8 @@ class JoinBarrier:
         return self._streams(out, now_ns, stale=True)
 
     def reads(self, out: int, now_ns: int) -> tuple[Read, ...]:
-        """What an attempt at `out` is to look for, at each input that is not absent, in the order of the rules."""
+        """Return what an attempt at `out` is to look for, at each input that is not absent, in the order of the
+        rules."""
         return tuple(self._read(each, out) for each in self._inputs if self._met(each, out, now_ns))
 
     def epoch_of(self, stream_id: int) -> int | None:
@@ -421,7 +423,8 @@ class JoinBarrier:
         return inputs[0].epoch if inputs else None
 
     def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
-        """When an input that `out` waits for will be stale; None if that never happens, or nothing is waited for."""
+        """Return when an input that `out` waits for will be stale; None if that never happens, or nothing is waited
+        for."""
         if self.active is None or self._stale_ns == NEVER:
             return None
         waiting = [

@@ -169,7 +169,7 @@ def _announce(template: int, fields: CodecRow, rows: list[CodecRow]) -> bytes:
 
 
 def _fits(length: int, known: int, version: int) -> bool:
-    """Whether a block may be so long: as known here, or longer in a newer version."""
+    """Return whether a block may be so long: as known here, or longer in a newer version."""
     return length == known or (version > VERSION and length > known)
 
 

@@ -79,12 +79,12 @@ class MergeMapAuthority:
         return (merge_map,)
 
     def on_request(self, request: MergeMapRequest) -> tuple[MergeMap, ...]:
-        """What to announce in answer; nothing if there is no such output here."""
+        """Return what to announce in answer; nothing if there is no such output here."""
         found = self._maps.get((_ANSWERS[type(request)], request.out_stream_id))
         return () if found is None else (found[0],)
 
     def on_time(self, now_ns: int) -> tuple[MergeMap, ...]:
-        """What is due to be announced again."""
+        """Return what is due to be announced again."""
         due = [key for key, (_, at_ns) in self._maps.items() if at_ns <= now_ns]
         said = []
         for key in due:
@@ -94,7 +94,7 @@ class MergeMapAuthority:
         return tuple(said)
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to say; None if there are no maps."""
+        """Return when `on_time` will next have something to say; None if there are no maps."""
         return min((at_ns for _, at_ns in self._maps.values()), default=None)
 
     def capture(self) -> Hashable:
@@ -175,11 +175,11 @@ class MergeMapJoiner:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a map is needed and has not come."""
+        """Return whether a map is needed and has not come."""
         return self._request is not None
 
     def next_deadline_ns(self) -> int | None:
-        """When the next request is due; None if none will be sent."""
+        """Return when the next request is due; None if none will be sent."""
         return self._due_ns if self._request is not None and self.requests < self.most_requests else None
 
     def capture(self) -> Hashable:

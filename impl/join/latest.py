@@ -81,7 +81,7 @@ class LatestValueJoinBarrier(JoinBarrier):
             each.failed_tick = out
 
     def ready(self, out: int, now_ns: int) -> Readiness:
-        """Whether tick `out` may be attempted."""
+        """Return whether tick `out` may be attempted."""
         if self._least <= out <= self._most:
             since_ns = now_ns - self._stale_ns
             for each in self._inputs:

@@ -88,7 +88,7 @@ class SlotRing:
         self.commit(frame)
 
     def holds(self, frame: Frame) -> bool:
-        """Whether `frame` lies whole in its slot: its header can be read."""
+        """Return whether `frame` lies whole in its slot: its header can be read."""
         place = frame.seq % self.slots
         return self._frames[place] is frame and self._counters[place] % 2 == 0
 

@@ -68,7 +68,7 @@ class SequenceJoinBarrier(JoinBarrier):
         return _TAKEN
 
     def after_overrun(self, slots: Mapping[int, int], need_all: bool = True, margin: int = 0) -> int:
-        """Where a stage goes on that was overrun: `margin` outputs above the first that may have all its slots.
+        """Return where a stage goes on that was overrun: `margin` outputs above the first that may have all its slots.
 
         An attempt below that one fails whatever is done (defect J-21). But its slot is the next to be overwritten, so
         a stage that is steadily too slow needs a margin. It is never beyond what is ready, nor below 0.

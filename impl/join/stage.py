@@ -230,7 +230,8 @@ class JoinStage:
         return self._next
 
     def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
-        """What is next: an attempt to carry out, an output passed over, why to wait, or None if nothing is wanted."""
+        """Return what is next: an attempt to carry out, an output passed over, why to wait, or None if nothing is
+        wanted."""
         if self.attempt is not None:
             return self.attempt
         out = self.next_out()
@@ -250,7 +251,7 @@ class JoinStage:
         return self.attempt
 
     def finish(self, found: Sequence[Frame | Miss], now_ns: int) -> Joined | Skipped:
-        """What the reads of the attempt have found, in their order; what becomes of the output.
+        """Return what the reads of the attempt have found, in their order; what becomes of the output.
 
         Raises
         ------
@@ -288,7 +289,7 @@ class JoinStage:
         return self._skip(out, tuple(misses))
 
     def next_deadline_ns(self, now_ns: int) -> int | None:
-        """When `poll` may answer otherwise though nothing came: an input becomes stale."""
+        """Return when `poll` may answer otherwise though nothing came: an input becomes stale."""
         out = self.next_out()
         return None if out is None or self.attempt is not None else self.barrier.next_deadline_ns(out, now_ns)
 
@@ -328,7 +329,7 @@ class JoinStage:
         return Skipped(out, last, SkipReason.FAILED, misses)
 
     def _observer(self) -> Callable[[Frame, int], None]:
-        """How this barrier is told of a frame: by number or by its two times."""
+        """Return how this barrier is told of a frame: by number or by its two times."""
         barrier = self.barrier
         if isinstance(barrier, SequenceJoinBarrier) or (
             isinstance(barrier, LatestValueJoinBarrier) and not barrier.by_timestamp

@@ -163,12 +163,12 @@ class _ByteReader:
         self.name = name
         self.at = 0
 
-    def damaged(self, found: str, allowed: str) -> DamagedError:
+    def damaged(self, found: str, expected: str) -> DamagedError:
         """An error that names the place."""
-        return DamagedError(self.name, f"{found} at byte {self.at}", allowed)
+        return DamagedError(self.name, f"{found} at byte {self.at}", expected)
 
     def past(self, size: int) -> int:
-        """Where the next `size` bytes end: they are there."""
+        """Return where the next `size` bytes end: they are there."""
         end = self.at + size
         if end > len(self.data):
             raise self.damaged(f"{size} bytes announced", f"the {len(self.data) - self.at} that are left")
@@ -222,7 +222,7 @@ class _ByteReader:
         return tuple([self.value(depth + 1) for _ in range(count)])
 
     def _number(self) -> int:
-        """What follows the tag ``I``."""
+        """Return what follows the tag ``I``."""
         raw = self._sized()
         number = int.from_bytes(raw, "little", signed=True)
         if _LEAST <= number <= _MOST or len(raw) != _bytes_for(number):
@@ -245,7 +245,7 @@ class _ByteReader:
                 assert type(number) is int
                 return Watermark(number) if tag == b"W" else CancelBarrier(number)
         except ContractError as error:
-            raise self.damaged(error.came, error.allowed) from error
+            raise self.damaged(error.actual, error.expected) from error
         raise self.damaged(f"tag {tag!r} before {following!r}", "a value or a message")
 
     def _usual_event(self, depth: int) -> Event | None:

@@ -42,10 +42,10 @@ class Files(Protocol):
         """The names in a folder."""
 
     def exists(self, path: str) -> bool:
-        """Whether something has this name."""
+        """Return whether something has this name."""
 
     def is_folder(self, path: str) -> bool:
-        """Whether what has this name is a folder. Raises FileNotFoundError if nothing has it."""
+        """Return whether what has this name is a folder. Raises FileNotFoundError if nothing has it."""
 
     def make_folder(self, path: str) -> None:
         """Make a folder in one that is there."""

@@ -82,7 +82,7 @@ def _in_flight_names(is_output: bool) -> tuple[str, ...]:
 
 
 def _manifest(whole: object) -> Manifest:
-    """What the parsed JSON says; that every member is there, and no other, is seen when it is written again."""
+    """Return what the parsed JSON says; that every member is there, and no other, is seen when it is written again."""
     version, checkpoint_id, epoch, is_unaligned, tasks, in_flight = _members(_records([whole])[0], _WHOLE)
     if version != VERSION:
         raise ValueError(f"version {version!r}")

@@ -93,7 +93,7 @@ class InFlight:
 
     @property
     def size_bytes(self) -> int:
-        """What the events have together."""
+        """Return what the events have together."""
         return sum(map(len, self.events))
 
 
@@ -202,7 +202,7 @@ class Part:
 
     @property
     def size_bytes(self) -> int:
-        """What the files have together."""
+        """Return what the files have together."""
         return self.state.size_bytes + sum(entry.file.size_bytes for entry in self.in_flight)
 
 
@@ -243,12 +243,12 @@ class Manifest:
 
     @property
     def size_bytes(self) -> int:
-        """What the files have together, without the manifest."""
+        """Return what the files have together, without the manifest."""
         return sum(part.size_bytes for part in self.parts)
 
     @property
     def event_count(self) -> int:
-        """How many events are in flight."""
+        """Return how many events are in flight."""
         return sum(entry.event_count for part in self.parts for entry in part.in_flight)
 
 
@@ -261,12 +261,12 @@ class Checkpoint:
 
 
 def state_path(operator_id: str, subtask: int) -> str:
-    """Where a task's state is, from the folder of the checkpoint."""
+    """Return where a task's state is, from the folder of the checkpoint."""
     return f"operators/{operator_id}/{subtask}/state.bin"
 
 
 def in_flight_path(operator_id: str, subtask: int, channel: int, is_output: bool = False) -> str:
-    """Where the record of a task's channel is, from the folder of the checkpoint."""
+    """Return where the record of a task's channel is, from the folder of the checkpoint."""
     return f"operators/{operator_id}/{subtask}/inflight_{'out_' if is_output else ''}{channel}.buf"
 
 
@@ -402,12 +402,13 @@ def _framed(magic: bytes, subtask: int, size: int, content: Iterable[bytes]) -> 
 
 
 def _content(data: bytes, magic: bytes, subtask: int, path: str) -> int:
-    """Where the content of a frame begins; it ends before the checksum. Whole files are compared, nothing is copied."""
+    """Return where the content of a frame begins; it ends before the checksum. Whole files are compared, nothing is
+    copied."""
     if len(data) < _FRAME.size + CHECKSUM_BYTES:
         raise DamagedError(path, f"{len(data)} bytes", f"at least {_FRAME.size + CHECKSUM_BYTES}")
-    came, whose, version, length = _FRAME.unpack_from(data)
-    if came != magic:
-        raise DamagedError(path, f"it begins with {came!r}", repr(magic))
+    actual, whose, version, length = _FRAME.unpack_from(data)
+    if actual != magic:
+        raise DamagedError(path, f"it begins with {actual!r}", repr(magic))
     if length != len(data):
         raise DamagedError(path, f"{len(data)} bytes", f"{length} bytes, as the file says itself")
     checksum = blake2b(memoryview(data)[:-CHECKSUM_BYTES], digest_size=CHECKSUM_BYTES).digest()

@@ -361,8 +361,8 @@ class SnapshotStore:
         data = self._read_whole(checkpoint_id, MANIFEST, MAX_MANIFEST_BYTES)
         manifest = decode_manifest(data, self._name(checkpoint_id, MANIFEST))
         if manifest.checkpoint_id != checkpoint_id:
-            came = f"the manifest of checkpoint {manifest.checkpoint_id}"
-            raise DamagedError(self._name(checkpoint_id, MANIFEST), came, f"that of checkpoint {checkpoint_id}")
+            actual = f"the manifest of checkpoint {manifest.checkpoint_id}"
+            raise DamagedError(self._name(checkpoint_id, MANIFEST), actual, f"that of checkpoint {checkpoint_id}")
         snapshots = []
         for part in manifest.parts:
             files: tuple[StoredFile, ...] = (part.state, *(entry.file for entry in part.in_flight))
@@ -431,7 +431,7 @@ class SnapshotStore:
         raise NotImplementedError
 
     def _is_empty(self, checkpoint_id: int) -> bool:
-        """Whether nothing is in the folder."""
+        """Return whether nothing is in the folder."""
         raise NotImplementedError
 
 

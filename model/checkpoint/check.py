@@ -134,7 +134,7 @@ M = TypeVar("M")
 def outcome_of(
     name: str, protocol: str, result: Exploration[S, M], hint: str = "", invariant: str = REFINES
 ) -> Outcome:
-    """What it came to when a machine was explored beside its table, or another model.
+    """Return what it came to when a machine was explored beside its table, or another model.
 
     `invariant` is the name of what is broken; empty if each reason begins with one.
     """
@@ -273,7 +273,7 @@ class Reach:
 
     @property
     def falls_short(self) -> bool:
-        """Whether it judged less than the scopes ask for."""
+        """Return whether it judged less than the scopes ask for."""
         return bool(self.asked_for or self.idle)
 
 
@@ -290,7 +290,7 @@ def reach_of(outcomes: Sequence[Outcome]) -> Reach:
 
 
 def violation_of(world: World, scope: str, moves: Sequence[Move], asked: str, reason: str) -> ScopeViolation:
-    """What a run of a world breaks, with its trace."""
+    """Return what a run of a world breaks, with its trace."""
     invariant, _, why = reason.partition(": ")
     title = f"{invariant} is broken: {scope}."
     trace = world.trace(moves, asked == QUIESCENT, title)
@@ -301,8 +301,8 @@ ALWAYS, QUIESCENT = "always", "at rest"
 
 
 def properties(world: World) -> list[Always[WorldState] | Quiescent[WorldState]]:
-    """What `model.explore.checker.explore` is to ask of a world."""
-    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.unsettled)]
+    """Return what `model.explore.checker.explore` is to ask of a world."""
+    return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation)]
 
 
 def _explored(world: World, seconds: float | None, ample: Ample | None) -> Exploration[WorldState, Move]:
@@ -318,7 +318,7 @@ def _explored(world: World, seconds: float | None, ample: Ample | None) -> Explo
 def _gone_round(
     world: World, result: Exploration[WorldState, Move], seconds: float | None, begun: float
 ) -> Exploration[WorldState, Move]:
-    """What is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
+    """Return what is asked at rest, asked where runs go round for ever; a shortest run there if something is wrong."""
     wrong: dict[WorldState, str] = {}
     known: tuple[Move, ...] = ()
     try:
@@ -326,7 +326,7 @@ def _gone_round(
         for run, states in traps(world.start(), world.moves, world.after, lambda move: move.is_fault, limits):
             if len(states) == 1 and not world.moves(states[0]):
                 continue  # at rest
-            reasons = [world.unsettled(state) for state in states]
+            reasons = [world.liveness_violation(state) for state in states]
             if None not in reasons:
                 known = known if wrong else run
                 wrong |= {

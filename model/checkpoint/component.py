@@ -61,7 +61,7 @@ class Reference(Side, Protocol):
     """The model; it also says what a driver may do next, which bounds the scope."""
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """What may happen now, always in the same order."""
+        """Return what may happen now, always in the same order."""
 
 
 class Under(Side, Protocol):
@@ -107,14 +107,14 @@ class Component:
         return self._start
 
     def moves(self, state: ComponentState) -> Sequence[CallStimulus]:
-        """What may happen."""
+        """Return what may happen."""
         if isinstance(state, ComponentDifference):
             return ()
         self.model.restore(state[1])
         return self.model.stimuli()
 
     def after(self, state: ComponentState, move: CallStimulus) -> ComponentState:
-        """What both come to, if they answer the same."""
+        """Return what both come to, if they answer the same."""
         assert not isinstance(state, ComponentDifference)
         self.model.restore(state[1])
         expected = getattr(self.model, move.verb)(*move.arguments)
@@ -176,7 +176,8 @@ _slots: dict[type, tuple[str, ...]] = {}
 
 
 def _value(buffered: Any) -> object:
-    """What a field holds: lists in their order, sets and dicts without one; of another machine what it captures."""
+    """Return what a field holds: lists in their order, sets and dicts without one; of another machine what it
+    captures."""
     kind = type(buffered)
     if kind in ATOMS:
         return buffered

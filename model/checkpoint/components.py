@@ -54,13 +54,14 @@ class Components:
     source : callable
         Given its name, injector, exchanges and a `tell`, makes a source; a type will do.
     task, sink : type
-        Of the other tasks; a sink that writes nothing to the outside is a task like others.
+        Of the other tasks; a sink that writes nothing to the external system is a task like others.
     injector : type
         Of sources.
     writer : callable
-        Given the name of a sink, the outside, the guarantee and a `tell`, makes what writes there; a type will do.
+        Given the name of a sink, the external system, the guarantee and a `tell`, makes what writes there; a type will
+        do.
     ledger : type
-        Of the outside.
+        Of the external system.
     coordinator : callable
         Given a `CoordinatorConfig`, the tasks, the sources and the first id, makes the coordinator; a type will do.
     aligner : callable
@@ -131,7 +132,8 @@ class Components:
         writer: SinkWriter | None,
         tell: Tell,
     ) -> OperatorTask:
-        """A task that ends a dataflow, and writes to the outside; `aligns`: no barrier overtakes on its way in."""
+        """A task that ends a dataflow, and writes to the external system; `aligns`: no barrier overtakes on its way
+        in."""
         task = self.sink(name, operator, self.aligner(config, unaligned, aligns), tell, writer)
         return self._with_gate(task, config, unaligned, aligns)
 

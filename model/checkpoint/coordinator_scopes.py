@@ -371,7 +371,8 @@ class CoordinatorReference:
         return self._answer()
 
     def _due(self) -> int | None:
-        """When the clock begins the next one: an interval behind the last, and a pause behind the last that ended."""
+        """Return when the clock begins the next one: an interval behind the last, and a pause behind the last that
+        ended."""
         config = self.job.config
         if config.interval_ns is None or not self.scheduled:
             return None
@@ -392,7 +393,7 @@ class CoordinatorReference:
 
 
 def standing(under_way: str, settled: bool, over: bool, completed: int, failures: int, deadline: int | None) -> str:
-    """Where a coordinator stands, as both sides say it."""
+    """Return where a coordinator stands, as both sides say it."""
     words = (f"under way {under_way or 'nothing'}", "settled" if settled else "writing", "over" if over else "goes on")
     return ", ".join((*words, f"last {completed}", f"{failures} failures", f"next at {deadline}"))
 

@@ -129,7 +129,7 @@ class CoordinatorTransitions:
         return self._decide[cell, checkpoint_id]
 
     def hear(self, cell: int, task: str, report: object) -> Decision | None:
-        """What `task` reported has come."""
+        """Return what `task` reported has come."""
         return self._decide[cell, (task, report) if type(report) is Finished else report]
 
     def published(self, cell: int) -> Decision | None:
@@ -201,7 +201,7 @@ class CoordinatorTransitions:
         return None if refused else self._carried_out(monitor, what, note, actions)
 
     def _published(self, actions: tuple[CoordinatorAction, ...]) -> tuple[CoordinatorAction, ...]:
-        """Where nothing is ever restored, a manifest is written at once."""
+        """Return where nothing is ever restored, a manifest is written at once."""
         carried_out: list[CoordinatorAction] = []
         for action in actions:
             if type(action) is Publish:

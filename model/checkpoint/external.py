@@ -76,7 +76,7 @@ class Driven(Protocol):
         """
 
     def next_deadline_ns(self) -> int | None:
-        """When `on_time` will next have something to do; None if nothing is under way."""
+        """Return when `on_time` will next have something to do; None if nothing is under way."""
 
     def capture(self) -> Hashable:
         """All that makes a difference, as a value that does not change any more: nothing that only counts."""
@@ -127,7 +127,7 @@ class Aligner(Driven, Protocol):
 
     @property
     def can_drain(self) -> bool:
-        """Whether `drain_next` has something to do. An attribute will do."""
+        """Return whether `drain_next` has something to do. An attribute will do."""
 
     def drain_next(self, now_ns: int) -> object:
         """Let one buffered message that may go take its effect: the inputs take turns, the lowest first (rule 8).
@@ -137,7 +137,8 @@ class Aligner(Driven, Protocol):
         """
 
     def can_take(self, input_id: int) -> bool:
-        """Whether this input may be read: its end has not come, and it holds less than `max_buffer_per_input`."""
+        """Return whether this input may be read: its end has not come, and it holds less than
+        `max_buffer_per_input`."""
 
 
 class PullAligner(Driven, Protocol):
@@ -192,11 +193,11 @@ class UnalignedAligner(Aligner, Protocol):
 
     @property
     def is_unaligned(self) -> bool:
-        """Whether the part in hand is unaligned: from before its ``snapshot`` until behind its ``complete``."""
+        """Return whether the part in hand is unaligned: from before its ``snapshot`` until behind its ``complete``."""
 
     @property
     def was_threshold_triggered(self) -> bool:
-        """Whether that part began aligned and switched."""
+        """Return whether that part began aligned and switched."""
 
     def offer_overtaking(
         self, input_id: int, barrier: CheckpointBarrier, ahead: Sequence[StreamMessage], now_ns: int
@@ -210,7 +211,8 @@ class UnalignedAligner(Aligner, Protocol):
         """
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether this barrier, somewhere in the input's channel, is to go to its front now (rules 15 and 16)."""
+        """Return whether this barrier, somewhere in the input's channel, is to go to its front now (rules 15 and
+        16)."""
 
     def note_output(self, size_bytes: int) -> object:
         """The barrier has passed so much on the way out, which counts against the limit of what is recorded (rule 18).
@@ -276,7 +278,7 @@ def capabilities_of(kind: type) -> Capabilities:
 
 
 def goes_unaligned(kind: type) -> bool:
-    """Whether a class can be asked for unaligned checkpoints."""
+    """Return whether a class can be asked for unaligned checkpoints."""
     return capabilities_of(kind).unaligned
 
 
@@ -352,7 +354,7 @@ def _missing(kind: type, is_unaligned: bool, capabilities: Capabilities) -> list
 
 
 def _methods(kind: type, is_unaligned: bool) -> list[str]:
-    """What a class must have for others to call."""
+    """Return what a class must have for others to call."""
     shapes = [PullAligner if pulls(kind) else Aligner, Driven, *([UnalignedAligner] if is_unaligned else [])]
     return [
         name
@@ -363,12 +365,12 @@ def _methods(kind: type, is_unaligned: bool) -> list[str]:
 
 
 def pulls(kind: type) -> bool:
-    """Whether a class reads the channels itself."""
+    """Return whether a class reads the channels itself."""
     return _has(kind, "poll")
 
 
 def _has(kind: type, name: str) -> bool:
-    """Whether it is there, and not only said to be."""
+    """Return whether it is there, and not only said to be."""
     found = getattr(kind, name, None)
     said = [getattr(shape, name, None) for shape in (Aligner, PullAligner, UnalignedAligner)]
     return callable(found) and found not in said
@@ -419,7 +421,7 @@ class ExternalGate:
 
     @property
     def aligner(self) -> ExternalGate:
-        """What is asked of an aligner is asked here."""
+        """Return what is asked of an aligner is asked here."""
         return self
 
     def _looked_at(self, what: str, answer: object, *kinds: type) -> Any:
@@ -492,7 +494,7 @@ class ExternalGate:
         return cast(bool, self._looked_at("was_threshold_triggered", self.inner.was_threshold_triggered, bool))
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """What the port was told to record of the part in hand."""
+        """Return what the port was told to record of the part in hand."""
         return channel_data(dict(enumerate(self.recorded)), size_of)
 
     def offer_overtaking(
@@ -590,7 +592,7 @@ class PullGate(ExternalGate):
             seen.add(value)
 
     def _would(self, readable: tuple[int, ...]) -> tuple[int | None, bool]:
-        """What it would choose, and whether it would tell anything."""
+        """Return what it would choose, and whether it would tell anything."""
         *_, value = cast("tuple[Hashable, ...]", self.capture())
         found = self._answers.get((value, readable))
         if found is None:
@@ -600,7 +602,7 @@ class PullGate(ExternalGate):
         return found
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
-        """Whether it takes the message, if nothing else is readable."""
+        """Return whether it takes the message, if nothing else is readable."""
         if self.poll((input_id,), now_ns) is None:
             return False
         self.take(input_id, message, now_ns)
@@ -608,7 +610,7 @@ class PullGate(ExternalGate):
 
     @property
     def can_drain(self) -> bool:
-        """Whether its loop does anything when nothing is readable."""
+        """Return whether its loop does anything when nothing is readable."""
         return self._would(())[1]
 
     def drain_next(self, now_ns: int) -> bool:
@@ -619,7 +621,7 @@ class PullGate(ExternalGate):
         return drained
 
     def can_take(self, input_id: int) -> bool:
-        """Whether it would read this input, if nothing else is readable."""
+        """Return whether it would read this input, if nothing else is readable."""
         return self._would((input_id,))[0] is not None
 
 
@@ -740,7 +742,7 @@ _UNALIGNED_SCRIPT: tuple[Stimulus, ...] = (Overtaking(1, CheckpointBarrier(3, 3,
 
 
 def _within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator[Stimulus]:
-    """What can happen at two inputs, or at one, within the part of the protocol that is declared."""
+    """Yield what can happen at two inputs, or at one, within the part of the protocol that is declared."""
     inputs = 2 if capabilities.several_inputs else 1
     for each in stimuli:
         message = getattr(each, "message", None)
@@ -755,7 +757,7 @@ def _within(stimuli: Iterable[Stimulus], capabilities: Capabilities) -> Iterator
 
 
 def _may_happen(machine: GateMachine, stimulus: Stimulus) -> bool:
-    """Whether a driver would do that: it offers nothing on an input that may not be read."""
+    """Return whether a driver would do that: it offers nothing on an input that may not be read."""
     return not isinstance(stimulus, Arrival) or machine.gate.can_take(stimulus.input_id)
 
 
@@ -770,7 +772,7 @@ _WALKS, _MOST_MOVES = 60, 9
 
 
 def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], protocol: str) -> str | None:
-    """How one that is restored goes on otherwise than the one that was captured; None if it does not.
+    """Return how one that is restored goes on otherwise than the one that was captured; None if it does not.
 
     A capture that lacks something looks complete: it is the same when it is captured again. So walks are taken twice
     from where they have come to, by who went there, and by another that has been elsewhere before. Short ones first,
@@ -812,7 +814,7 @@ def _any_move(chance: random.Random, stimuli: Sequence[Stimulus], closed: set[in
 
 
 def _made(machine: GateMachine, move: GateMove, closed: set[int]) -> str:
-    """What it does and answers, in a line; an input whose end it has taken is closed."""
+    """Return what it does and answers, in a line; an input whose end it has taken is closed."""
     effects = machine.made(move)
     stimulus = move.stimulus
     refused = bool(effects) and effects[0].verb == "refuse"

@@ -75,7 +75,7 @@ class External:
 
     @property
     def reducible(self) -> bool:
-        """Whether the reduction of the exploration is for such machines."""
+        """Return whether the reduction of the exploration is for such machines."""
         return set(self.of_role) <= {ALIGNER}
 
     @property

@@ -196,7 +196,7 @@ class Drain:
         return gate, gone
 
     def made(self, machine: Implementation) -> list[tuple[int, Event]]:
-        """What the machine says that goes."""
+        """Return what the machine says that goes."""
         if not self.as_runs:
             return machine.aligner.drained()
         return [(i, event) for i, queue in machine.aligner.drain_runs() for event in queue if type(event) is Event]
@@ -250,7 +250,7 @@ class _Live:
             self.machine.gate.aligner.recover(*start)
 
     def difference(self, move: GateMove | Drain) -> str | None:
-        """How the machine makes the next move otherwise than the table; None if it does not."""
+        """Return how the machine makes the next move otherwise than the table; None if it does not."""
         if isinstance(move, Drain):
             return self._drained(move) if self.is_ours and not self.gate.recording else None
         gate, machine, stimulus = self.gate, self.machine, move.stimulus
@@ -351,7 +351,7 @@ class _Counts:
 
 
 def asks(gate: GateState, stimulus: Stimulus) -> bool:
-    """Whether it is a barrier that asks for an unaligned part, or drains one."""
+    """Return whether it is a barrier that asks for an unaligned part, or drains one."""
     message = getattr(stimulus, "message", None)
     if isinstance(stimulus, DrainOne) and gate.line:
         message = gate.buffered[gate.line[0]][0]
@@ -359,7 +359,7 @@ def asks(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def _miscounted(counted: _Counts, gate: GateState, machine: Implementation, now_ns: int) -> str | None:
-    """What the machine answers otherwise that only `impl` is asked."""
+    """Return what the machine answers otherwise that only `impl` is asked."""
     aligner, limits, metrics = machine.aligner, gate.rules, machine.aligner.metrics()
     events = sum(type(message) is Event for messages in gate.buffered for message in messages)
     expires_ns, triggered_ns = gate.expires_ns(), gate.triggered_ns()

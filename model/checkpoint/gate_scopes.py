@@ -80,7 +80,8 @@ class GateScope:
         return Refinement(start, steps, protocol_of(self.protocol).make_gate)
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Whether the machine does what the table says: of `impl` state for state, of another effect for effect."""
+        """Return whether the machine does what the table says: of `impl` state for state, of another effect for
+        effect."""
         limits = ExplorationLimits(states=_MOST_TIMES * self.states, seconds=seconds)
         table = protocol_of(self.protocol).table
         if components == SOUND:

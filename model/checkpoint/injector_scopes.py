@@ -45,7 +45,7 @@ class InjectorReference:
         self.now_ns, self.since_ns, self.emitted, self.newest, self.waiting = value
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """What a coordinator, a source and a clock may do."""
+        """Return what a coordinator, a source and a clock may do."""
         return list(self._stimuli())
 
     def _stimuli(self) -> Iterator[CallStimulus]:
@@ -77,7 +77,7 @@ class InjectorReference:
         return self._answer("accepted ()" if replaced is None else f"replaced {(replaced[0],)}")
 
     def poll(self) -> tuple[str, ...]:
-        """What waits is claimed, once, and begins the interval anew."""
+        """Return what waits is claimed, once, and begins the interval anew."""
         command, self.waiting = self.waiting, None
         if command is None:
             return self._answer("no barrier")

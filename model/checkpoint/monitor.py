@@ -44,7 +44,7 @@ TASK = "TASK"
 
 
 def raised(name: str, error: Exception) -> Breach:
-    """What is broken when a machine raises that was told nothing but what may happen."""
+    """Return what is broken when a machine raises that was told nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
     invariant = getattr(error, "invariant", "")  # what an external class is asked where it is hosted
     return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}")
@@ -99,7 +99,7 @@ class Past(NamedTuple):
     marks : tuple of (int or None)
         The last watermark sent, by output.
     unseen : tuple of Event
-        Of a sink, what had taken effect and was not visible outside.
+        Of a sink, what had taken effect and was not visible in the external system.
     rows : frozenset of Event
         Of an idempotent sink, what had taken effect.
     """
@@ -174,7 +174,7 @@ class TaskMonitor:
     keeps_past : bool
         Whether a cut keeps what a restore must come back to.
     guarantee : str
-        Of a sink that writes to the outside; else empty.
+        Of a sink that writes to the external system; else empty.
     must_repeat : bool
         Whether a source has to make again what it had made before a failure: it is visible.
 
@@ -415,7 +415,7 @@ class TaskMonitor:
     # What a failure leaves, and what comes back.
 
     def past(self, checkpoint_id: int, task: Task) -> Past:
-        """What a restore of a complete checkpoint must come back to here."""
+        """Return what a restore of a complete checkpoint must come back to here."""
         cut = self._cut(checkpoint_id)
         if cut is not None and cut.past is not None:
             return cut.past
@@ -438,7 +438,7 @@ class TaskMonitor:
         )
 
     def die(self, start: tuple[object, ...]) -> None:
-        """The task is gone; what is visible outside stays."""
+        """The task is gone; what is visible in the external system stays."""
         shown, rows = sum(self.applied) - len(self.unseen), self.visible_rows
         most_made = max(self.most_made, self.made) if self._must_repeat else 0
         self.restore(start)
@@ -475,7 +475,7 @@ class TaskMonitor:
         self.due = tuple(each for each in self.due if each[0] > checkpoint_id)
 
     def missing(self) -> str | None:
-        """What is wrong with what is visible, now that the job has ended."""
+        """Return what is wrong with what is visible, now that the job has ended."""
         if self.unseen:
             return f"{self.unseen[0]} is not visible at {self.name}, and the job has ended"
         for row in sorted(map(str, self.visible_rows - self.rows)):
@@ -509,7 +509,7 @@ class TaskMonitor:
     # What is asked when a checkpoint completes.
 
     def part(self, checkpoint_id: int, task: Task) -> CompletedCut:
-        """What this task has to say about a checkpoint."""
+        """Return what this task has to say about a checkpoint."""
         cut = self._cut(checkpoint_id)
         has_cut = cut is not None
         if cut is None:
@@ -527,7 +527,8 @@ class TaskMonitor:
         )
 
     def is_whole(self, checkpoint_id: int) -> bool:
-        """Whether nothing more is to come of a part: its snapshot is taken, and no input waits or is waited for."""
+        """Return whether nothing more is to come of a part: its snapshot is taken, and no input waits or is waited
+        for."""
         has_come = all(
             inside >= checkpoint_id or not is_open for inside, is_open in zip(self.inside, self.open, strict=True)
         )
@@ -805,7 +806,8 @@ class TaskMonitor:
         return None
 
     def _excused(self, message: StreamMessage) -> bool:
-        """Whether it may be passed over: a barrier or cancel that is aborted, or that need not keep its place."""
+        """Return whether it may be passed over: a barrier or cancel that is aborted, or that need not keep its
+        place."""
         if type(message) is CheckpointBarrier:
             return equations.may_overtake(message, self.unaligned, self.aborted)
         return equations.has_no_effect(message, self.aborted)
@@ -829,7 +831,7 @@ class TaskMonitor:
             self._breaks("NOLOSS", f"{self.name} sent {event} on {self.outputs[output]} out of its turn")
 
     def _sent_of(self, output: int) -> int:
-        """How many events were sent on the edge of an output; of a broadcast on that output."""
+        """Return how many events were sent on the edge of an output; of a broadcast on that output."""
         exchange, outputs = next(group for group in self._groups if output in group[1])
         return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
 
@@ -879,7 +881,7 @@ def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
 
 
 def differs(part: Acknowledge, past: Past) -> Iterator[Breach]:
-    """What a part, as it is stored, says otherwise than its task was at the cut."""
+    """Yield what a part, as it is stored, says otherwise than its task was at the cut."""
     position = None if past.applied else past.made + 1
     for what, said, was in (
         ("its state", digest(part.image), digest(past.state if position is None else position)),
@@ -912,7 +914,7 @@ def completes(
     topology: Topology,
     limits: Limits | None = None,
 ) -> Iterator[Breach]:
-    """What is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
+    """Yield what is wrong with a checkpoint that the coordinator has just called complete: the equation, and ONCE.
 
     Parameters
     ----------

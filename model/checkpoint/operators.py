@@ -187,7 +187,7 @@ class _Windowed(Generic[W]):
         return window
 
     def _completed(self, timestamp_ms: int) -> list[int]:
-        """Where the windows begin that this watermark completes."""
+        """Return where the windows begin that this watermark completes."""
         self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
         return [start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms]
 
@@ -402,7 +402,7 @@ def _later(watermark_ms: int | None, timestamp_ms: int) -> int:
 
 
 def _number(value: object) -> int | float:
-    """What `value` adds to a sum: itself if it is a number, else nothing."""
+    """Return what `value` adds to a sum: itself if it is a number, else nothing."""
     return value if isinstance(value, int | float) else 0
 
 

@@ -103,7 +103,7 @@ def plans(bounds: Bounds) -> Iterator[Bounds]:
 
 
 def can_be_planned(bounds: Bounds, components: Components) -> bool:
-    """Whether `plans` are enough for such machines.
+    """Return whether `plans` are enough for such machines.
 
     Where a deadline may pass at one task while an older checkpoint is still to complete at another behind it, the plans
     leave out that the older one completes after the cancel marker has come there. That makes no difference to the
@@ -157,7 +157,7 @@ class Ample:
 
     @property
     def reduction_unsound(self) -> bool:
-        """Whether this reduction was not for what has been explored."""
+        """Return whether this reduction was not for what has been explored."""
         world = self.world
         if (world.gave_up and not self._is_open_ended) or (world.was_full and self._roomy):
             return True
@@ -193,7 +193,8 @@ class Ample:
         return best
 
     def _may_be_heard(self, state: WorldState, move: Move) -> bool:
-        """Whether a report can be heard first: it decides nothing, or nothing else could make a difference to it."""
+        """Return whether a report can be heard first: it decides nothing, or nothing else could make a difference to
+        it."""
         report, world = self.world.reported(move), self.world
         if type(report) is Acknowledge:
             if self._is_open_ended or world.may_fail(state):
@@ -204,7 +205,7 @@ class Ample:
         return not (world.may_fail(state) and world.decides(state, move))
 
     def _may_be_obeyed(self, state: WorldState, move: Move) -> bool:
-        """Whether an order makes no difference to the task, but to what is outside."""
+        """Return whether an order makes no difference to the task, but to what is outside."""
         if self.world.is_notice(move):
             return not self.world.may_fail(state)
         if not self.world.changes_nothing(state, move):
@@ -214,7 +215,7 @@ class Ample:
         return True
 
     def _is_settled(self, state: WorldState, at: int, its: Sequence[Move]) -> bool:
-        """Whether no other task, nor the coordinator, can change what the task may do next."""
+        """Return whether no other task, nor the coordinator, can change what the task may do next."""
         world = self.world
         orders = [move for move in its if move.kind == "order"]  # none, if what comes next is a notice
         if not orders and (world.has_orders(state, at, but_notices=True) or self._may_be_told(state, at)):
@@ -235,7 +236,7 @@ class Ample:
         return True
 
     def _may_be_told(self, state: WorldState, at: int) -> bool:
-        """Whether the coordinator may come to tell the task something before that moves."""
+        """Return whether the coordinator may come to tell the task something before that moves."""
         world = self.world
         if not self._senders[at] and world.can_trigger(state):
             return True
@@ -251,7 +252,7 @@ class Ample:
         return world.topology.tasks[at] not in outstanding or world.has_reports(state, at)
 
     def _is_over(self, state: WorldState, at: int) -> bool:
-        """Whether nothing more will come of a task."""
+        """Return whether nothing more will come of a task."""
         world = self.world
         info = world.info(state, at)
         if info.finished and not info.outbox:

@@ -167,11 +167,11 @@ class RecoveryReference:
         return "checkpoint 7", *lines
 
     def recover_odd(self, what: str) -> tuple[str, ...]:
-        """What is no checkpoint of this job is not restored."""
+        """Return what is no checkpoint of this job is not restored."""
         return ("DamagedError" if what == "no encoding" else "RestoreError",)
 
     def store_odd(self, what: str) -> tuple[str, ...]:
-        """What could not be restored is not stored."""
+        """Return what could not be restored is not stored."""
         return ("LimitError",)
 
     def wire_odd(self, what: str) -> tuple[str, ...]:

@@ -180,7 +180,8 @@ class GateMachine:
         self.answer: object = None  # to the last move: whether something was done, where that is said
 
     def difference(self, gate: GateState, move: GateMove) -> str | None:
-        """How the machine, in the state of `gate`, makes the move otherwise than the table; None if it does not."""
+        """Return how the machine, in the state of `gate`, makes the move otherwise than the table; None if it does
+        not."""
         return self.difference_from(gate, move, *run(gate, move))
 
     def difference_from(self, gate: GateState, move: GateMove, after: GateState, expected: Effects) -> str | None:
@@ -204,7 +205,7 @@ class GateMachine:
         return known
 
     def made(self, move: GateMove) -> Effects:
-        """What the machine does."""
+        """Return what the machine does."""
         self.port.effects, self.port.answer = [], move.answer
         gate, stimulus = self.gate, move.stimulus
         took, self.answer = True, None
@@ -231,7 +232,7 @@ class GateMachine:
         return tuple(self.port.effects)
 
     def misanswered(self, move: GateMove, effects: Effects) -> str | None:
-        """Whether the machine says of the move that it did something though it did not, or the other way about.
+        """Return whether the machine says of the move that it did something though it did not, or the other way about.
 
         A drain, an abort and a deadline say so: what the table does then is never silent.
         """
@@ -240,7 +241,8 @@ class GateMachine:
         return f"{move}: the machine answers {self.answer}, and did '{listed(effects)}'"
 
     def misstatement(self, gate: GateState, barriers: Iterable[tuple[int, CheckpointBarrier, int]] = ()) -> str | None:
-        """What the machine, in the state of `gate`, answers otherwise when it is asked something; None if nothing.
+        """Return what the machine, in the state of `gate`, answers otherwise when it is asked something; None if
+        nothing.
 
         Of each of the `barriers`, an input, a barrier and a time, whether it wants to overtake.
         """
@@ -286,7 +288,7 @@ def explained(gate: GateState, move: GateMove, expected: Effects, did: str) -> s
 
 
 def rows_of(gate: GateState, move: GateMove) -> str:
-    """What the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
+    """Return what the table's rows say to a move, in words: the situation of each, and what is to be done in it."""
     table = Traced(gate.table)
     run(replace(gate, table=table), move)
     return "; ".join(
@@ -298,7 +300,7 @@ def rows_of(gate: GateState, move: GateMove) -> str:
 
 
 def captured(gate: GateState) -> Hashable:
-    """What `impl.checkpoint.gate.Gate.capture` gives in this state, its counters at 0."""
+    """Return what `impl.checkpoint.gate.Gate.capture` gives in this state, its counters at 0."""
     rules, pending, inputs = gate.rules, gate.pending, range(gate.rules.num_inputs)
     missing = tuple(filter(gate.is_missing, inputs)) if gate.recording else ()
     waiting = tuple(filter(gate.is_waiting, inputs))
@@ -491,7 +493,7 @@ class Refinement:
 
 
 def refines(point: object) -> str | None:
-    """Where machine and table part."""
+    """Return where machine and table part."""
     return point.text or None if isinstance(point, GateDifference) else None
 
 
@@ -555,7 +557,7 @@ class Following:
     def _is_permitted(
         self, gate: GateState, move: GateMove, after: GateState, expected: Effects, effects: Effects
     ) -> bool:
-        """Whether the machine declares that it does this otherwise."""
+        """Return whether the machine declares that it does this otherwise."""
         stimulus = move.stimulus
         if self._capabilities.leaves_in_channel and isinstance(stimulus, Arrival):
             if gate.is_blocked(stimulus.input_id) and [effect.verb for effect in effects] == ["refuse"]:

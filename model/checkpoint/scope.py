@@ -54,7 +54,7 @@ class Bounds:
     checkpoints_again : int
         How many checkpoints are triggered after that.
     guarantee : str
-        What sinks write to the outside, ``exactly_once``, ``at_least_once`` or ``idempotent``; empty: nothing.
+        What sinks write to the external system, ``exactly_once``, ``at_least_once`` or ``idempotent``; empty: nothing.
     emits : bool
         Whether operators between sources and sinks also make an event of their own at each watermark, and at each end.
     sender_records : bool
@@ -105,7 +105,8 @@ class Bounds:
 
     @property
     def recovers(self) -> bool:
-        """Whether there is anything that a restore could come back to, or that is visible outside."""
+        """Return whether there is anything that a restore could come back to, or that is visible in the external
+        system."""
         return bool(self.crashes or self.guarantee)
 
     def graph(self) -> Topology:
@@ -119,13 +120,13 @@ class Bounds:
         return Topology.parse(self.topology, dict(self.parallelism), dict(self.exchanges))
 
     def limits(self, topology: Topology) -> Limits:
-        """What BOUND asks for."""
+        """Return what BOUND asks for."""
         capacities = dict.fromkeys(topology.channels, self.capacity)
         buffered = (self.max_buffer_per_input, self.max_buffer_memory_bytes)
         return Limits(capacities, *buffered, self.max_inflight_buffer_bytes, self.protocol.consistency)
 
     def script(self, source: str) -> tuple[Event | int, ...]:
-        """What a source makes: events, and the timestamps of watermarks."""
+        """Return what a source makes: events, and the timestamps of watermarks."""
         script: list[Event | int] = []
         first_ms = dict(self.first_timestamp_ms).get(source, 1)
         for n in range(1, self.events + 1):
@@ -187,7 +188,7 @@ class Tally:
 
 
 def make_operator(bounds: Bounds, topology: Topology, name: str) -> Tally:
-    """What the task `name` runs; a sink never emits."""
+    """Return what the task `name` runs; a sink never emits."""
     return Tally(len(topology.inputs(name)), name if bounds.emits and topology.outputs(name) else "")
 
 

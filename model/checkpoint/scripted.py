@@ -1,9 +1,9 @@
 """A scripted case: a short trace with comments that the explored world makes again, byte for byte.
 
-The head says what the world is made of (`model.checkpoint.trace_header`), the lines after ``>`` what moves, in the
+The header says what the world is made of (`model.checkpoint.trace_header`), the lines after ``>`` what moves, in the
 words of `model.checkpoint.trace`, and without times. All else that is not the reader's comes of that: the effects below
-each move, and at the end the verdicts, of the properties at rest too unless the head says ``cut_off: yes``. A move may
-be written as short as it is clear, ``> emit a`` for ``> emit a a1``.
+each move, and at the end the verdicts, of the properties at rest too unless the header says ``cut_off: yes``. A move
+may be written as short as it is clear, ``> emit a`` for ``> emit a a1``.
 
 Beside the moves of the world there is ``> stabilize``: whatever can move moves, faults aside and in the world's order,
 until nothing is left. Those moves stand below it, indented by two blanks, and below them, after ``!``, what has not
@@ -54,7 +54,7 @@ def mode_of(text: str, name: str = "scripted case") -> str:
 
 
 def bounds_of_case(text: str, name: str = "scripted case") -> Bounds:
-    """The bounds that the head of a scripted case tells."""
+    """The bounds that the header of a scripted case tells."""
     return _ScriptedCase(text, name).bounds()
 
 
@@ -72,7 +72,7 @@ def replay(text: str, components: Components = SOUND, name: str = "scripted case
     Raises
     ------
     TraceError
-        If the head tells no world, or a line is none of a scripted case.
+        If the header tells no world, or a line is none of a scripted case.
     ScriptedCaseError
         If a move cannot be made; it holds the run so far.
 
@@ -94,7 +94,7 @@ def replay(text: str, components: Components = SOUND, name: str = "scripted case
         except TraceError as error:
             made = [*lines, *(f"{_VERDICT}{verdict}" for verdict in run.verdicts(True))]
             raise ScriptedCaseError(str(error), "\n".join(made)) from error
-    lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(scripted_case.head.get(CUT_OFF) == "yes")]
+    lines += [f"{_VERDICT}{verdict}" for verdict in run.verdicts(scripted_case.header.get(CUT_OFF) == "yes")]
     return "\n".join([*lines, *scripted_case.behind]) + "\n"
 
 
@@ -145,7 +145,7 @@ class _ScriptedCase:
 
     Attributes
     ----------
-    head : dict of str to str
+    header : dict of str to str
     head_lines : list of str
         As they stand there, with the blank line behind them.
     told : list of _Told
@@ -158,7 +158,7 @@ class _ScriptedCase:
         lines = text.splitlines()
         ends = lines.index("") + 1 if "" in lines else len(lines)
         self.head_lines = lines[:ends]
-        self.head, _ = read("\n".join(self.head_lines), name)
+        self.header, _ = read("\n".join(self.head_lines), name)
         self.told = [_Told(ends, "")]
         self.behind: list[str] = []
         self._take_apart(lines[ends:], ends)
@@ -184,15 +184,15 @@ class _ScriptedCase:
                 raise self.error(number, f"{line!r} is no line of a scripted case", LINES)
 
     def bounds(self) -> Bounds:
-        """What the head tells."""
-        return bounds_of(self.head, self._wrong_field)
+        """Return what the header tells."""
+        return bounds_of(self.header, self._wrong_field)
 
-    def error(self, number: int, came: str, allowed: str) -> TraceError:
-        return TraceError(f"{self.name}:{number}: {came}; {allowed}")
+    def error(self, number: int, actual: str, expected: str) -> TraceError:
+        return TraceError(f"{self.name}:{number}: {actual}; {expected}")
 
-    def _wrong_field(self, field: str, came: str, allowed: str) -> TraceError:
+    def _wrong_field(self, field: str, actual: str, expected: str) -> TraceError:
         at = [n for n, line in enumerate(self.head_lines, 1) if line.startswith(f"{field}:")]
-        return self.error(at[0] if at else 1, came, allowed)
+        return self.error(at[0] if at else 1, actual, expected)
 
 
 class _Run:
@@ -213,12 +213,12 @@ class _Run:
         ]
         if len(found) != 1:
             now = f"these can: {', '.join((*possible, STABILIZE))}" if possible else "nothing can"
-            came = "cannot be made here" if not found else f"may be any of {', '.join(found)}"
-            raise scripted_case.error(told.number, f"the move {told.move!r} {came}", now)
+            actual = "cannot be made here" if not found else f"may be any of {', '.join(found)}"
+            raise scripted_case.error(told.number, f"the move {told.move!r} {actual}", now)
         return self._made(possible[found[0]])
 
     def _possible(self) -> list[Move]:
-        """When nothing goes on any more, the sources may end."""
+        """Return when nothing goes on any more, the sources may end."""
         moves = self.world.moves(self.state)
         return moves if self.world.enabled_fair_moves(self.state) else [*moves, *self.world.close_sources(self.state)]
 
@@ -233,7 +233,7 @@ class _Run:
         for _ in range(MOST_MOVES):
             moves = self.world.enabled_fair_moves(self.state)
             if not moves:
-                reason = self.world.unsettled(self.state)
+                reason = self.world.liveness_violation(self.state)
                 if reason is not None:
                     yield f"{_EFFECT}{_VERDICT}{reason}"
                 return
@@ -243,11 +243,11 @@ class _Run:
         raise scripted_case.error(told.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
 
     def verdicts(self, cut_off: bool) -> list[str]:
-        """What is wrong with the run."""
+        """Return what is wrong with the run."""
         return self.world.verdicts(self.state, self.world.judge(self.entries, cut_off))
 
 
 def _line(world: World, state: WorldState, move: Move) -> str:
-    """How `move` is written."""
+    """Return how `move` is written."""
     notes: list[Note] = world.noted(state, move)[1]
     return lines_of([(0, *notes[0])])[0].removeprefix(_MOVE)

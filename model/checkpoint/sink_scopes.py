@@ -42,7 +42,7 @@ class SinkBounds:
 
 
 class SinkReference:
-    """The sinks and the outside as the rules have them."""
+    """The sinks and the external system as the rules have them."""
 
     def __init__(self, outside: SinkBounds) -> None:
         self.outside = outside
@@ -168,7 +168,7 @@ class SinkReference:
         self.lines.append(f"commit {name} {_listed(rows if state == 'prepared' else ())}")
 
     def commit(self, name: str) -> tuple[str, ...]:
-        """The outside is asked for one again; only what is prepared becomes visible, and once."""
+        """The external system is asked for one again; only what is prepared becomes visible, and once."""
         sink, state, rows = self.transactions.get(name, ("", "unknown", ()))
         if state in ("unknown", "rolled back"):
             return ("TransactionError",)
@@ -177,7 +177,7 @@ class SinkReference:
         return (f"became visible: {_listed(rows)}", *self._answer())
 
     def keep_all(self, sink: str) -> tuple[str, ...]:
-        """What is to be kept is not rolled back, prepared or not."""
+        """Return what is to be kept is not rolled back, prepared or not."""
         return "rolled back nothing", *self._answer()
 
     def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ _FIELDS = (
 
 
 def seen(sink: str, rows: Sequence[SinkRow], prepared: Sequence[str], unprepared: int, ever: int) -> str:
-    """How a sink stands, as both sides say it."""
+    """Return how a sink stands, as both sides say it."""
     its = f"{sink} shows {_listed(rows)}"
     return f"{its}; prepared {' '.join(prepared) or 'nothing'}, {unprepared} open, {ever} ever"
 
@@ -238,7 +238,7 @@ class SinkMachine:
         return (self.ledger, *self.writers.values())
 
     def capture(self) -> Hashable:
-        """What they give of themselves, and the parts that are stored."""
+        """Return what they give of themselves, and the parts that are stored."""
         writers = tuple(writer.capture() for writer in self.writers.values())
         return self.ledger.capture(), writers, tuple(self.stored.items())
 

@@ -49,7 +49,7 @@ class Shape:
     most_bytes : int
         What may be recorded.
     writes : bool
-        Whether it is a sink that writes what it takes to the outside, exactly once.
+        Whether it is a sink that writes what it takes to the external system, exactly once.
     """
 
     is_source: bool
@@ -157,7 +157,7 @@ class TaskReference:
         return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports), outside
 
     def stimuli(self) -> Sequence[CallStimulus]:
-        """What a gate, a coordinator, a network and a recovery may do."""
+        """Return what a gate, a coordinator, a network and a recovery may do."""
         return [each for each in self._stimuli() if each.verb in self.shape.verbs]
 
     def _stimuli(self) -> Iterator[CallStimulus]:
@@ -495,7 +495,7 @@ class TaskReference:
         return self._answer()
 
     def last_part(self) -> tuple[str, ...]:
-        """What stands for all later parts of a task that has ended (FLIP-147)."""
+        """Return what stands for all later parts of a task that has ended (FLIP-147)."""
         if not self.finished:
             return ("NotFinishedError",)
         if self.shape.is_source:
@@ -538,7 +538,7 @@ def _is(message: StreamMessage, n: int) -> bool:
 
 
 def _end_of_line(queue: Queue) -> int:
-    """Where the events and watermarks begin that are last in a channel."""
+    """Return where the events and watermarks begin that are last in a channel."""
     place = len(queue)
     while place and type(queue[place - 1]) in (Event, Watermark):
         place -= 1
@@ -563,7 +563,7 @@ def _recorded_bytes(part: ReportedSnapshot) -> int:
 
 
 def standing(outbox: str, channels: Sequence[Queue], finished: bool, mark: int | None) -> str:
-    """Where a task stands, as both sides say it."""
+    """Return where a task stands, as both sides say it."""
     lines = " | ".join(" ".join(map(str, queue)) for queue in channels)
     return f"outbox [{outbox}], channels [{lines}], {'finished' if finished else 'goes on'}, watermark {mark}"
 
@@ -600,7 +600,7 @@ class TaskMachine:
         return self.task, self.task.gate, self.task.gate.aligner
 
     def capture(self) -> Hashable:
-        """What the task gives of itself, and the driver's own."""
+        """Return what the task gives of itself, and the driver's own."""
         return self.task.capture(), self.channels, self.stored, self.ledger.capture()
 
     def restore(self, value: Any) -> None:

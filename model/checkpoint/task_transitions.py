@@ -243,7 +243,7 @@ class TaskTransitions:
         return self.monitor.part(checkpoint_id, self.task)
 
     def past(self, cell: int, checkpoint_id: int) -> Past:
-        """What a restore of a checkpoint that has just completed must come back to."""
+        """Return what a restore of a checkpoint that has just completed must come back to."""
         self._put_back(cell)
         return self.monitor.past(checkpoint_id, self.task)
 
@@ -279,7 +279,7 @@ class TaskTransitions:
         return self._final_snapshot(cell) if self.cells.values[cell].finished else None
 
     def missing(self, cell: int) -> str | None:
-        """What is wrong with what a sink has shown, now that the job has ended."""
+        """Return what is wrong with what a sink has shown, now that the job has ended."""
         self.monitor.restore(self.cells.values[cell].monitor)
         return self.monitor.missing()
 
@@ -300,7 +300,7 @@ class TaskTransitions:
         return tuple(self.monitor.blocked)
 
     def holds(self, cell: int) -> bool:
-        """Whether something is buffered that has had no effect."""
+        """Return whether something is buffered that has had no effect."""
         self.monitor.restore(self.cells.values[cell].monitor)
         return any(self.monitor.waiting)
 
@@ -355,7 +355,7 @@ class TaskTransitions:
         return sum(info.expires == "abort" for info in self.infos)
 
     def is_acyclic(self) -> bool:
-        """Whether no run of steps that use nothing up comes back to a cell.
+        """Return whether no run of steps that use nothing up comes back to a cell.
 
         A run of the world that comes back to its state has nothing used up: what the first task takes that moves in it,
         in the direction of the channels, nobody makes again, and of orders and deadlines there are so many. A reading
@@ -366,12 +366,12 @@ class TaskTransitions:
         return bool(nx.is_directed_acyclic_graph(graph))
 
     def ignores(self, cell: int, order: CoordinatorOrder) -> bool:
-        """Whether an order is nothing to the task as it is."""
+        """Return whether an order is nothing to the task as it is."""
         step = self.step["obey", cell, order]
         return step is not None and step.cell == cell and not step.broken
 
     def ignores_always(self, cells: Iterable[int], order: CoordinatorOrder) -> bool:
-        """Whether an order is nothing to the task in `cells`, and in all that it has ever come to from there."""
+        """Return whether an order is nothing to the task in `cells`, and in all that it has ever come to from there."""
         following: dict[int, list[int]] = {}
         for cell, after, _ in self.edges():
             following.setdefault(cell, []).append(after)
@@ -387,7 +387,8 @@ class TaskTransitions:
         return True
 
     def declines_what_is_late(self) -> bool:
-        """Whether each deadline that aborts something does that with the checkpoint that is under way, and says so.
+        """Return whether each deadline that aborts something does that with the checkpoint that is under way, and says
+        so.
 
         Only then can the coordinator not tell it from what it aborts itself.
         """
@@ -473,7 +474,8 @@ class TaskTransitions:
         )
 
     def _outside(self) -> Hashable:
-        """What of the outside makes a difference to the sink. (What is visible is judged as it becomes visible.)"""
+        """Return what of the external system makes a difference to the sink. (What is visible is judged as it becomes
+        visible.)"""
         if self._ledger is None:
             return None
         transactions, _, _ = self._ledger.capture()  # type: ignore[misc]
@@ -502,7 +504,7 @@ class TaskTransitions:
         return number
 
     def _info(self, cell: TaskState) -> Info:
-        """What the machine can do, now that it is as in `cell`."""
+        """Return what the machine can do, now that it is as in `cell`."""
         task, has_reports = self.task, False
         script = self._script[cell.at] if cell.at < len(self._script) and not cell.finished else None
         if not isinstance(task, OperatorTask):
@@ -647,7 +649,7 @@ class TaskTransitions:
 
 
 def _words(step: LocalStep | None) -> Iterator[str]:
-    """What a step did, an effect each, and what it was left as."""
+    """Yield what a step did, an effect each, and what it was left as."""
     if step is not None:
         for verb, _, channel, subject in step.notes:
             yield " ".join(str(each) for each in (verb, channel, subject) if each is not None)

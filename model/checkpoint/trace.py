@@ -1,6 +1,6 @@
 """A journal as text that a person can read and a machine can read back.
 
-On top comments, then a head of ``name: value`` lines, a blank line, and moves. A line after ``>`` is a move, with its
+On top comments, then a header of ``name: value`` lines, a blank line, and moves. A line after ``>`` is a move, with its
 time in seconds after ``@``; the lines below it, indented by four blanks, are its effects, at the same time unless they
 say otherwise::
 
@@ -43,7 +43,7 @@ NS_PER_MOVE = 1
 
 STABILIZE = "stabilize"
 COMMENT = "#"
-"""The name under which a head keeps the comments on top, line by line."""
+"""The name under which a header keeps the comments on top, line by line."""
 
 _EVENT = re.compile(r"([^\s.:]*[^\s.:\d]|[^\s.:]*\d(?=:)):?(0|[1-9]\d*)(?:\.([1-9]\d*))?", re.ASCII)
 _BARRIER = re.compile(r"barrier (\d+)(?: epoch (\d+))?(?: (unaligned|flags (\d+)))?", re.ASCII)
@@ -58,15 +58,15 @@ class TraceError(ValueError):
     """The text is no trace: the message names file and line, what came, and what is allowed."""
 
 
-def write(entries: Sequence[Entry], head: Mapping[str, str], verdicts: Iterable[object] = ()) -> str:
-    """The journal `entries` as text, below `head`; `verdicts` end it, a line each.
+def write(entries: Sequence[Entry], header: Mapping[str, str], verdicts: Iterable[object] = ()) -> str:
+    """The journal `entries` as text, below `header`; `verdicts` end it, a line each.
 
     Raises
     ------
     TraceError
-        If an entry of `entries` has a verb that there is not, or a field of `head` does not fit a line.
+        If an entry of `entries` has a verb that there is not, or a field of `header` does not fit a line.
     """
-    lines = [*_head_lines(head), *lines_of(entries, is_timed(entries))]
+    lines = [*_head_lines(header), *lines_of(entries, is_timed(entries))]
     lines.extend(f"! {verdict}" for verdict in verdicts)
     return "\n".join(lines) + "\n"
 
@@ -101,7 +101,7 @@ def lines_of(entries: Iterable[Entry], timed: bool = False) -> list[str]:
 
 
 def is_timed(entries: Iterable[Entry]) -> bool:
-    """Whether the times of a journal say more than that one move follows the other."""
+    """Return whether the times of a journal say more than that one move follows the other."""
     move_ns = 0
     for at_ns, verb, *_ in entries:
         if verb[0] == ">" and at_ns == move_ns + NS_PER_MOVE:
@@ -127,12 +127,12 @@ def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
     """
     lines = text.splitlines()
     reader = _TraceReader(name)
-    head: dict[str, str] = {}
+    header: dict[str, str] = {}
     for line in lines:
         reader.number += 1
         if not line:
             break
-        reader.head(line, head)
+        reader.header(line, header)
     for line in lines[reader.number :]:
         reader.number += 1
         if line.startswith("    ! "):
@@ -143,61 +143,61 @@ def read(text: str, name: str = "trace") -> tuple[dict[str, str], list[Entry]]:
             reader.move(line.lstrip()[2:], is_nested=line[0] == " ")
         elif line and line[0] not in "#!":
             raise reader.error(f"{line!r} is no line of a trace", LINES)
-    return head, reader.entries
+    return header, reader.entries
 
 
-def head_of(topology: Topology) -> dict[str, str]:
-    """The fields of a head that tell `topology`."""
+def header_of_topology(topology: Topology) -> dict[str, str]:
+    """The fields of a header that tell `topology`."""
     wide = [name for name in topology.operators if topology.parallelism(name) > 1]
-    head = {"topology": str(topology)}
+    header = {"topology": str(topology)}
     if wide:
-        head["parallelism"] = " ".join(f"{name}={topology.parallelism(name)}" for name in wide)
-        head["exchanges"] = " ".join(f"{edge}={topology.exchange(edge)}" for edge in topology.edges)
-    return head
+        header["parallelism"] = " ".join(f"{name}={topology.parallelism(name)}" for name in wide)
+        header["exchanges"] = " ".join(f"{edge}={topology.exchange(edge)}" for edge in topology.edges)
+    return header
 
 
-def topology_of(head: Mapping[str, str], name: str = "trace") -> Topology:
-    """The topology that a head tells.
+def topology_of(header: Mapping[str, str], name: str = "trace") -> Topology:
+    """The topology that a header tells.
 
     Raises
     ------
     TraceError, TopologyError
-        If the head tells none.
+        If the header tells none.
     """
-    if "topology" not in head:
+    if "topology" not in header:
         raise TraceError(
-            f"{name}: the head has no line 'topology: a->join b->join'; it has {', '.join(head) or 'none'}"
+            f"{name}: the header has no line 'topology: a->join b->join'; it has {', '.join(header) or 'none'}"
         )
-    parallelism = {operator: _whole(count, name) for operator, count in _pairs(head, "parallelism", name).items()}
-    return Topology.parse(head["topology"], parallelism, _pairs(head, "exchanges", name))
+    parallelism = {operator: _whole(count, name) for operator, count in _pairs(header, "parallelism", name).items()}
+    return Topology.parse(header["topology"], parallelism, _pairs(header, "exchanges", name))
 
 
 _LIMITS = ("max_buffer_per_input", "max_buffer_memory_bytes", "max_inflight_buffer_bytes")
 
 
 def judged(text: str, name: str = "trace") -> Verdict:
-    """What the invariants say about a trace.
+    """Return what the invariants say about a trace.
 
-    The head tells the topology, and where they apply ``channel_capacity: a->join=2``, ``max_buffer_per_input: 3``,
+    The header tells the topology, and where they apply ``channel_capacity: a->join=2``, ``max_buffer_per_input: 3``,
     ``max_buffer_memory_bytes: 100``, ``max_inflight_buffer_bytes: 100``, ``guarantees: s=exactly_once``, and
     ``cut_off: yes`` if the run did not end by itself. Of all channels, and of all sinks: ``capacity: 2`` and
     ``guarantee: exactly_once``.
     """
-    head, entries = read(text, name)
-    topology = topology_of(head, name)
-    capacity, guarantee = head.get("capacity"), head.get("guarantee")
+    header, entries = read(text, name)
+    topology = topology_of(header, name)
+    capacity, guarantee = header.get("capacity"), header.get("guarantee")
     per_channel = {} if capacity is None else dict.fromkeys(topology.channels, _whole(capacity, name))
-    per_channel |= {channel: _whole(count, name) for channel, count in _pairs(head, "channel_capacity", name).items()}
+    per_channel |= {channel: _whole(count, name) for channel, count in _pairs(header, "channel_capacity", name).items()}
     buffered, buffered_bytes, in_flight = (
-        None if head.get(key) is None else _whole(head[key], name) for key in _LIMITS
+        None if header.get(key) is None else _whole(header[key], name) for key in _LIMITS
     )
     guarantees = ({} if guarantee is None else dict.fromkeys(topology.sinks, guarantee)) | _pairs(
-        head, "guarantees", name
+        header, "guarantees", name
     )
     try:
-        consistency = protocol_of(head.get("mode", head.get("protocol", "aligned"))).consistency
+        consistency = protocol_of(header.get("mode", header.get("protocol", "aligned"))).consistency
         limits = Limits(per_channel, buffered, buffered_bytes, in_flight, consistency)
-        return judge_run(entries, topology, limits, None, head.get("cut_off") == "yes", guarantees)
+        return judge_run(entries, topology, limits, None, header.get("cut_off") == "yes", guarantees)
     except ValueError as error:
         raise TraceError(f"{name}: {error}") from error
 
@@ -215,20 +215,20 @@ class _TraceReader:
         self._stabilizes = False
         self._subjects: dict[tuple[str, str], object] = {}  # so that equal names are one object
 
-    def error(self, came: str, allowed: str) -> TraceError:
-        return TraceError(f"{self.name}:{self.number}: {came}; {allowed}")
+    def error(self, actual: str, expected: str) -> TraceError:
+        return TraceError(f"{self.name}:{self.number}: {actual}; {expected}")
 
-    def head(self, line: str, head: dict[str, str]) -> None:
-        if line.startswith(COMMENT) and (not head or list(head) == [COMMENT]):
+    def header(self, line: str, header: dict[str, str]) -> None:
+        if line.startswith(COMMENT) and (not header or list(header) == [COMMENT]):
             comment = line[1:].removeprefix(" ")
-            head[COMMENT] = f"{head[COMMENT]}\n{comment}" if COMMENT in head else comment
+            header[COMMENT] = f"{header[COMMENT]}\n{comment}" if COMMENT in header else comment
             return
         field = _FIELD.fullmatch(line)
         if not field:
-            raise self.error(f"{line!r} is no field of a head", "write 'name: value'; a blank line ends the head")
-        if field[1] in head:
-            raise self.error(f"the head has {field[1]!r} twice", "write it once")
-        head[field[1]] = field[2]
+            raise self.error(f"{line!r} is no field of a header", "write 'name: value'; a blank line ends the header")
+        if field[1] in header:
+            raise self.error(f"the header has {field[1]!r} twice", "write it once")
+        header[field[1]] = field[2]
 
     def move(self, line: str, is_nested: bool) -> None:
         if not is_nested:
@@ -298,7 +298,7 @@ class _TraceReader:
 
 
 def _shapes(verbs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """What follows each verb, out of its description: ``"channel"`` or ``"-"``, and a name in `_SUBJECTS`."""
+    """Return what follows each verb, out of its description: ``"channel"`` or ``"-"``, and a name in `_SUBJECTS`."""
     parts = {verb: text.split(": ")[0].split(", ", 2) for verb, text in verbs.items()}
     return {verb: (where, what) for verb, (_, where, what) in parts.items()}
 
@@ -422,23 +422,23 @@ _SUBJECTS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _head_lines(head: Mapping[str, str]) -> list[str]:
+def _head_lines(header: Mapping[str, str]) -> list[str]:
     lines = []
-    for comment in head[COMMENT].split("\n") if COMMENT in head else ():
+    for comment in header[COMMENT].split("\n") if COMMENT in header else ():
         lines.append(f"{COMMENT} {comment}" if comment else COMMENT)
-    for name, value in head.items():
+    for name, value in header.items():
         if name != COMMENT:
             line = f"{name}: {value}"
             if not _FIELD.fullmatch(line):
-                raise TraceError(f"{line!r} is no field of a head; write 'name: value' in one line")
+                raise TraceError(f"{line!r} is no field of a header; write 'name: value' in one line")
             lines.append(line)
     return [*lines, ""]
 
 
-def _pairs(head: Mapping[str, str], field: str, name: str) -> dict[str, str]:
-    """The field ``one=1 other=2`` of a head."""
+def _pairs(header: Mapping[str, str], field: str, name: str) -> dict[str, str]:
+    """The field ``one=1 other=2`` of a header."""
     pairs = {}
-    for word in head.get(field, "").split():
+    for word in header.get(field, "").split():
         key, equals, value = word.rpartition("=")
         if not equals:
             raise TraceError(f"{name}: {word!r} in {field!r} is no pair; write 'name=value'")
@@ -448,5 +448,5 @@ def _pairs(head: Mapping[str, str], field: str, name: str) -> dict[str, str]:
 
 def _whole(text: str, name: str) -> int:
     if not text.isdecimal():
-        raise TraceError(f"{name}: {text!r} in the head is no whole number; write one such as 2")
+        raise TraceError(f"{name}: {text!r} in the header is no whole number; write one such as 2")
     return int(text)

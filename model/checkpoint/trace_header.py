@@ -1,4 +1,4 @@
-"""What a world is made of as the head of a trace, and read back from one.
+"""What a world is made of as the header of a trace, and read back from one.
 
 Beside topology and mode, only what is not as usual stands there: ``capacity: 1``, ``closes: yes``, ``aborts_one: 1 0``.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.checkpoint.scope import Bounds, BoundsError
-from barrierlab.model.checkpoint.trace import COMMENT, TraceError, head_of
+from barrierlab.model.checkpoint.trace import COMMENT, TraceError, header_of_topology
 from barrierlab.model.spec.topology import EXCHANGES, TopologyError, suggestion
 
 CUT_OFF = "cut_off"
@@ -21,21 +21,21 @@ _GUARANTEES = ("exactly_once", "at_least_once", "idempotent")
 
 
 def header_of(bounds: Bounds) -> dict[str, str]:
-    """The fields of a head that tell `bounds`."""
-    head = head_of(bounds.graph()) | {"mode": bounds.mode}
+    """The fields of a header that tell `bounds`."""
+    header = header_of_topology(bounds.graph()) | {"mode": bounds.mode}
     for field in fields(Bounds):
         value = getattr(bounds, field.name)
-        if field.name not in head and field.name not in _OF_THE_GRAPH and value != field.default:
-            head[field.name] = _written(value)
-    return head
+        if field.name not in header and field.name not in _OF_THE_GRAPH and value != field.default:
+            header[field.name] = _written(value)
+    return header
 
 
-def bounds_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceError]) -> Bounds:
-    """The bounds that a head tells.
+def bounds_of(header: Mapping[str, str], error: Callable[[str, str, str], TraceError]) -> Bounds:
+    """The bounds that a header tells.
 
     Parameters
     ----------
-    head : mapping of str to str
+    header : mapping of str to str
         As `model.checkpoint.trace.read` gives it.
     error : callable
         Given the name of a field, what came and what is allowed, makes the error: it knows the line.
@@ -46,25 +46,25 @@ def bounds_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceErr
         If a field is none of bounds, or its value is not allowed.
     """
     values: dict[str, Any] = {}
-    for name, text in head.items():
+    for name, text in header.items():
         if name in (COMMENT, CUT_OFF):
             continue
         if name not in _READERS:
-            raise error(name, f"the head of a world has no field {name!r}", suggestion(name, [*_READERS, CUT_OFF]))
+            raise error(name, f"the header of a world has no field {name!r}", suggestion(name, [*_READERS, CUT_OFF]))
         try:
             values[name] = _READERS[name](text)
         except ValueError as wrong:
             raise error(name, f"{text!r} stands for {name!r}", str(wrong)) from wrong
     if "topology" not in values:
-        raise error("topology", "the head has no topology", "write a line such as 'topology: a->join b->join'")
-    if head.get(CUT_OFF, "yes") != "yes":
-        raise error(CUT_OFF, f"{head[CUT_OFF]!r} stands for {CUT_OFF!r}", "write yes, or take the line out")
+        raise error("topology", "the header has no topology", "write a line such as 'topology: a->join b->join'")
+    if header.get(CUT_OFF, "yes") != "yes":
+        raise error(CUT_OFF, f"{header[CUT_OFF]!r} stands for {CUT_OFF!r}", "write yes, or take the line out")
     try:
         bounds = Bounds(**values)
         tasks = bounds.graph().tasks
     except (BoundsError, TopologyError) as wrong:
-        came, _, allowed = str(wrong).partition("; ")
-        raise error(_field_of(came), came, allowed) from wrong
+        actual, _, expected = str(wrong).partition("; ")
+        raise error(_field_of(actual), actual, expected) from wrong
     named = {"may_expire": bounds.may_expire, "first_timestamp_ms": tuple(dict(bounds.first_timestamp_ms))}
     for field, names in named.items():
         for name in names:
@@ -76,15 +76,15 @@ def bounds_of(head: Mapping[str, str], error: Callable[[str, str, str], TraceErr
 _OF_THE_GRAPH = ("topology", "parallelism", "exchanges")
 
 
-def _field_of(came: str) -> str:
-    """Which field an error of the graph or the mode is about."""
+def _field_of(actual: str) -> str:
+    """Return which field an error of the graph or the mode is about."""
     starts = {
         "there is no mode": "mode",
         "parallelism": "parallelism",
         "exchange": "exchanges",
         "an exchange": "exchanges",
     }
-    return next((field for start, field in starts.items() if came.startswith(start)), "topology")
+    return next((field for start, field in starts.items() if actual.startswith(start)), "topology")
 
 
 def _written(value: object) -> str:
@@ -117,10 +117,10 @@ def _two_numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, words))
 
 
-def _one_of(*allowed: str) -> Callable[[str], str]:
+def _one_of(*expected: str) -> Callable[[str], str]:
     def read(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(suggestion(text, allowed))
+        if text not in expected:
+            raise ValueError(suggestion(text, expected))
         return text
 
     return read

@@ -252,18 +252,19 @@ class World:
         return moves
 
     def after(self, state: WorldState, move: Move) -> WorldState:
-        """What comes of `move`, one of the `moves` of `state`."""
+        """Return what comes of `move`, one of the `moves` of `state`."""
         return move.does(self, state, move)
 
     # What is wrong with a state.
 
     def broken(self, state: WorldState) -> str | None:
-        """What any run that comes here has broken, ``"CUT: ..."``; None if nothing."""
+        """Return what any run that comes here has broken, ``"CUT: ..."``; None if nothing."""
         number = state[-1]
         return None if not number else "; ".join(f"{name}: {why}" for name, why in self._broken.values[number])
 
-    def unsettled(self, state: WorldState) -> str | None:
-        """What has not ended well in a state without moves, now or when the sources end and all runs on; or None."""
+    def liveness_violation(self, state: WorldState) -> str | None:
+        """Return what has not ended well in a state without moves, now or when the sources end and all runs on; or
+        None."""
         for name, at in self._task_at.items():
             blocked = [n for n in self._tables[at].blocked(state[at]) if n]
             if blocked:
@@ -293,7 +294,7 @@ class World:
         return f"LIVE: {left[0]}" if left else None
 
     def enabled_fair_moves(self, state: WorldState) -> list[Move]:
-        """What can happen without another fault; a checkpoint that is due to be aborted (`Bounds.aborts_one`) is
+        """Return what can happen without another fault; a checkpoint that is due to be aborted (`Bounds.aborts_one`) is
         none."""
         moves = self.moves(state)
         if self.bounds.aborts_one is not None and len(moves) == 1 and moves[0].kind == "cancel":
@@ -305,7 +306,7 @@ class World:
         return move.text.startswith("deliver ") and self.info(state, move.numbers[0]).can_drain
 
     def rest(self, state: WorldState) -> tuple[list[Move], WorldState]:
-        """What can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
+        """Return what can move moves, faults aside, and then the sources end, until nothing comes of anything any more.
 
         That is a state without moves, or one of several that the run goes round for ever, where a machine does
         something again and again that leads nowhere (`model.explore.checker.traps`).
@@ -361,20 +362,20 @@ class World:
     # Questions about a state.
 
     def info(self, state: WorldState, at: int) -> Info:
-        """What the task at a place can do."""
+        """Return what the task at a place can do."""
         return self._infos[at][state[at]]
 
     def has_messages(self, state: WorldState, at: int, index: int) -> bool:
-        """Whether something is in an input channel of the task at a place."""
+        """Return whether something is in an input channel of the task at a place."""
         return bool(state[self._inputs_at[at][index]])
 
     def has_orders(self, state: WorldState, at: int, but_notices: bool = False) -> bool:
-        """Whether something that the coordinator told the task is on its way, if asked other than notices."""
+        """Return whether something that the coordinator told the task is on its way, if asked other than notices."""
         orders = self._orders.contents[state[self._orders_at + at]]
         return any(not but_notices or type(self._order_values.values[each]) is not Notify for each in orders)
 
     def can_trigger(self, state: WorldState) -> bool:
-        """Whether another checkpoint can be begun."""
+        """Return whether another checkpoint can be begun."""
         cell = state[self._coordinator_at]
         monitor = self._coordinator.monitors[cell]
         if monitor.triggered >= monitor.limit or state[self._down_at]:
@@ -386,17 +387,17 @@ class World:
         return self._coordinator.outstanding[state[self._coordinator_at]]
 
     def changes_nothing(self, state: WorldState, move: Move) -> bool:
-        """Whether an abort, on its way to a task, has come too late to matter there, as the task is now."""
+        """Return whether an abort, on its way to a task, has come too late to matter there, as the task is now."""
         at, number = move.numbers
         order = self._order_values.values[number]
         return type(order) is AbortTask and self._tables[at].ignores(state[at], order)
 
     def changes_nothing_later(self, at: int, number: int, cells: Iterable[int]) -> bool:
-        """Whether an order has made no difference to the task at a place since it was in any of `cells`."""
+        """Return whether an order has made no difference to the task at a place since it was in any of `cells`."""
         return self._tables[at].ignores_always(cells, self._order_values.values[number])
 
     def has_reports(self, state: WorldState, at: int) -> bool:
-        """Whether something that the task reported is on its way to the coordinator."""
+        """Return whether something that the task reported is on its way to the coordinator."""
         return bool(state[self._reports_at + at])
 
     @property
@@ -406,7 +407,7 @@ class World:
 
     @property
     def restores(self) -> int:
-        """How many different cuts the job has been restored to, the beginning among them."""
+        """Return how many different cuts the job has been restored to, the beginning among them."""
         return len(self._plans)
 
     @property
@@ -415,22 +416,22 @@ class World:
         return self._tables
 
     def may_fail(self, state: WorldState) -> bool:
-        """Whether the job may still fail, so that it matters what is in the store and outside."""
+        """Return whether the job may still fail, so that it matters what is in the store and outside."""
         return bool(state[self._crashes_at])
 
     def decides(self, state: WorldState, move: Move) -> bool:
-        """Whether what a task reports makes the coordinator do anything, now."""
+        """Return whether what a task reports makes the coordinator do anything, now."""
         at, number = move.numbers
         decision, cell = self._heard(state, at, number), state[self._coordinator_at]
         publishing = self._coordinator.publishing
         return bool(decision.ends or decision.orders or publishing[cell] != publishing[decision.cell])
 
     def is_notice(self, move: Move) -> bool:
-        """Whether an order only says that a checkpoint is complete."""
+        """Return whether an order only says that a checkpoint is complete."""
         return move.kind == "order" and type(self._order_values.values[move.numbers[1]]) is Notify
 
     def reported(self, move: Move) -> object:
-        """What reaches the coordinator by a move of that kind: Acknowledge, Decline or Finished."""
+        """Return what reaches the coordinator by a move of that kind: Acknowledge, Decline or Finished."""
         return self._report_values.values[move.numbers[1]]
 
     # A run, written down.
@@ -446,7 +447,8 @@ class World:
         return self._by_text[text]
 
     def journal(self, moves: Iterable[Move], rests: bool = False) -> list[Entry]:
-        """What happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources end."""
+        """Return what happens in a run of `moves` from the start, each taking a nanosecond; at rest, all sources
+        end."""
         run, state = list(moves), self.start()
         for move in run:
             state = self.after(state, move)
@@ -459,7 +461,8 @@ class World:
         return entries
 
     def noted(self, state: WorldState, move: Move) -> tuple[WorldState, list[Note]]:
-        """What comes of `move`, and its entries in a journal but for the time: the move, and then its effects."""
+        """Return what comes of `move`, and its entries in a journal but for the time: the move, and then its
+        effects."""
         notes = self._log = []
         try:
             return self.after(state, move), notes
@@ -467,7 +470,7 @@ class World:
             self._log = None
 
     def judged(self, moves: Iterable[Move], rests: bool = False) -> Verdict:
-        """What `model.spec.invariants` says of the journal of a run."""
+        """Return what `model.spec.invariants` says of the journal of a run."""
         return self._judged(moves, rests)[1]
 
     def _judged(self, moves: Iterable[Move], rests: bool) -> tuple[list[Entry], Verdict]:
@@ -484,7 +487,7 @@ class World:
         return entries, verdict
 
     def judge(self, entries: Iterable[Entry], cut_off: bool) -> Verdict:
-        """What `model.spec.invariants` says of a journal of this world."""
+        """Return what `model.spec.invariants` says of a journal of this world."""
         fold = refolding(self.topology, lambda name: make_operator(self.bounds, self.topology, name))
         guarantees = {sink: self.bounds.guarantee for sink in self.topology.sinks if self.bounds.guarantee}
         return judge_run(entries, self.topology, self.limits, fold, cut_off, guarantees)
@@ -502,7 +505,7 @@ class World:
         return write(entries, head, self.verdicts(state, verdict))
 
     def verdicts(self, state: WorldState, verdict: Verdict) -> list[str]:
-        """What is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
+        """Return what is wrong with a run that ends in `state`, a line each: the journal's, and what is in no journal.
 
         That is what a machine raised, and what a monitor knows of a task and no journal: its operator, and its parts.
         """
@@ -749,7 +752,7 @@ class World:
         return past._replace(applied=tuple(applied))
 
     def _plan(self, number: int) -> Restore:
-        """What `impl.checkpoint.recovery` makes of what is stored, by way of its bytes."""
+        """Return what `impl.checkpoint.recovery` makes of what is stored, by way of its bytes."""
         plan = self._plans.get(number)
         if plan is None:
             stored = self._stored.values[number]
@@ -763,7 +766,8 @@ class World:
         return plan
 
     def _in_flight(self, stored: Stored, channel: str) -> list[StreamMessage]:
-        """What was recorded, by the receiver and then by the sender; and the end, if only the sender had come to it."""
+        """Return what was recorded, by the receiver and then by the sender; and the end, if only the sender had come to
+        it."""
         sender, receiver = self.topology.ends(channel)
         past_out, past_in = stored.pasts[self._task_at[sender]], stored.pasts[self._task_at[receiver]]
         index, output = self.topology.inputs(receiver).index(channel), self.topology.outputs(sender).index(channel)
@@ -1011,13 +1015,14 @@ class World:
         return move
 
     def _may_cost(self, state: WorldState, at: int, checkpoint_id: int) -> bool:
-        """Whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been aborted."""
+        """Return whether the deadline of a task may pass that costs a checkpoint; as planned, one that has been
+        aborted."""
         if not state[self._expiries_at] or not self._may_expire[at]:
             return False
         return self.bounds.aborts_one is None or checkpoint_id not in self.outstanding(state)
 
     def _is_due(self, cell: int) -> bool:
-        """Whether the checkpoint that this world aborts is to be aborted now."""
+        """Return whether the checkpoint that this world aborts is to be aborted now."""
         assert self.bounds.aborts_one is not None
         checkpoint_id, behind = self.bounds.aborts_one
         if behind and self._coordinator.monitors[cell].completed != behind:
@@ -1025,7 +1030,7 @@ class World:
         return self._may_abort(cell, checkpoint_id)
 
     def _may_abort(self, cell: int, checkpoint_id: int) -> bool:
-        """Whether the coordinator aborts what it is asked to: not what has ended, or what is being published."""
+        """Return whether the coordinator aborts what it is asked to: not what has ended, or what is being published."""
         if checkpoint_id not in self._coordinator.outstanding[cell]:
             return False
         decision = self._coordinator.abort_checkpoint(cell, checkpoint_id)
@@ -1046,7 +1051,7 @@ class World:
         return not self._is_flagged(message)
 
     def _is_mark(self, message: int) -> bool:
-        """Whether it may matter when the message comes."""
+        """Return whether it may matter when the message comes."""
         return type(self.messages.values[message]) not in (Event, Watermark)
 
     def _is_barrier(self, message: int) -> bool:
@@ -1093,5 +1098,5 @@ _COORDINATOR_MOVES: dict[str, tuple[Does, bool]] = {
 
 
 def _differ(step: LocalStep | None, late: LocalStep | None) -> bool:
-    """Whether a message that comes late has another effect than one that comes in time."""
+    """Return whether a message that comes late has another effect than one that comes in time."""
     return late is not None and (step is None or step[:2] != late[:2] or step.broken != late.broken)

@@ -62,7 +62,7 @@ NAMES = ("ALL", "ONCE", "FIFO", "LIVE", "NOLOSS")
 
 
 def key_of(barrier: Any) -> SignalKey:
-    """What copies of one barrier have in common."""
+    """Return what copies of one barrier have in common."""
     return barrier.barrier_id, str(barrier.kind)
 
 
@@ -140,7 +140,7 @@ class ProcessorWatch:
         return tuple(read(where, subject) or ()) if read is not None else ()
 
     def settled(self, carrier: str, key: SignalKey) -> bool:
-        """Whether a barrier is complete or aborted here."""
+        """Return whether a barrier is complete or aborted here."""
         return (carrier, key) in self._done or (carrier, key) in self._aborted
 
     def _move_fail(self, where: None, subject: None) -> None:
@@ -199,7 +199,7 @@ class ProcessorWatch:
         self.ended = True
 
     def stuck(self, graceful: bool) -> Iterator[str]:
-        """What waits here for ever, if nothing more happens; and what was aborted, if all went well."""
+        """Yield what waits here for ever, if nothing more happens; and what was aborted, if all went well."""
         if graceful:
             for carrier, key in sorted(self._aborted):
                 yield f"{text_of(key)} of the {carrier} channel was aborted at {self._name}"
@@ -295,7 +295,7 @@ class FinalObligations:
     def stuck(
         self, head: HeadWatch, left: Mapping[str, Sequence[object]], watches: Mapping[str, ProcessorWatch]
     ) -> Iterator[str]:
-        """What breaks LIVE; `left` is in the channels."""
+        """Yield what breaks LIVE; `left` is in the channels."""
         for channel, messages in left.items():
             if messages:
                 yield f"{messages[0]} is never taken from {channel}"
@@ -319,7 +319,7 @@ class FinalObligations:
     def missing(
         self, head: HeadWatch, emitted: Iterable[tuple[str, int]], watches: Mapping[str, ProcessorWatch]
     ) -> Iterator[str]:
-        """What breaks NOLOSS."""
+        """Yield what breaks NOLOSS."""
         if not self._graceful(head, watches):
             return
         for name, watch in watches.items():
@@ -338,12 +338,12 @@ class FinalObligations:
 
     @staticmethod
     def _graceful(head: HeadWatch, watches: Mapping[str, ProcessorWatch]) -> bool:
-        """Whether nothing may be lost: no quick end was sent, and no processor has broken down."""
+        """Return whether nothing may be lost: no quick end was sent, and no processor has broken down."""
         quick = any(signal.is_terminal and not _is_barrier(signal) for _, signal in head.sent)
         return not quick and not any(watch.broken for watch in watches.values())
 
     def lost(self, emitted: Iterable[tuple[str, int]], watches: Mapping[str, ProcessorWatch]) -> int:
-        """How many times an event did not reach a sink that it was owed to."""
+        """Return how many times an event did not reach a sink that it was owed to."""
         return sum(
             max(least - watches[sink].arrived[event], 0)
             for event in emitted
@@ -352,7 +352,7 @@ class FinalObligations:
 
 
 def _ways(wiring: ControlWiring, source: str, discards: frozenset[str]) -> dict[str, int]:
-    """How many ways there are from `source` to each sink, without those through what drops events on purpose."""
+    """Return how many ways there are from `source` to each sink, without those through what drops events on purpose."""
     ways = dict.fromkeys(wiring.processors, 0) | {source: 1}
     for name in wiring.processors:
         feeders = [wiring.ends(channel)[0] for channel in wiring.inputs(DATA, name)]
@@ -427,7 +427,7 @@ class ControlMonitor:
         self.violations.append(Violation(invariant, reason, self._at_ns))
 
     def quiescent(self) -> list[Violation]:
-        """What is wrong if nothing more will happen."""
+        """Return what is wrong if nothing more will happen."""
         stuck = self._ends.stuck(self._head, self._flight, self.watches)
         missing = self._ends.missing(self._head, self.emitted, self.watches)
         return [
@@ -436,7 +436,7 @@ class ControlMonitor:
         ]
 
     def lost(self) -> int:
-        """How many times an event did not reach a sink that it was owed to."""
+        """Return how many times an event did not reach a sink that it was owed to."""
         return self._ends.lost(self.emitted, self.watches)
 
 
@@ -447,7 +447,7 @@ def judge(
     discards: Iterable[str] = (),
     cut_off: bool = False,
 ) -> Verdict:
-    """What the invariants say about a journal.
+    """Return what the invariants say about a journal.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Gathering:
         return () if self.inputs_open else self.flush()
 
     def flush(self) -> list[Event]:
-        """What is left, as one event; nothing if nothing is left."""
+        """Return what is left, as one event; nothing if nothing is left."""
         rows, self.rows = self.rows, []
         return [self.gathered(rows)] if rows else []
 

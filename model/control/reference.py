@@ -62,11 +62,11 @@ class Counted:
             return self._done(self.pending), (Effect("abort", NO_INPUT, self.pending),)
         barrier, upstream = stimulus.barrier, stimulus.upstream
         if barrier.barrier_id <= self.last_terminated_id:
-            reason = DuplicateBarrierError(self.carrier, barrier, self.last_terminated_id).came
+            reason = DuplicateBarrierError(self.carrier, barrier, self.last_terminated_id).actual
             return self, (Effect("fail", upstream, reason),)
         first = self.pending or barrier
         if first.key != barrier.key:
-            return self, (Effect("fail", upstream, BarrierOverlapError(self.carrier, first, barrier).came),)
+            return self, (Effect("fail", upstream, BarrierOverlapError(self.carrier, first, barrier).actual),)
         arrived = Effect("arrive", upstream, barrier)
         if self.copies + 1 < self.expected:
             return replace(self, pending=first, copies=self.copies + 1), (arrived,)

@@ -37,13 +37,13 @@ CARRIER = Carrier.CONTROL  # only errors tell one from the other
 
 
 def made(aligner: ControlAligner, stimulus: ControlStimulus) -> Effects:
-    """What an aligner does when that happens, told as `ControlProcessor` tells it."""
+    """Return what an aligner does when that happens, told as `ControlProcessor` tells it."""
     match stimulus:
         case Delivered(upstream, barrier):
             try:
                 complete = align_control_signal(aligner, upstream, barrier)
             except ControlSignalError as error:
-                return (Effect("fail", upstream, error.came),)
+                return (Effect("fail", upstream, error.actual),)
             arrived = Effect("arrive", upstream, barrier)
             return (arrived,) if complete is None else (arrived, Effect("complete", NO_INPUT, complete))
         case Closed(upstream):
@@ -54,14 +54,14 @@ def made(aligner: ControlAligner, stimulus: ControlStimulus) -> Effects:
 
 
 def captured(upstreams: Upstreams) -> Hashable:
-    """What `impl.control.IdentityAligner.capture` gives in this state."""
+    """Return what `impl.control.IdentityAligner.capture` gives in this state."""
     order = tuple(barrier for barrier, _ in upstreams.pending)
     ahead = tuple(delivered(upstreams, upstream) for upstream in range(upstreams.expected))
     return upstreams.last_terminated_id, order, ahead, tuple(sorted(upstreams.closed))
 
 
 def delivered(upstreams: Upstreams, upstream: int) -> int:
-    """How many of the pending barriers this upstream has delivered."""
+    """Return how many of the pending barriers this upstream has delivered."""
     return sum(upstream in arrived for _, arrived in upstreams.pending)
 
 
@@ -201,7 +201,8 @@ class ControlTableScope:
         return f"control table: {self.of}"
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Whether the aligner of `impl` does what the table says; `components` are of no concern to control signals."""
+        """Return whether the aligner of `impl` does what the table says; `components` are of no concern to control
+        signals."""
         refinement = ControlRefinement(self.stimuli, self.expected)
         result = explore(refinement, refinement.properties, limits=ExplorationLimits(seconds=seconds))
         return outcome_of(self.name, self.protocol, result)

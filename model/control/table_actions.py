@@ -31,12 +31,12 @@ def arrive(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
 
 def fail_by_duplicate(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     barrier, newest = barrier_of(stimulus), upstreams.newest(upstream_of(stimulus))
-    return upstreams, (failed(stimulus, DuplicateBarrierError(upstreams.carrier, barrier, newest).came),)
+    return upstreams, (failed(stimulus, DuplicateBarrierError(upstreams.carrier, barrier, newest).actual),)
 
 
 def fail_by_overlap(upstreams: Upstreams, stimulus: ControlStimulus) -> UpstreamsStep:
     barrier, turn = barrier_of(stimulus), upstreams.turn(upstream_of(stimulus))
-    return upstreams, (failed(stimulus, BarrierOverlapError(upstreams.carrier, turn, barrier).came),)
+    return upstreams, (failed(stimulus, BarrierOverlapError(upstreams.carrier, turn, barrier).actual),)
 
 
 # How a barrier ends.

@@ -146,6 +146,7 @@ class Upstreams:
         )
 
     def missing(self) -> frozenset[int]:
-        """Who is open and has not delivered the oldest pending barrier; everybody who is open if none is pending."""
+        """Return who is open and has not delivered the oldest pending barrier; everybody who is open if none is
+        pending."""
         arrived = self.pending[0].arrived if self.pending else frozenset()
         return frozenset(range(self.expected)) - arrived - self.closed

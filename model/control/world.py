@@ -269,7 +269,7 @@ class ControlWorld:
         return (0,) * (len(self._nodes) + len(self.channels) + 1 + len(self.wiring.sources) + 1)
 
     def moves(self, state: PipelineState) -> tuple[str, ...]:
-        """What may happen now, always in the same order."""
+        """Return what may happen now, always in the same order."""
         bounds = self.bounds
         moves = []
         if state[self._script_at] < len(bounds.script) and not any(self._first(state, HEAD, kind) for kind in CARRIER):
@@ -292,11 +292,11 @@ class ControlWorld:
     # What properties ask.
 
     def violations(self, state: PipelineState) -> tuple[Violation, ...]:
-        """What has been wrong on the way to `state`."""
+        """Return what has been wrong on the way to `state`."""
         return self._found.values[state[-1]]
 
     def quiescent(self, state: PipelineState) -> tuple[Violation, ...]:
-        """What is wrong with `state` if nothing more can happen."""
+        """Return what is wrong with `state` if nothing more can happen."""
         head, watches = HeadWatch(), {}
         for name, node in self._nodes.items():
             watch = node.watch(state[self._node_at[name]])
@@ -413,7 +413,7 @@ class ControlWorld:
         return self._queues.contents[state[self._channel_at[channel]]]
 
     def _barriers_first(self, state: Sequence[int], channel: str) -> int:
-        """How many copies of a barrier are first in a channel."""
+        """Return how many copies of a barrier are first in a channel."""
         content = self._content(state, channel)
         if not content or type(self._messages.values[content[0]]) is not BarrierControlSignal:
             return 0
@@ -426,7 +426,7 @@ class ControlWorld:
         return self._nodes[name].ended[state[self._node_at[name]]]
 
     def _takes_from(self, state: Sequence[int], channel: str) -> bool:
-        """Whether the head of a channel would be taken."""
+        """Return whether the head of a channel would be taken."""
         content = self._content(state, channel)
         if not content:
             return False
@@ -437,7 +437,7 @@ class ControlWorld:
 
 
 def properties(world: ControlWorld) -> list[Property[PipelineState, str]]:
-    """What `model.explore.checker.explore` is to ask: each invariant of control signals."""
+    """Return what `model.explore.checker.explore` is to ask: each invariant of control signals."""
 
     def always(name: str) -> Always[PipelineState]:
         return Always(name, lambda state: _first(name, world.violations(state)))
@@ -449,7 +449,7 @@ def properties(world: ControlWorld) -> list[Property[PipelineState, str]]:
 
 
 def _first(name: str, violations: Iterable[Violation]) -> str | None:
-    """Why the first of `violations` that breaks an invariant does."""
+    """Return why the first of `violations` that breaks an invariant does."""
     return next((violation.reason for violation in violations if violation.invariant == name), None)
 
 

@@ -51,7 +51,7 @@ class CatalogueEntry:
 
     @property
     def document(self) -> str:
-        """Which it is about."""
+        """Return which it is about."""
         return DOCUMENTS[self.id[0]]
 
     @property
@@ -60,7 +60,7 @@ class CatalogueEntry:
         return self.page.split("\n", 1)[0].rstrip(".")
 
     def run(self) -> tuple[str, Found]:
-        """Whether it is caught: it breaks what it says, and what is sound does not; and what was found."""
+        """Return whether it is caught: it breaks what it says, and what is sound does not; and what was found."""
         if self.defect is None:
             return LISTED, Found()
         sound = self.defect.sound()

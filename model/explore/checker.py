@@ -424,7 +424,7 @@ class _Exploration(Generic[S, M]):
         return Counts(len(self.seen), self.transitions, self.depth, monotonic() - self.started)
 
     def result(self, ended: str) -> Exploration[S, M]:
-        """What there is to say, all seen or not."""
+        """Return what there is to say, all seen or not."""
         unseen = (*(each.name for each in self.states_to_see), *(each.name for each in self.moves_to_see))
         found = sorted(self.found, key=lambda each: len(self._choices_to(each[1])))
         violations = [self._broken(*each) for each in (found if self.collect else found[:1])]
@@ -577,7 +577,7 @@ def _moves_along(path: Sequence[_Frame[S, M]]) -> Iterator[M]:
 
 
 def resident_bytes() -> int:
-    """How much memory this process occupies; where that is not told, the most that it ever did."""
+    """Return how much memory this process occupies; where that is not told, the most that it ever did."""
     import resource  # not everywhere, and not needed without a limit of memory
 
     try:

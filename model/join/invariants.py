@@ -157,7 +157,7 @@ class _Judge:
         return best if low <= best <= high else -1
 
     def range_of(self, rule: RuleFacts, out: int) -> tuple[int, int]:
-        """Which values an attempt at `out` may take."""
+        """Return which values an attempt at `out` may take."""
         if self.spec.barrier == "latest":
             return 0, MOST
         return self.barrier.span(rule, out)
@@ -191,7 +191,7 @@ class _Judge:
         return slots is not None and self.places.get((number, frame.seq % slots)) != frame
 
     def overwritten_value(self, rule: RuleFacts, value: int) -> bool:
-        """Whether no frame of this value lies whole in its slot."""
+        """Return whether no frame of this value lies whole in its slot."""
         epoch = self.barrier.epoch_of(rule.stream)
         if rule.stream in self.spec.slots:
             lying = [frame for (stream, _), frame in self.places.items() if stream == rule.stream]
@@ -207,7 +207,7 @@ def violations(entries: Sequence[JoinEntry], spec: JoinSpec) -> list[Violation]:
 
 
 def judge_join(entries: Sequence[JoinEntry], spec: JoinSpec) -> Verdict:
-    """What the invariants say about a join's journal: holds, or broken and how."""
+    """Return what the invariants say about a join's journal: holds, or broken and how."""
     found: dict[str, list[Violation]] = {name: [] for name in JOIN_INVARIANTS}
     for violation in violations(entries, spec):
         found[violation.invariant].append(violation)

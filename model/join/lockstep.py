@@ -260,7 +260,7 @@ def _answer(ask: Callable[[], object]) -> object:
 
 
 def told(answer: object) -> object:
-    """What the stage answers, in the words of the reference."""
+    """Return what the stage answers, in the words of the reference."""
     match answer:
         case Joined(out, frames, absent):
             return "emit", out, tuple((frame.stream_id, frame_facts(frame)) for frame in frames), absent
@@ -363,7 +363,7 @@ class JoinLockstep:
         self.outcomes: set[tuple[object, ...]] = set()
 
     def start(self) -> JoinPosition:
-        """What has come at first, and nothing more."""
+        """Return what has come at first, and nothing more."""
         pair = self._pair = JoinPair(self._make, self._slots)
         for move in self._before:
             if reason := self._made(pair, move):
@@ -396,7 +396,7 @@ class JoinLockstep:
 
     @property
     def spec(self) -> JoinSpec:
-        """How the join is configured, for whoever judges its journal."""
+        """Return how the join is configured, for whoever judges its journal."""
         return self._pair.world.spec
 
     @property
@@ -429,7 +429,7 @@ class JoinLockstep:
         return run, pair.world.entries, reason
 
     def journal(self, run: Sequence[ScriptStep]) -> list[JoinEntry]:
-        """What is written down when the moves of a run are made, and what is answered at its end."""
+        """Return what is written down when the moves of a run are made, and what is answered at its end."""
         pair = self._pair = JoinPair(self._make, self._slots)
         for move in (*self._before, *(step.move for step in run)):
             self._made(pair, move)
@@ -451,7 +451,7 @@ class JoinLockstep:
         return None if found == meant else f"{move}: the code answers {found}, the document {meant}"
 
     def _differ(self, pair: JoinPair) -> str | None:
-        """How answers differ that can be had for nothing."""
+        """Return how answers differ that can be had for nothing."""
         try:
             for what, found, meant in self._answers(pair):
                 if found != meant:

@@ -188,7 +188,7 @@ class BarrierReference:
     # Answers (sections 7.1, 7.4, 8.1, 9.1; rules 29, 30, 32).
 
     def clocks_differ(self) -> bool:
-        """Whether the output or an input is known to have another clock than the map in force (section 8.2)."""
+        """Return whether the output or an input is known to have another clock than the map in force (section 8.2)."""
         known = self.known
         if known.map is None or known.map.clock is None:
             return False
@@ -211,12 +211,12 @@ class BarrierReference:
         return None if out < reach else max(out - late, out - reach)  # of a map that is none: not an empty window
 
     def is_stale(self, each: Input, now_ns: int) -> bool:
-        """Whether nothing of an input came for longer than the timeout (section 7.4)."""
+        """Return whether nothing of an input came for longer than the timeout (section 7.4)."""
         timeout_ns = None if self.known.map is None else self.known.map.stale_ns
         return timeout_ns is not None and now_ns - each.fresh_ns > timeout_ns
 
     def has(self, each: Input, out: int, now_ns: int) -> bool:
-        """Whether an input has what it owes to `out`."""
+        """Return whether an input has what it owes to `out`."""
         need = self.need(each.rule, out)
         if need is None or each.observed is None or each.observed < need:
             return False
@@ -248,7 +248,7 @@ class BarrierReference:
         return self._lacking(out, now_ns, stale=True)
 
     def is_possible(self, out: int) -> bool:
-        """Whether frames could come that make `out` ready with all inputs."""
+        """Return whether frames could come that make `out` ready with all inputs."""
         return all(self.need(each.rule, out) is not None for each in self.known.inputs)
 
     def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
@@ -259,7 +259,7 @@ class BarrierReference:
         return min((each.fresh_ns + self.known.map.stale_ns + 1 for each in waits), default=None)
 
     def reads(self, out: int, now_ns: int) -> tuple[Wanted, ...]:
-        """What an attempt looks for, at each input that has what it owes."""
+        """Return what an attempt looks for, at each input that has what it owes."""
         epochs = dict(self.known.epochs)
         wanted = []
         for each in self.known.inputs:
@@ -275,7 +275,7 @@ class BarrierReference:
         return tuple(wanted)
 
     def comes_after(self, out: int) -> bool:
-        """Whether an output comes after the last one; times may be equal (section 8.2, rule 30)."""
+        """Return whether an output comes after the last one; times may be equal (section 8.2, rule 30)."""
         last = self.known.last
         return last is None or out > last or (out == last and self.spec.barrier == "timestamp")
 
@@ -328,7 +328,7 @@ class BarrierReference:
         self.known = self.known._replace(inputs=inputs)
 
     def _enter(self, stream: int, epoch: int) -> bool:
-        """Whether a value of this epoch counts; a newer epoch makes all of the stream unobserved (rule 31)."""
+        """Return whether a value of this epoch counts; a newer epoch makes all of the stream unobserved (rule 31)."""
         before = dict(self.known.epochs).get(stream)
         if before is not None and epoch < before:
             return False
@@ -387,7 +387,7 @@ class RingReference:
             self.lying = _with(self.lying, place, slot._replace(is_whole=True))
 
     def holds(self, frame: FrameFacts) -> bool:
-        """Whether a frame lies whole in its slot."""
+        """Return whether a frame lies whole in its slot."""
         return any(slot.is_whole and slot.frame == frame for _, slot in self.lying)
 
     def open(self, read: Wanted) -> FoundFrame | str:
@@ -519,7 +519,7 @@ class JoinReference:
         return least
 
     def poll(self, now_ns: int) -> object:
-        """What is next, as a tuple that begins with a word; None if nothing is wanted."""
+        """Return what is next, as a tuple that begins with a word; None if nothing is wanted."""
         stage, barrier = self.stage, self.barrier
         if stage.attempt is None:
             out = self.next_out()
@@ -585,7 +585,7 @@ class JoinReference:
         return "skip", out, last, "failed", tuple(misses)
 
     def after_overrun(self, slots: Mapping[int, int], need_all: bool, margin: int) -> int:
-        """Where an overrun stage goes on (section 6.2.2, MAY; defect J-21).
+        """Return where an overrun stage goes on (section 6.2.2, MAY; defect J-21).
 
         It is `margin` outputs above the first of which no slot is overwritten for sure, and not above the newest output
         of which all inputs, or one, is observed.
@@ -603,7 +603,7 @@ class JoinReference:
         return max(0, min(floor + margin, most))
 
     def next_deadline_ns(self, now_ns: int) -> int | None:
-        """When `poll` may answer otherwise though nothing came."""
+        """Return when `poll` may answer otherwise though nothing came."""
         out = self.next_out()
         return None if out is None or self.stage.attempt is not None else self.barrier.next_deadline_ns(out, now_ns)
 
@@ -634,13 +634,13 @@ class AuthorityReference:
         return tuple(said for key, (_, said, _) in self.maps if key == (kind, out))
 
     def on_time(self, now_ns: int) -> tuple[object, ...]:
-        """What is announced again by now."""
+        """Return what is announced again by now."""
         due = [key for key, (_, _, at_ns) in self.maps if now_ns >= at_ns + self.interval_ns]
         self.maps = tuple((key, (e, said, now_ns if key in due else at)) for key, (e, said, at) in self.maps)
         return tuple(said for key, (_, said, _) in self.maps if key in due)
 
     def next_deadline_ns(self) -> int | None:
-        """When something is due next."""
+        """Return when something is due next."""
         return min((at_ns + self.interval_ns for _, (_, _, at_ns) in self.maps), default=None)
 
 
@@ -676,7 +676,7 @@ class JoinerReference:
         return self.asked[0]
 
     def next_deadline_ns(self) -> int | None:
-        """When the next request is due."""
+        """Return when the next request is due."""
         return None if self.asked is None or self.sent >= self.most else self.asked[1] + self.interval_ns
 
     def heard(self, kind: str, out: int, epoch: int) -> bool:

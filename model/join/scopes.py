@@ -174,7 +174,7 @@ class JoinScope:
         return JoinStage(barrier, StageConfig(chosen.on_failure, chosen.pending, chosen.most_pending, slots))
 
     def _judged(self, journal: Sequence[JoinEntry]) -> str:
-        """What the invariants say against a journal first."""
+        """Return what the invariants say against a journal first."""
         wrong = judge_join(journal, self.system().spec).violations
         return str(wrong[0]) if wrong else ""
 

@@ -76,12 +76,12 @@ def _is_in(value: object, least: int, most: int) -> bool:
 
 
 def is_stream(value: object) -> bool:
-    """Whether a stream may have this id: neither 0 nor what stands for null."""
+    """Return whether a stream may have this id: neither 0 nor what stands for null."""
     return _is_in(value, 1, MOST_32 - 1)
 
 
 def is_rule(rule: RuleFields, timed: bool) -> bool:
-    """Whether sections 6.2, 6.3 and 8.2 allow a rule."""
+    """Return whether sections 6.2, 6.3 and 8.2 allow a rule."""
     bits = 64 if timed else 32
     if not is_stream(rule.stream) or (rule.source not in (1, 2) if timed else rule.source is not None):
         return False
@@ -91,7 +91,7 @@ def is_rule(rule: RuleFields, timed: bool) -> bool:
 
 
 def is_map(each: MapFields, timed: bool) -> bool:
-    """Whether sections 6.2, 6.3 and rule 28 allow a map."""
+    """Return whether sections 6.2, 6.3 and rule 28 allow a map."""
     if not (is_stream(each.out) and _is_in(each.epoch, 0, MOST - 1)):
         return False
     if not 1 <= len(each.rules) <= MOST_RULES or not all(is_rule(rule, timed) for rule in each.rules):
@@ -128,7 +128,7 @@ def _announce(each: MapFields, timed: bool) -> Any:
 
 
 def _fate(make: Callable[..., object], *args: Any, **named: Any) -> str:
-    """Whether something can be made."""
+    """Return whether something can be made."""
     try:
         make(*args, **named)
     except ContractError:
@@ -211,7 +211,7 @@ def maps() -> Iterator[TableCase]:
 
 
 def settings() -> Iterator[TableCase]:
-    """What the other classes refuse when they are made."""
+    """Yield what the other classes refuse when they are made."""
     for stream, epoch in product(STREAMS, (None, -1, 0, MOST - 1, MOST)):
         allowed = is_stream(stream) and (epoch is None or _is_in(epoch, 0, MOST - 1))
         yield f"JoinConfig({stream}, {epoch})", _fate(JoinConfig, stream, epoch), _is_made(allowed)
@@ -300,7 +300,7 @@ def message(
 
 
 def read(data: bytes) -> tuple[object, ...]:
-    """What bytes say, as a tuple that begins with a word."""
+    """Return what bytes say, as a tuple that begins with a word."""
     if len(data) < sum(HEADER):
         return "undecodable", "short"
     length, template, schema, version = _values(data, HEADER)
@@ -362,7 +362,7 @@ def _map_of(timed: bool, block: Sequence[int], rows: Sequence[Sequence[int]]) ->
 
 
 def _said(data: bytes) -> tuple[object, ...]:
-    """What the code reads in bytes, in the same words."""
+    """Return what the code reads in bytes, in the same words."""
     match decode(data):
         case Undecodable(refusal, _):
             return "undecodable", refusal.value

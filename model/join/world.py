@@ -55,7 +55,7 @@ def facts_of(merge_map: MergeMap) -> MapFacts:
 
 
 def spec_of(stage: JoinStage, rings: Mapping[int, SlotRing]) -> JoinSpec:
-    """How a stage is configured, in the words of the journal."""
+    """Return how a stage is configured, in the words of the journal."""
     barrier, config = stage.barrier, stage.barrier.config
     latest = isinstance(barrier, LatestValueJoinBarrier)
     if isinstance(barrier, LatestValueJoinBarrier):
@@ -180,7 +180,7 @@ class JoinWorld:
         return self._asked(value, self.stage.barrier.ready(value, now_ns), now_ns)
 
     def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
-        """What is next; where it is an attempt, it is begun, and its slots are opened. `end` ends it."""
+        """Return what is next; where it is an attempt, it is begun, and its slots are opened. `end` ends it."""
         value = self.stage.next_out()
         answer = self.stage.poll(now_ns)
         if isinstance(answer, Skipped):

@@ -316,7 +316,7 @@ def _choose_cut(drawn: SpaceTime, entries: Sequence[Entry], wanted: int | None) 
 
 
 def _attempts(entries: Sequence[Entry]) -> list[tuple[int, int]]:
-    """Where each attempt begins and ends: a restore begins one."""
+    """Return where each attempt begins and ends: a restore begins one."""
     starts = [0, *(index for index, entry in enumerate(entries) if entry[1] == ">restore")]
     return list(zip(starts, [*starts[1:], len(entries)], strict=True))
 
@@ -352,7 +352,7 @@ def _first_step(arrow: Arrow) -> int:
 
 
 def _touches(arrow: Arrow, first: int, last: int) -> bool:
-    """Whether any of an arrow is to be seen between the steps `first` and `last`."""
+    """Return whether any of an arrow is to be seen between the steps `first` and `last`."""
     end = next((step for step in (arrow.applied, arrow.gone, arrow.taken) if step is not None), None)
     return _first_step(arrow) <= last and (end is None or end >= first)
 

@@ -6,7 +6,7 @@ have completed no checkpoint; and one that falls back goes on from an older cut 
 
 The *surviving history* is what the last attempt knows of: the first one of its line up to the cut from which the next
 begins, that one from its restore up to the next cut, and the last to its end. All else is as if it had never happened,
-save for what had become visible outside.
+save for what had become visible in the external system.
 
 Like `model.spec.history`, this is the specification: it imports nothing of the code under test.
 """
@@ -54,28 +54,29 @@ class Attempt:
 
     @property
     def origin(self) -> str:
-        """What it began from, in words."""
+        """Return what it began from, in words."""
         return f"checkpoint {self.restored_id}" if self.restored_id else "the beginning"
 
     @property
     def start_ns(self) -> int:
-        """When it was restored; 0 for the first."""
+        """Return when it was restored; 0 for the first."""
         return self.history.start.at_ns if self.history.start is not None else 0
 
     @property
     def crashed(self) -> bool:
-        """Whether it owes nothing more: something crashed, or everything was restored after it."""
+        """Return whether it owes nothing more: something crashed, or everything was restored after it."""
         return not self.is_last or bool(self.history.crashes)
 
     @property
     def interrupted(self) -> bool:
-        """Whether the restore itself was ended by a crash: nothing had run yet, so nothing need have been restored."""
+        """Return whether the restore itself was ended by a crash: nothing had run yet, so nothing need have been
+        restored."""
         history = self.history
         return bool(history.crashes) and not any(task.steps for task in history.tasks.values())
 
     @property
     def finished(self) -> bool:
-        """Whether every task had nothing more to do."""
+        """Return whether every task had nothing more to do."""
         return all(task.finished_ns is not None for task in self.history.tasks.values())
 
     def line(self) -> list[tuple[Attempt, int | None]]:
@@ -90,7 +91,7 @@ class Attempt:
         return None if checkpoint_id is None else self.history.cuts.get((task, checkpoint_id))
 
     def steps(self, task: str, checkpoint_id: int | None = None) -> int:
-        """How many steps of `task` are before its cut, or before its end."""
+        """Return how many steps of `task` are before its cut, or before its end."""
         cut = self.cut(task, checkpoint_id)
         return len(self.history.tasks[task].steps) if cut is None else cut.step
 
@@ -127,13 +128,13 @@ class Attempt:
         return events if cut is None else events[: cut.applied[channel]]
 
     def ended(self, channel: str, checkpoint_id: int) -> bool:
-        """Whether the end of `channel` took effect before the receiver's cut."""
+        """Return whether the end of `channel` took effect before the receiver's cut."""
         receiver = self.history.topology.ends(channel)[1]
         cut = self.cut(receiver, checkpoint_id)
         return channel in (self.history.tasks[receiver].ended if cut is None else cut.ended)
 
     def incomplete(self, checkpoint_id: int) -> str | None:
-        """What was missing for a checkpoint of this attempt to be complete; None if nothing was.
+        """Return what was missing for a checkpoint of this attempt to be complete; None if nothing was.
 
         It is when the coordinator says so. When the coordinator was gone by then, or was in doubt whether the manifest
         had been written, it may be: that takes every task's part.
@@ -204,7 +205,7 @@ class Run:
 
 
 def _start(restore: Entry, taken_by: dict[int, Attempt]) -> Start:
-    """What the attempt behind `restore` begins with: what the parts of its checkpoint say."""
+    """Return what the attempt behind `restore` begins with: what the parts of its checkpoint say."""
     at_ns, _, _, _, checkpoint_id = restore
     if type(checkpoint_id) is not int or checkpoint_id < 0:
         raise HistoryError(f"{checkpoint_id!r} is restored, and is no checkpoint; write its id, or 0 for the beginning")

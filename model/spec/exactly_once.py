@@ -1,8 +1,8 @@
 """What a run owes that was restored: every source event has its effect exactly once, whatever crashed.
 
-Said of the surviving history (`model.spec.attempts`) and of what became visible outside: each source made 1, 2, ... n;
-on each channel what took effect is what was sent, in that order; each state that was restored is that of the cut; and a
-sink has shown what its guarantee says (FLIP-98, FLIP-147 for the last of a job):
+Said of the surviving history (`model.spec.attempts`) and of what became visible in the external system: each source
+made 1, 2, ... n; on each channel what took effect is what was sent, in that order; each state that was restored is that
+of the cut; and a sink has shown what its guarantee says (FLIP-98, FLIP-147 for the last of a job):
 
 ``exactly_once``
     Visible is what took effect at the sink, in that order, as far as the newest complete checkpoint at most, and at
@@ -39,13 +39,13 @@ def reasons(
     cut_off: bool,
     repeats: bool = False,
 ) -> Iterator[TimedReason]:
-    """Why the run does not hold.
+    """Yield why the run does not hold.
 
     Parameters
     ----------
     run : Run
     guarantees : mapping of str to str
-        By sink task, one of `SHOWS`. Sinks that are not named are not asked about the outside.
+        By sink task, one of `SHOWS`. Sinks that are not named are not asked about the external system.
     digest_at_start : callable
         Of the state that a task must have been restored to; None: not to be compared.
     cut_off : bool
@@ -123,7 +123,8 @@ def _states(attempt: Attempt, digest_at_start: Callable[[Attempt, str], str | No
 
 
 def _channel(attempt: Attempt, channel: str) -> Iterator[TimedReason]:
-    """What is restored is what was in flight at the cut: given off before the sender's, not taken in before the other.
+    """Yield what is restored is what was in flight at the cut: given off before the sender's, not taken in before the
+    other.
 
     Behind it the end, if the sender had finished and the receiver had not taken that. No barrier: the cut has been made
     (protocol rule 22, defect U-13).
@@ -213,7 +214,7 @@ def _sources(run: Run) -> Iterator[TimedReason]:
 
 
 def _forgotten(attempt: Attempt, source: str, made: list[object]) -> Iterator[TimedReason]:
-    """What a source had made before its cut in the parent of `attempt`, and its channels never had."""
+    """Yield what a source had made before its cut in the parent of `attempt`, and its channels never had."""
     parent, outputs_of = cast(Attempt, attempt.parent), attempt.history.topology.outputs(source)
     for _, exchange, outputs in attempt.history.topology.output_groups(source):
         had = []

@@ -73,8 +73,8 @@ EFFECTS = {
     "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
     "restored_in_flight": "task, channel, message: it was in flight, and is again: ahead of all that is sent",
-    "write": "sink, -, event: it becomes visible outside, at once",
-    "upsert": "sink, -, event: it becomes visible outside under its name, in the place of an earlier one",
+    "write": "sink, -, event: it becomes visible in the external system, at once",
+    "upsert": "sink, -, event: it becomes visible in the external system under its name, in the place of an earlier one",
     "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",
     "commit": "sink, -, (transaction, events): they become visible; none if they have been already",
     "rollback": "sink, -, transaction: its events never become visible",
@@ -109,7 +109,7 @@ def kind_of(message: object) -> str:
 
 
 def size_of(message: object) -> int:
-    """How many bytes `message` counts for where it is buffered."""
+    """Return how many bytes `message` counts for where it is buffered."""
     size = CONTROL_SIZES.get(type(message).__name__)
     return cast(MessageView, message).size_bytes if size is None else size
 
@@ -200,7 +200,7 @@ class Cut:
 
 
 class ExternalEffect(NamedTuple):
-    """A sink's effect on the outside: a ``write``, ``upsert``, ``prepare``, ``commit`` or ``rollback``.
+    """A sink's effect on the external system: a ``write``, ``upsert``, ``prepare``, ``commit`` or ``rollback``.
 
     `newest_complete` is the newest checkpoint that was complete by then; the restored one, if none was since.
     """
@@ -239,7 +239,7 @@ class TaskHistory:
     restored : list of (id, digest)
         What it was restored to; once, where the history begins with a restore.
     outside : list of ExternalEffect
-        A sink's effects on the outside, in order.
+        A sink's effects on the external system, in order.
     notified : list of (id, time, newest complete id by then)
         The announcements that reached it.
     """
@@ -461,7 +461,7 @@ class History:
         return events
 
     def noted(self, who: str) -> int:
-        """How much a task, or the coordinator, has done so far."""
+        """Return how much a task, or the coordinator, has done so far."""
         if who == COORDINATOR:
             return len(self.triggers) + len(self.ends)
         task = self.tasks[who]

@@ -177,7 +177,7 @@ class Case:
         ]
 
     def when(self, channel: str, message: object) -> int:
-        """When `message` first took effect on `channel`."""
+        """Return when `message` first took effect on `channel`."""
         receiver = self.topology.ends(channel)[1]
         first = self._first.get(receiver)
         if first is None:
@@ -448,7 +448,8 @@ INVARIANTS: dict[str, Invariant] = {
 def rec(
     run: Run, guarantees: Mapping[str, str], states: States | None, cut_off: bool, repeats: bool = False
 ) -> Iterator[Violation]:
-    """After a restore every source event has its effect exactly once, on states and on what is visible outside.
+    """After a restore every source event has its effect exactly once, on states and on what is visible in the external
+    system.
 
     At least once if it `repeats`. See `model.spec.exactly_once`.
     """
@@ -491,7 +492,7 @@ def judge(
     cut_off: bool = False,
     guarantees: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """What all the invariants say about the `history`, made with `topology`, of a run of one attempt.
+    """Return what all the invariants say about the `history`, made with `topology`, of a run of one attempt.
 
     The rest is as for `judge_run`.
     """
@@ -507,7 +508,7 @@ def judge_run(
     cut_off: bool = False,
     guarantees: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """What all the invariants say about the journal `entries` of a run on `topology`.
+    """Return what all the invariants say about the journal `entries` of a run on `topology`.
 
     Parameters
     ----------
@@ -658,7 +659,8 @@ def _state_of_the_cut(attempt: Attempt, task: str) -> str | None:
 
 
 def _before(history: History, task: str, checkpoint_id: int, channel: str, everything: int) -> int | None:
-    """How many events of `channel` are before the cut of `task`: all if it had finished, None if it has no cut."""
+    """Return how many events of `channel` are before the cut of `task`: all if it had finished, None if it has no
+    cut."""
     kept = history.cuts.get((task, checkpoint_id))
     if kept is not None:
         return kept.sent[channel] if channel in kept.sent else kept.applied[channel]
@@ -769,7 +771,7 @@ def _made_here(case: Case, channel: str) -> list[object]:
 
 
 def _not_sent(case: Case, source: str, edge: str, due: list[object], sent: list[object]) -> Iterator[Violation]:
-    """What a source `sent` on an edge is not what was `due`."""
+    """Yield what a source `sent` on an edge is not what was `due`."""
     want, have = Counter(due), Counter(sent)
     for event in (want - have) + (have - want):
         reason = f"{source} made {event} {_times(want[event])} and sent it {_times(have[event])} on {edge}"
@@ -879,7 +881,7 @@ def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Viol
 
 
 def _unsettled(case: Case, surely: bool) -> Iterator[str]:
-    """What had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
+    """Yield what had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
     history = case.history
     if not surely:
         for checkpoint_id, _ in history.triggers:

@@ -158,11 +158,11 @@ class Topology:
         return self._operator_of[task]
 
     def parallelism(self, operator: str) -> int:
-        """How many tasks `operator` has."""
+        """Return how many tasks `operator` has."""
         return self._parallelism[operator]
 
     def exchange(self, edge: str) -> str:
-        """How `edge` spreads events over its channels: one of `EXCHANGES`."""
+        """Return how `edge` spreads events over its channels: one of `EXCHANGES`."""
         return self._exchanges[edge]
 
     def tasks_of(self, operator: str) -> tuple[str, ...]:

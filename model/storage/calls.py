@@ -217,7 +217,7 @@ class StoreCalls:
         return complete, right.highest, right.leftovers, loaded, complete[0] if complete else 0
 
     def broken(self, state: CallState) -> str | None:
-        """What is wrong."""
+        """Return what is wrong."""
         return self.wrongs.values[state[3]] or None
 
 
@@ -239,5 +239,5 @@ def _told(what: object) -> str:
 
 
 def properties(system: StoreCalls) -> list[Always[CallState]]:
-    """What `model.explore.checker.explore` is to ask."""
+    """Return what `model.explore.checker.explore` is to ask."""
     return [Always("always", system.broken)]

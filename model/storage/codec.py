@@ -191,12 +191,12 @@ NO_VALUES: tuple[tuple[object, type[BarrierError]], ...] = (
 
 
 def _told(value: object) -> str:
-    """What tells apart 1, 1.0 and True, and events that carry different things."""
+    """Return what tells apart 1, 1.0 and True, and events that carry different things."""
     return f"{type(value).__name__} {value!r}"
 
 
 def _fails(call: Callable[[], object], kind: type[BarrierError]) -> str | None:
-    """Why a call that has to fail did not, or otherwise than it has to."""
+    """Return why a call that has to fail did not, or otherwise than it has to."""
     try:
         came = call()
     except kind:
@@ -576,13 +576,13 @@ def _taken() -> Iterator[CodecCase]:
 
 
 def _counts(message: StreamMessage) -> str | None:
-    """Why a message does not count for what protocol rule 7 says."""
+    """Return why a message does not count for what protocol rule 7 says."""
     found, meant = size_of(message), history.size_of(message)
     return None if found == meant else f"{found} bytes, and not {meant}"
 
 
 def _kind(message: StreamMessage) -> str | None:
-    """Why a message is taken for one of another kind."""
+    """Return why a message is taken for one of another kind."""
     other = Event("b", 2)
     found = is_event(message), is_watermark(message), is_barrier(message), as_barrier(message)
     kinds = type(message) is Event, type(message) is Watermark, type(message) is CheckpointBarrier
@@ -593,14 +593,14 @@ def _kind(message: StreamMessage) -> str | None:
 
 
 def _is_same(field: str, same: bool) -> str | None:
-    """Why an event that differs in one field is, or is not, the same."""
+    """Return why an event that differs in one field is, or is not, the same."""
     one, other = Event("a", 1), Event(**{"source": "a", "sequence": 1, field: EVENT_FIELDS[field]})
     found = one == other, len({one, other}) == 1
     return None if found == (same, same) else f"equal and in one place of a set: {found}, and not {same}"
 
 
 def _goes(make: Callable[[], object]) -> str | None:
-    """Why it is not taken."""
+    """Return why it is not taken."""
     try:
         make()
     except BarrierError as error:
@@ -609,14 +609,14 @@ def _goes(make: Callable[[], object]) -> str | None:
 
 
 def _numbers(most: int | None, or_none: str) -> str | None:
-    """What is taken for a number within bounds; and a refusal says all that is allowed."""
+    """Return what is taken for a number within bounds; and a refusal says all that is allowed."""
     for value in (None, True, 2.0, 1, 2, 5, 6):
         is_within = type(value) is int and 2 <= value <= (most or value)
         allowed = is_within or (value is None and bool(or_none))
         try:
             check_number("it", value, 2, most, or_none)
         except LimitError as error:
-            said = str(error.allowed)
+            said = str(error.expected)
             if allowed or not all(word in said for word in ("2", str(most or "more"), or_none and f"None {or_none}")):
                 return f"of {value} it says: {error}"
         else:
@@ -626,7 +626,7 @@ def _numbers(most: int | None, or_none: str) -> str | None:
 
 
 def _sizes() -> str | None:
-    """What a part that says so is taken at its word for, at every place."""
+    """Return what a part that says so is taken at its word for, at every place."""
     with_any = Manifest(1, 0, True, ())
     if (with_any.size_bytes, with_any.event_count, InFlight(0, ()).size_bytes) != (0, 0, 0):
         return "nothing has a size"
@@ -788,10 +788,10 @@ class Cases:
         return move, self._found[move]
 
     def broken(self, state: tuple[str, str]) -> str | None:
-        """What is wrong."""
+        """Return what is wrong."""
         return f"BYTES: {state[0]} {state[1]}" if state[1] else None
 
 
 def properties(system: Cases) -> list[Always[tuple[str, str]]]:
-    """What `model.explore.checker.explore` is to ask."""
+    """Return what `model.explore.checker.explore` is to ask."""
     return [Always("always", system.broken)]

@@ -41,7 +41,7 @@ class StoreScope:
 
     @property
     def has_one_writer(self) -> bool:
-        """Whether one process at a time writes."""
+        """Return whether one process at a time writes."""
         return all(set(work) <= {"open", "recover"} for _, work in self.bounds.clients[1:])
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
@@ -93,7 +93,7 @@ class BytesScope:
 
 
 def _explored(name: str, system: System[S, M], properties: Sequence[Property[S, M]], seconds: float | None) -> Outcome:
-    """What it came to, each violation with its run."""
+    """Return what it came to, each violation with its run."""
     result = explore(system, properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
     return outcome_of(name, "store", result, invariant="")
 

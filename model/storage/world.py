@@ -320,11 +320,11 @@ class StoreWorld:
     # Properties.
 
     def broken(self, state: StoreState) -> str | None:
-        """What has been found wrong."""
+        """Return what has been found wrong."""
         return self.monitors.values[state[1]].wrong or None
 
-    def unsettled(self, state: StoreState) -> str | None:
-        """What is wrong where nothing more happens: the next process looks."""
+    def liveness_violation(self, state: StoreState) -> str | None:
+        """Return what is wrong where nothing more happens: the next process looks."""
         monitor = self.monitors.values[state[1]]
         return self._wrong_now(state[0], monitor) or self._unfinished(state, monitor)
 
@@ -361,7 +361,7 @@ class StoreWorld:
         return tuple(reversed(complete))
 
     def _wrong_now(self, tree: int, monitor: StoreMonitor) -> str | None:
-        """What would be wrong if a process came now and looked; every process that was there is no more."""
+        """Return what would be wrong if a process came now and looked; every process that was there is no more."""
         key = (tree, self.monitors.number(monitor))
         if key not in self._judged:
             self._judged[key] = self._judge(self._look(tree), monitor)
@@ -486,7 +486,7 @@ class StoreWorld:
         return tuple(state)
 
     def _doubt(self, tree: int, client: Client, done: Done) -> str:
-        """What is wrong with a completion that is said to have surely failed."""
+        """Return what is wrong with a completion that is said to have surely failed."""
         if client.stage == "complete" and done.verb == "failed" and done.subject is True:
             for left in (tree, *self._lefts(tree)):
                 if client.checkpoint_id in self._look(left).completed:
@@ -570,5 +570,5 @@ def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:
 
 
 def properties(world: StoreWorld) -> list[Always[StoreState] | Quiescent[StoreState]]:
-    """What `model.explore.checker.explore` is to ask."""
-    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
+    """Return what `model.explore.checker.explore` is to ask."""
+    return [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)]

@@ -51,7 +51,7 @@ class ConformanceCase:
     not_asked: str = ""
 
     def __str__(self) -> str:
-        """What is checked, in words."""
+        """Return what is checked, in words."""
         return self.scope.name
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Confo
 
 
 def report(outcome: Outcome) -> str:
-    """What came out, for a reader: what is broken and why, and the run; of several, one after the other."""
+    """Return what came out, for a reader: what is broken and why, and the run; of several, one after the other."""
     if not outcome.violations:
         return f"{outcome.name}: {outcome.verdict}: {outcome.why}"
     return "\n\n".join(_told(violation) for violation in outcome.violations)

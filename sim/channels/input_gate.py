@@ -36,7 +36,7 @@ class GateReader:
             self._line.append(local)
 
     def in_buffer(self) -> bool:
-        """Whether a buffer is open that has not been read to its end."""
+        """Return whether a buffer is open that has not been read to its end."""
         return self._open >= 0
 
     def ready(self) -> bool:
@@ -61,7 +61,7 @@ class GateReader:
         return self._indices[local], message
 
     def unread(self, local: int) -> MessageChunk:
-        """What of channel `local` has been opened and not been taken yet."""
+        """Return what of channel `local` has been opened and not been taken yet."""
         if self._open == local:
             return self._chunk[self._place :]
         return self._partial.get(local, [])
@@ -143,7 +143,7 @@ class Inbox:
         reader.recheck(local)
 
     def unread(self, index: int) -> MessageChunk:
-        """What of input `index` has been opened and not been taken yet."""
+        """Return what of input `index` has been opened and not been taken yet."""
         reader, local = self._where[index]
         return reader.unread(local)
 

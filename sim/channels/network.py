@@ -154,7 +154,7 @@ class NetworkChannel:
     # The sender's side.
 
     def accepts(self, message: StreamMessage) -> bool:
-        """Whether `push` may be called now: the message needs no segment, or finds room in one."""
+        """Return whether `push` may be called now: the message needs no segment, or finds room in one."""
         if type(message) is not Event and type(message) is not Watermark:
             return True
         tail = self._tail()
@@ -260,7 +260,7 @@ class NetworkChannel:
             self._recycle(tail)
 
     def _sendable(self) -> bool:
-        """Whether the head may leave, credit apart."""
+        """Return whether the head may leave, credit apart."""
         if not self._subpartition or self._stopped:
             return False
         head = self._subpartition[0]
@@ -359,14 +359,14 @@ class NetworkChannel:
         self._offer()
 
     def _backlog(self) -> int:
-        """How many buffers the sender has in store, as it tells the receiver."""
+        """Return how many buffers the sender has in store, as it tells the receiver."""
         if self._stopped or not self._subpartition:
             return 0
         stored = sum(buffer.needs_segment for buffer in self._subpartition)
         return stored if self._flush or not self._subpartition[-1].needs_segment else max(stored - 1, 0)
 
     def _on_the_way(self, message: StreamMessage) -> int:
-        """How long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
+        """Return how long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
         way_ns = 0 if self._latency is None else self._latency()
         if self._barrier_latency is not None and type(message) is CheckpointBarrier:
             way_ns += self._barrier_latency(message)
@@ -446,7 +446,7 @@ class NetworkChannel:
         self._give_credit()
 
     def needs_floating(self) -> bool:
-        """Whether fewer buffers are free than the sender's backlog asks for."""
+        """Return whether fewer buffers are free than the sender's backlog asks for."""
         return self._free_exclusive + self._free_floating < self._required
 
     def _give_credit(self) -> None:
@@ -461,7 +461,7 @@ class NetworkChannel:
         return max(self._arrives_ns, self._returns_ns) > self._clock.now
 
     def readable(self) -> bool:
-        """Whether the receiver may open a buffer."""
+        """Return whether the receiver may open a buffer."""
         return self._sendable() if self._gate is None else bool(self._received)
 
     def open(self) -> MessageChunk:

@@ -29,7 +29,7 @@ class Channel(Protocol):
     on_announcement: Callable[[CheckpointBarrier], None]
 
     def accepts(self, message: StreamMessage) -> bool:
-        """Whether `push` may be called with `message` now."""
+        """Return whether `push` may be called with `message` now."""
 
     def push(self, message: StreamMessage) -> None:
         """Put `message` behind all that was pushed before."""
@@ -45,7 +45,7 @@ class Channel(Protocol):
         """The flush timer: what waits for company may leave."""
 
     def readable(self) -> bool:
-        """Whether the receiver may open a buffer."""
+        """Return whether the receiver may open a buffer."""
 
     def in_transit(self) -> bool:
         """Return whether something is on the link, either way."""
@@ -147,7 +147,7 @@ class SpscChannel:
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
-        """Whether `push` may be called now."""
+        """Return whether `push` may be called now."""
         return len(self.queue) + self._held < self.capacity
 
     def push(self, message: StreamMessage) -> None:
@@ -177,7 +177,7 @@ class SpscChannel:
         return bool(self._in_transit)
 
     def readable(self) -> bool:
-        """Whether a message is there."""
+        """Return whether a message is there."""
         return bool(self.queue)
 
     def open(self) -> MessageChunk:

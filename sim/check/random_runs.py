@@ -81,4 +81,4 @@ def _broken_after(world: World, choices: list[int]) -> int | None:
         state, made = world.after(state, move), made + 1
         if world.broken(state):
             return made
-    return made if world.unsettled(state) else None
+    return made if world.liveness_violation(state) else None

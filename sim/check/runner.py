@@ -82,7 +82,7 @@ class CheckPlan:
 
     @property
     def is_program(self) -> bool:
-        """Whether the aligner is that of a program in any language."""
+        """Return whether the aligner is that of a program in any language."""
         return self.limit_s > 0
 
     @property

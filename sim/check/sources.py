@@ -109,7 +109,8 @@ def external_modules() -> set[str]:
 
 
 def is_external(path: Path) -> bool:
-    """Whether a file is neither ours nor in the standard library or site-packages, nor compiled from one that counts.
+    """Return whether a file is neither ours nor in the standard library or site-packages, nor compiled from one that
+    counts.
 
     >>> [is_external(Path(name).resolve()) for name in (barrierlab.__file__, json.__file__, "my/aligner.py")]
     [False, False, True]

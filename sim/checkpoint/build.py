@@ -129,7 +129,7 @@ class JobBuilder:
         return lambda: link.slowed(0 if drawn is None else drawn())
 
     def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[CheckpointBarrier], int] | None:
-        """What a barrier takes beyond a buffer, by whether it waits its turn or overtakes."""
+        """Return what a barrier takes beyond a buffer, by whether it waits its turn or overtakes."""
         of_aligned, of_unaligned = settings.barrier_latency_s, settings.unaligned_barrier_latency_s
         if of_unaligned is None:
             of_unaligned = of_aligned
@@ -140,7 +140,7 @@ class JobBuilder:
         return lambda barrier: unaligned() if barrier.is_unaligned else aligned()
 
     def ns_per_byte(self, edge: str) -> float:
-        """How long a byte takes over the link of this exchange, as it is now."""
+        """Return how long a byte takes over the link of this exchange, as it is now."""
         settings = self.scenario.channels[edge]
         link = self._links.get(edge)
         usual = 0.0 if settings.bytes_per_s is None else 1e9 / settings.bytes_per_s

@@ -315,7 +315,8 @@ class CoordinatorNode:
             self._clock.after(saved_ns - now, lambda: self._saved_final(action, final))
 
     def _save_final(self, part: Acknowledge) -> int:
-        """When the final snapshot of a task that has ended and waits for its last checkpoint will be here, and saved.
+        """Return when the final snapshot of a task that has ended and waits for its last checkpoint will be here, and
+        saved.
 
         The task does that when it hears of the checkpoint, on its own, as it does its other asynchronous parts.
         """

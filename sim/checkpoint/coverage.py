@@ -104,7 +104,7 @@ class Coverage:
 
     @property
     def falls_short(self) -> bool:
-        """Whether `--strict` makes a verdict that holds an exit status 3."""
+        """Return whether `--strict` makes a verdict that holds an exit status 3."""
         return bool(self.asked_for or self.idle_faults or self.is_unmeasured or self.progress != GOES_ON)
 
 

@@ -56,7 +56,7 @@ class Piece:
 
     @property
     def duration_ns(self) -> int:
-        """How long it lasted, in nanoseconds."""
+        """Return how long it lasted, in nanoseconds."""
         return self.end_ns - self.begin_ns
 
     def __str__(self) -> str:

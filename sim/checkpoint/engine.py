@@ -169,7 +169,7 @@ class Engine:
         return self.coordinator.machine.ended and self.coordinator.quiescent()
 
     def _last_ns(self) -> float:
-        """How long a checkpoint that does not end is waited for; a restart that is under way does end."""
+        """Return how long a checkpoint that does not end is waited for; a restart that is under way does end."""
         if self.recovery.under_way:
             return inf
         since_ns = max(ns(self.scenario.until_s), self.recovery.restored_ns)

@@ -100,7 +100,7 @@ class Recovery:
 
     @property
     def under_way(self) -> bool:
-        """Whether the job does not run, or not as a whole."""
+        """Return whether the job does not run, or not as a whole."""
         return self._stage is not RUNNING
 
     # Failures.
@@ -204,7 +204,7 @@ class Recovery:
 
 
 def wiring_of(topology: Topology) -> Wiring:
-    """What `impl.checkpoint.recovery` must know of the graph."""
+    """Return what `impl.checkpoint.recovery` must know of the graph."""
     return Wiring(
         {
             task: (operator, subtask)

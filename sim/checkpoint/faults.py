@@ -21,7 +21,7 @@ ALL = "all"
 
 
 def times_ns(fault: Fault, random: Random) -> Iterator[int]:
-    """When the fault strikes, counted from the start of the run, in order."""
+    """Yield when the fault strikes, counted from the start of the run, in order."""
     if fault.at_s is not None:
         yield ns(fault.at_s)
     elif fault.every_s is not None:
@@ -65,7 +65,7 @@ class Slowness:
         return math.prod(factor for factor, _, _ in self._causes)
 
     def slowed(self, usual_ns: int) -> int:
-        """How long it takes now, in nanoseconds."""
+        """Return how long it takes now, in nanoseconds."""
         if not self._causes:
             return usual_ns
         slow_ns = round(usual_ns * self.factor) + sum(added() for _, added, _ in self._causes)

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.checkpoint.operators import refolding
-from barrierlab.model.checkpoint.trace import head_of, write
+from barrierlab.model.checkpoint.trace import header_of_topology, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the numbers of this run are not, a line each."""
+        """Return what the numbers of this run are not, a line each."""
         lines = list(self.scenario.warnings)
         if self.steady_state.verdict == NOT_STATIONARY:
             lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
@@ -79,7 +79,7 @@ class Result:
 
     @cached_property
     def steady_state(self) -> SteadyState:
-        """Whether the durations after the warm-up are of a steady state: `sim.checkpoint.stationarity`."""
+        """Return whether the durations after the warm-up are of a steady state: `sim.checkpoint.stationarity`."""
         return steady_state(
             [
                 (record.ended_ns - record.triggered_ns) / NS_PER_MS
@@ -103,12 +103,12 @@ class Result:
 
     @cached_property
     def coverage(self) -> Coverage:
-        """How far the verdict reaches: what was not judged, which faults did nothing, whether the job got on."""
+        """Return how far the verdict reaches: what was not judged, which faults did nothing, whether the job got on."""
         return coverage_of(self.scenario, self._engine, self.judged)
 
     @property
     def history(self) -> History:
-        """Who had sent and taken what when it cut, in the last attempt."""
+        """Return who had sent and taken what when it cut, in the last attempt."""
         return self.attempts.attempts[-1].history
 
     def _judge(self, engine: Engine) -> Verdict:
@@ -133,7 +133,7 @@ class Result:
         return refolding(self.scenario.topology, lambda task: make_task_operator(self.scenario, task))
 
     def _guarantees(self) -> dict[str, str]:
-        """What each sink task promises."""
+        """Return what each sink task promises."""
         topology = self.scenario.topology
         return {sink: self.scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
 
@@ -193,7 +193,8 @@ class Result:
         return [node for node in self._engine.job.operator_nodes if node.name in self.scenario.topology.sinks]
 
     def _duplicates(self) -> int:
-        """Events that were written to the outside and are not among those that count: they come, or came, again."""
+        """Events that were written to the external system and are not among those that count: they come, or came,
+        again."""
         guarantees = self._guarantees()
         return sum(n.written - n.applied for n in self._sinks() if guarantees[n.name] == "at_least_once")
 
@@ -289,7 +290,8 @@ class Result:
         return record.triggered_ns >= ns(self.scenario.warmup_s)
 
     def critical_path(self, checkpoint_id: int | None = None) -> tuple[Piece, ...]:
-        """What a checkpoint (by default the last completed) waited for, where; the pieces add up to its duration.
+        """Return what a checkpoint (by default the last completed) waited for, where; the pieces add up to its
+        duration.
 
         Raises
         ------
@@ -337,7 +339,7 @@ class Result:
         """
         limits = self.limits
         head = {
-            **head_of(self.scenario.topology),
+            **header_of_topology(self.scenario.topology),
             "protocol": self.scenario.protocol,
             "scenario": self.scenario.name,
             "seed": str(self.seed),
@@ -461,7 +463,8 @@ class Result:
         return witness(self.entries, self.attempts, checkpoint_id, self._fold())
 
     def timeline(self, checkpoint_id: int | None = None) -> Figure:
-        """When the barrier of one checkpoint (by default the last completed) reached and left each task, drawn."""
+        """Return when the barrier of one checkpoint (by default the last completed) reached and left each task,
+        drawn."""
         return figures.timeline(self.scenario.title, self.scenario.topology, self.record(checkpoint_id))
 
     def graph(self, checkpoint_id: int | None = None) -> Figure:

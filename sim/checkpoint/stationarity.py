@@ -45,7 +45,7 @@ class SteadyState(NamedTuple):
 
 
 def mser5(values: Sequence[float]) -> int:
-    """How many values to leave out at the front, a multiple of five and at most half of them.
+    """Return how many values to leave out at the front, a multiple of five and at most half of them.
 
     >>> mser5([9.0] * 5 + [1.0, 2.0, 3.0, 2.0, 1.0] * 5), mser5([1.0, 2.0, 3.0, 2.0, 1.0] * 6)
     (5, 0)
@@ -57,7 +57,7 @@ def mser5(values: Sequence[float]) -> int:
 
 
 def steady_state(durations_ms: Sequence[float]) -> SteadyState:
-    """What the rule says of the durations of a run's steady checkpoints, in the order of their triggers."""
+    """Return what the rule says of the durations of a run's steady checkpoints, in the order of their triggers."""
     count = len(durations_ms)
     if count < LEAST:
         why = f"{count} checkpoint{'' if count == 1 else 's'} completed after the warm-up, of at least {LEAST}"
@@ -87,7 +87,7 @@ def steady_state(durations_ms: Sequence[float]) -> SteadyState:
 
 
 def _chance(values: Sequence[float], rest: Sequence[float], is_drift: bool) -> float:
-    """How often chance alone makes as much of a drift, or as much of a difference to the rest."""
+    """Return how often chance alone makes as much of a drift, or as much of a difference to the rest."""
     from scipy.stats import kendalltau, mannwhitneyu
 
     found = kendalltau(range(len(values)), values) if is_drift else mannwhitneyu(values, rest)

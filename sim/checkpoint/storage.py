@@ -64,7 +64,7 @@ class RefusingStore(MemoryStore):
 
     @property
     def used_bytes(self) -> int:
-        """What is kept, whole or in part."""
+        """Return what is kept, whole or in part."""
         return sum(len(data) for files in self._files.values() for data in files.values())
 
 
@@ -93,13 +93,13 @@ class Storage:
 
     @property
     def keeps_bytes(self) -> bool:
-        """Whether parts are encoded and kept."""
+        """Return whether parts are encoded and kept."""
         return self._store is not None
 
     # What it costs.
 
     def write_ns(self, report: Acknowledge, usual_ns: int, size_bytes: int) -> int:
-        """How long it takes to save a part: what it takes anyway, and by its size."""
+        """Return how long it takes to save a part: what it takes anyway, and by its size."""
         if self._store is not None:
             self._sizes.setdefault(report.checkpoint_id, {})[report.task] = size_bytes
         rate = self._settings.bytes_per_s
@@ -110,7 +110,7 @@ class Storage:
         return max(self._sizes.get(checkpoint_id, {}).values(), default=0)
 
     def publish_ns(self) -> int:
-        """How long a manifest takes."""
+        """Return how long a manifest takes."""
         return self._faults.store.slowed(self._manifest())
 
     # What it does.

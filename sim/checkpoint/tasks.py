@@ -254,7 +254,8 @@ class Node:
         return True
 
     def _overtakes(self, index: int, message: StreamMessage) -> bool:
-        """Whether `message` passes what is in output `index`. A barrier to a sink that aligns keeps its place."""
+        """Return whether `message` passes what is in output `index`. A barrier to a sink that aligns keeps its
+        place."""
         return type(message) is CheckpointBarrier and message.is_unaligned and self.may_overtake[index]
 
     def _push_barrier(self, index: int, barrier: CheckpointBarrier) -> None:
@@ -275,7 +276,7 @@ class Node:
                 self._unsettled[barrier.checkpoint_id] = on_their_way
 
     def _is_late(self, checkpoint_id: int) -> bool:
-        """Whether the time for an aligned checkpoint is up."""
+        """Return whether the time for an aligned checkpoint is up."""
         assert self._switch_ns is not None
         return self.clock.now >= self.coordinator.triggered_ns[checkpoint_id] + self._switch_ns
 
@@ -462,7 +463,7 @@ class SourceNode(Node):
         return self._log.shift_ns + self.overdue_ns()
 
     def _next_due_ns(self) -> int:
-        """When there is something to do again: an event, a watermark or a request."""
+        """Return when there is something to do again: an event, a watermark or a request."""
         request_ns = self.task.injector.next_deadline_ns()
         due_ns = (self._due_ns, self._next_watermark_ns, request_ns)
         return min(each for each in due_ns if each is not None)
@@ -573,7 +574,7 @@ class OperatorNode(Node):
         self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
         self.bytes_taken = 0
-        self.written = 0  # to the outside, visible at once
+        self.written = 0  # to the external system, visible at once
 
     def run(self) -> None:
         if self.serving or self.stalled:
@@ -626,7 +627,7 @@ class OperatorNode(Node):
                 return
 
     def _is_interruptible(self) -> bool:
-        """Whether a barrier may be taken although the outbox holds results of the last message."""
+        """Return whether a barrier may be taken although the outbox holds results of the last message."""
         return self._interruptible_timers and self._fires_timers
 
     def _offer(self, index: int, message: StreamMessage) -> None:

@@ -122,7 +122,7 @@ def _show_recoveries(console: Console, result: Result) -> None:
     console.print(table)
     run = result.run_row()
     console.print(
-        f"{run['events_replayed']} events replayed; {run['duplicates']} written to the outside more than once",
+        f"{run['events_replayed']} events replayed; {run['duplicates']} written to the external system more than once",
         highlight=False,
     )
 

@@ -50,7 +50,7 @@ class TimedChannel:
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing more may be sent."""
+        """Return whether nothing more may be sent."""
         return self._inside == self._capacity
 
     def send(self, message: Message) -> None:
@@ -276,7 +276,7 @@ class ControlResult:
 
     @property
     def coverage(self) -> Coverage:
-        """What to read beside the verdict: whether there was a signal to judge."""
+        """Return what to read beside the verdict: whether there was a signal to judge."""
         if self.scenario.signals:
             return Coverage()
         return Coverage(progress=NO_SIGNAL, headline="no signal was sent: nothing was judged but the events")

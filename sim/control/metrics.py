@@ -112,7 +112,7 @@ class ControlMetrics:
         return rows
 
     def end_row(self) -> dict[str, Any] | None:
-        """How the pipeline ended; None if no terminal signal was sent."""
+        """Return how the pipeline ended; None if no terminal signal was sent."""
         if self.end is None:
             return None
         signal, sent_ns = self.end

@@ -320,11 +320,11 @@ class Measures:
 
     @property
     def seconds(self) -> float:
-        """How long it is measured, in seconds."""
+        """Return how long it is measured, in seconds."""
         return (self.to_ns - self.from_ns) / NS_PER_S
 
     def counts(self, at_ns: int) -> bool:
-        """Whether what is wanted then counts."""
+        """Return whether what is wanted then counts."""
         return self.from_ns <= at_ns <= self.to_ns
 
     def arrived(self, frame: Frame, now_ns: int) -> None:
@@ -484,7 +484,7 @@ class JoinResult:
 
     @property
     def waiting_line(self) -> str:
-        """How many outputs wait at the end, and for which streams; empty if none does."""
+        """Return how many outputs wait at the end, and for which streams; empty if none does."""
         measures = self._engine.measures
         waiting = measures.waiting(self._engine)
         if not waiting:
@@ -500,7 +500,7 @@ class JoinResult:
 
     @property
     def coverage(self) -> Coverage:
-        """What to read beside the verdict: whether anything came out that could be judged."""
+        """Return what to read beside the verdict: whether anything came out that could be judged."""
         if any(verb == "emit" for _, verb, _, _ in self.entries):
             return Coverage()
         return Coverage(progress=NO_OUTPUT, headline="no output came out: what comes out was not judged")
@@ -527,7 +527,7 @@ class JoinResult:
 
     @property
     def outputs(self) -> pd.DataFrame:
-        """What came out, a row an output: out, at_ms, absent, and the frames' numbers by input."""
+        """Return what came out, a row an output: out, at_ms, absent, and the frames' numbers by input."""
         import pandas as pd
 
         names = {number: name for name, number in self.scenario.streams.items()}

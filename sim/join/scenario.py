@@ -131,7 +131,7 @@ class JoinScenario:
 
     @property
     def topology(self) -> str:
-        """Who is joined, as the list of scenarios shows it."""
+        """Return who is joined, as the list of scenarios shows it."""
         return " ".join(f"{name}->{self.join.barrier}" for name in self.inputs)
 
     @property
@@ -307,7 +307,7 @@ def _time_ns(seconds: float | None) -> int | None:
 
 
 def maps(scenario: JoinScenario, epoch: int) -> tuple[SequenceMergeMapAnnounce | TimestampMergeMapAnnounce, ...]:
-    """What the authority says of the output in an epoch: a map of each kind.
+    """Return what the authority says of the output in an epoch: a map of each kind.
 
     Raises
     ------

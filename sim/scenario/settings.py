@@ -185,7 +185,7 @@ class Scenario:
         return protocol_of(self.protocol)
 
     def aligns(self, task: str) -> bool:
-        """Whether no barrier may overtake on the way into `task`.
+        """Return whether no barrier may overtake on the way into `task`.
 
         It is a sink, unless that says otherwise; or it has an input that no barrier may overtake on.
         """
@@ -200,7 +200,7 @@ class Scenario:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
+        """Return where the run is not what its settings seem to ask for, or not as the measured jobs, a line each."""
         return (*self._unlike_measured(), *(self._not_unaligned() if self.mode.goes_unaligned else ()))
 
     def _unlike_measured(self) -> Iterator[str]:
@@ -261,7 +261,8 @@ def aligner_config(checkpoint: CheckpointSettings, inputs: int) -> BarrierAligne
 
 
 def unaligned_config(scenario: Scenario) -> UnalignedCheckpointConfig | None:
-    """When a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start; None: never."""
+    """Return when a task goes unaligned: Flink's `aligned-checkpoint-timeout`, of which 0 is from the start; None:
+    never."""
     checkpoint = scenario.checkpoint
     if not scenario.mode.goes_unaligned:
         return None

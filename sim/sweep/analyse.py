@@ -147,7 +147,7 @@ def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, in
 
 
 def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
-    """What became of the steady checkpoints of each cell: durations are of the completed ones alone.
+    """Return what became of the steady checkpoints of each cell: durations are of the completed ones alone.
 
     A cell whose checkpoints expire has short durations, of the few that did not: its share says that first.
     """
@@ -280,7 +280,8 @@ def _cells(per_run: DataFrame) -> list[AnalysisRow]:
 
 
 def _pieces(per_run: DataFrame) -> list[AnalysisRow]:
-    """Where the time of a checkpoint goes: mean pieces of the critical path, for each cell; each run counts alike."""
+    """Return where the time of a checkpoint goes: mean pieces of the critical path, for each cell; each run counts
+    alike."""
     from pyspark.sql import functions as F
 
     cell = ["part", "scenario", "parameters"]
@@ -294,7 +295,8 @@ def _pieces(per_run: DataFrame) -> list[AnalysisRow]:
 
 
 def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[AnalysisRow]:
-    """What each operator of a scenario shows: of each checkpoint the largest value over its subtasks, then the mean."""
+    """Return what each operator of a scenario shows: of each checkpoint the largest value over its subtasks, then the
+    mean."""
     from pyspark.sql import functions as F
 
     about = steady.select("run_id", "checkpoint_id", "part", "scenario")

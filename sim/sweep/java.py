@@ -101,7 +101,7 @@ def _facts(java: Path) -> tuple[Path, int] | None:
 
 
 def _ask(java: Path, *arguments: str) -> str:
-    """What a `java` prints, on either stream; empty if it does not run."""
+    """Return what a `java` prints, on either stream; empty if it does not run."""
     try:
         done = subprocess.run(
             [java, *arguments],

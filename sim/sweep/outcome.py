@@ -54,7 +54,7 @@ def outcome(runs: Iterable[ResultRow], planned: int) -> dict[str, Any]:
 
 
 def steadiness(runs: ResultRow) -> str:
-    """What a reader must know of durations: of a run that is not of a steady state, they are of its length, too.
+    """Return what a reader must know of durations: of a run that is not of a steady state, they are of its length, too.
 
     >>> steadiness(outcome([{"steady_state": "too short to judge", "piles_up_share": 0.1}, {}], 2))
     'Of 2 runs 1 is too short to judge (fewer than 20 checkpoints after the warm-up); 1 is overloaded.'

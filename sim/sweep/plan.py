@@ -93,7 +93,7 @@ class SweepPlan:
 
     @property
     def is_of_joins(self) -> bool:
-        """Whether these are runs of joins; a plan has such runs or runs of jobs, never both."""
+        """Return whether these are runs of joins; a plan has such runs or runs of jobs, never both."""
         return self.parts[0].runs[0].is_join
 
     @property

@@ -50,7 +50,7 @@ def check_master(master: str) -> str:
 
 
 def process_count(master: str) -> int | None:
-    """How many processes `processes` or `processes[N]` means; None for a Spark master."""
+    """Return how many processes `processes` or `processes[N]` means; None for a Spark master."""
     found = re.fullmatch(rf"{PROCESSES}(?:\[(\d+)\])?", master)
     return (int(found[1]) if found[1] else os.cpu_count() or 1) if found else None
 
@@ -117,7 +117,7 @@ def spark_failures(what: str, hint: str) -> Iterator[None]:
 
 
 def is_local(master: str) -> bool:
-    """Whether every worker runs in this process's machine and environment.
+    """Return whether every worker runs in this process's machine and environment.
 
     >>> is_local("local[2]"), is_local("local-cluster[2,1,1024]"), is_local("spark://host:7077")
     (True, False, False)

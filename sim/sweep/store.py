@@ -94,7 +94,7 @@ class Store:
             raise SweepError(f"{self.directory} was begun {begun} --events: go on so, or name another directory")
 
     def manifest(self) -> dict[str, Any]:
-        """What was asked, with which versions."""
+        """Return what was asked, with which versions."""
         path = self._path(MANIFEST)
         hint = "the sweep has to be begun anew, in another directory"
         try:
@@ -107,13 +107,13 @@ class Store:
 
     @property
     def is_of_joins(self) -> bool:
-        """Whether the runs are runs of joins, also while none is done."""
+        """Return whether the runs are runs of joins, also while none is done."""
         manifest = self.manifest()
         return bool(manifest["is_of_joins"]) if "is_of_joins" in manifest else self.read("joins").num_rows > 0
 
     @property
     def keeps_events(self) -> bool:
-        """Whether the events of every run are stored."""
+        """Return whether the events of every run are stored."""
         return bool(self.manifest().get("keeps_events", False))
 
     def check_events(self) -> None:
@@ -127,11 +127,11 @@ class Store:
         return ON_REQUEST | TABLES if self.keeps_events else TABLES
 
     def count(self) -> int:
-        """How many runs are done, by the names of the files alone."""
+        """Return how many runs are done, by the names of the files alone."""
         return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self.chunks())
 
     def has_twins(self) -> bool:
-        """Whether two chunks hold the same run, as after two sweeps into one directory at once."""
+        """Return whether two chunks hold the same run, as after two sweeps into one directory at once."""
         ids = [run_id for file in self.files(RUNS.name) for run_id in read_file(RUNS, file)["run_id"].to_pylist()]
         return len(set(ids)) < len(ids)
 

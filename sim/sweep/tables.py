@@ -111,7 +111,7 @@ RUNS = TableSchema(
         Column("standstill_max_ms", "real", "ms", "longest time without a record at a sink while events were overdue"),
         Column("catch_up_max_ms", "real", "ms", "longest time from a restart until no record was overdue"),
         Column("events_replayed", "whole", "count", "records that sources emitted again after a restore"),
-        Column("duplicates", "whole", "count", "records that at-least-once sinks wrote to the outside again"),
+        Column("duplicates", "whole", "count", "records that at-least-once sinks wrote to the external system again"),
     ),
 )
 

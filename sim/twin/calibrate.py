@@ -63,19 +63,20 @@ def _source_delays(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[flo
 
 
 def commands(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """What the first source of a checkpoint waits for, which all of them wait for."""
+    """Return what the first source of a checkpoint waits for, which all of them wait for."""
     delays = _source_delays(run, checkpoint)
     return [min(delays)] if delays else []
 
 
 def ways(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """How much later than the first each source of a checkpoint starts."""
+    """Return how much later than the first each source of a checkpoint starts."""
     delays = _source_delays(run, checkpoint)
     return [delay - min(delays) for delay in delays] if len(delays) > 1 else []
 
 
 def acknowledgements(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """What start delay, alignment, sync and async leave of a subtask's duration; of aligned checkpoints alone."""
+    """Return what start delay, alignment, sync and async leave of a subtask's duration; of aligned checkpoints
+    alone."""
     found = []
     for each in checkpoint.subtasks if run.mode == "aligned" else ():
         parts = (each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms, each.end_to_end_ms)

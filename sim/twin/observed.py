@@ -34,7 +34,7 @@ class Subtask:
 
     @property
     def last_barrier_ms(self) -> float | None:
-        """When its last barrier is in, since the trigger."""
+        """Return when its last barrier is in, since the trigger."""
         if self.start_delay_ms is None or self.alignment_ms is None:
             return None
         return self.start_delay_ms + self.alignment_ms

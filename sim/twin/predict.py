@@ -44,7 +44,7 @@ class Predicted:
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether the measurement is within the interval, by the millisecond of its clock.
+        """Return whether the measurement is within the interval, by the millisecond of its clock.
 
         None without one, and where nothing is predicted and nothing was measured: there is nothing to be right about.
         """

@@ -20,7 +20,7 @@ SPECIFICATION = {
     *("model/join/history.py", "model/join/invariants.py"),
     *("model/control/invariants.py", "model/control/topology.py"),
 }
-# Nothing that has a clock, chance, threads or the outside world; and nothing that would run what it reads.
+# Nothing that has a clock, chance, threads or the external system world; and nothing that would run what it reads.
 NOT_IN_IMPL = {
     *("time", "datetime", "random", "threading", "asyncio", "os", "io", "logging", "subprocess", "socket"),
     *("concurrent", "multiprocessing", "pathlib", "secrets", "uuid", "shutil", "tempfile", "pickle", "marshal"),

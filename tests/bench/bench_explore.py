@@ -52,7 +52,7 @@ def explored(ring: Ring) -> int:
 def explored_world(events: int) -> int:
     """How many states a world has, its tables empty at first: what each local step costs once is part of it."""
     world = World(Bounds("a->join b->join join->s", events=events))
-    result = explore(world, [Always("always", world.broken), Quiescent("at rest", world.unsettled)])
+    result = explore(world, [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)])
     assert result.verdict == "holds"
     return result.counts.states
 

@@ -98,7 +98,7 @@ def test_the_first_copy_is_the_one_that_is_returned(make) -> None:
 
 
 @BOTH
-def test_what_is_given_up_is_named_and_does_not_come_back(make) -> None:
+def test_what_is_aborted_is_named_and_does_not_come_back(make) -> None:
     """A late copy of a barrier that was aborted would start it again (defect S-07)."""
     aligner = make(2, DATA)
     assert aligner.abort() == ()

@@ -1,4 +1,4 @@
-"""A whole job that can fail: the small dataflow with a store, sinks that write to the outside, and recovery.
+"""A whole job that can fail: the small dataflow with a store, sinks that write to the external system, and recovery.
 
 What outlives a failure is in `Outside`. All else is made anew and restored, in the order that
 `impl.checkpoint.recovery` asks for.

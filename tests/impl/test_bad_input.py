@@ -39,12 +39,12 @@ from tests.impl.support import END, Recorder, aligner, barrier, cancel, event
 MESSAGES = [event("a1"), Watermark(1), barrier(1), cancel(1), END]
 
 
-def says_it_all(error: BarrierError, came: str, allowed: str) -> None:
+def says_it_all(error: BarrierError, actual: str, expected: str) -> None:
     """The three parts are there, in the text and as attributes."""
-    assert came in error.came
-    assert allowed in error.allowed
+    assert actual in error.actual
+    assert expected in error.expected
     assert error.hint
-    assert str(error) == f"{error.came}; allowed: {error.allowed}; {error.hint}"
+    assert str(error) == f"{error.actual}; allowed: {error.expected}; {error.hint}"
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=str)
@@ -124,7 +124,7 @@ def test_interval_of_an_injector():
 
 
 @pytest.mark.parametrize(
-    ("command", "error", "came"),
+    ("command", "error", "actual"),
     [
         (InjectBarrierCommand(0, 9), CheckpointIdError, "checkpoint id 0"),
         (InjectBarrierCommand(-1, 9), CheckpointIdError, "checkpoint id -1"),
@@ -139,7 +139,7 @@ def test_interval_of_an_injector():
     ids=lambda value: f"{value.checkpoint_id}-{value.epoch}" if isinstance(value, InjectBarrierCommand) else None,
 )
 @pytest.mark.parametrize("claimed", [False, True], ids=["pending", "claimed"])
-def test_injected_command(command, error, came, claimed):
+def test_injected_command(command, error, actual, claimed):
     """If it fails, ids or epochs repeat, go back or are cut to fit (P-04, P-05, P-06)."""
     injector = CheckpointBarrierInjector(BarrierInjectorConfig(None))
     handle = injector.coordinator_handle()
@@ -149,7 +149,7 @@ def test_injected_command(command, error, came, claimed):
     before = injector.capture()
     with pytest.raises(error) as raised:
         handle.inject(command)
-    says_it_all(raised.value, came, "")
+    says_it_all(raised.value, actual, "")
     assert injector.capture() == before
 
 

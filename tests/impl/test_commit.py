@@ -1,4 +1,4 @@
-"""What a sink writes to the outside: when it is seen there, and that it is seen once."""
+"""What a sink writes to the external system: when it is seen there, and that it is seen once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def names(events) -> list[str]:
 
 
 def sink(guarantee="exactly_once", ledger=None, num_inputs=1):
-    """A sink with a writer, the outside, and what it tells of that."""
+    """A sink with a writer, the external system, and what it tells of that."""
     told: list[tuple[str, str]] = []
 
     def tell(verb, index, subject):

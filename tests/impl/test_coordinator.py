@@ -136,7 +136,7 @@ def test_timeout_tells_every_task():
     assert machine.trigger(60)[0] == Triggered(2)  # a failed attempt burns its id
 
 
-def test_decline_gives_up_all_that_is_older_too():
+def test_decline_aborts_all_that_is_older_too():
     """If it fails, an older checkpoint waits for tasks that have closed it (rule 10)."""
     machine = coordinator(max_concurrent=3)
     for n in range(3):
@@ -309,7 +309,7 @@ def test_a_checkpoint_is_complete_when_its_manifest_is_written():
         machine.published(1, 9)
 
 
-def test_what_is_being_published_is_not_given_up():
+def test_what_is_being_published_is_not_aborted():
     """If it fails, a checkpoint is called aborted, and a recovery finds it complete."""
     machine = coordinator(timeout_ns=50)
     machine.trigger(0)
@@ -404,7 +404,7 @@ def test_tasks_without_final_parts_end_the_job_without_a_final_checkpoint():
     assert machine.ended
 
 
-def test_a_job_that_fails_gives_up_what_is_pending_and_waits_for_the_store():
+def test_a_job_that_fails_aborts_what_is_pending_and_waits_for_the_store():
     """If it fails, a recovery reads the store while a manifest lands, or an old report completes something."""
     machine = coordinator(max_concurrent=3, interval_ns=10, tolerable_failures=0)
     for n in range(3):

@@ -101,7 +101,7 @@ def test_what_is_not_plain_is_refused(value: object) -> None:
     """It would come back as something else, or change after it was captured."""
     with pytest.raises(PlainValueError, match="a value of type") as caught:
         encode(value)
-    assert "tuples of these" in caught.value.allowed
+    assert "tuples of these" in caught.value.expected
 
 
 def nested(depth: int) -> object:

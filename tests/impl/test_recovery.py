@@ -130,7 +130,7 @@ def test_a_state_in_another_form_is_refused(state):
         plan(Checkpoint(Manifest(3, 3, False, ()), snapshots), WIRING)
 
 
-def test_no_barrier_is_put_back():
+def test_no_barrier_is_restored():
     """If it fails, a task aligns for a checkpoint that is complete (U-13)."""
     barrier = InFlight(0, (encode(CheckpointBarrier(3, 3)),))
     snapshots = tuple(

@@ -260,7 +260,7 @@ def test_a_whole_file_from_elsewhere_is_found_out() -> None:
     ):
         with pytest.raises(DamagedError) as caught:
             snapshot_from(part, {**files, path: other})
-        assert caught.value.came.startswith(f"{path}: {found}")
+        assert caught.value.actual.startswith(f"{path}: {found}")
 
 
 def test_a_record_of_another_channel_is_found_out() -> None:

@@ -133,7 +133,7 @@ def test_a_part_is_written_once_and_only_under_way(store: SnapshotStore) -> None
     assert store.load(1).snapshots == (SOURCE,)
 
 
-def test_completing_one_gives_up_the_older_ones_under_way(store: SnapshotStore) -> None:
+def test_completing_one_aborts_the_older_ones_under_way(store: SnapshotStore) -> None:
     """An older checkpoint could complete behind a newer one (protocol rule 20)."""
     first = begun(store, 1, SOURCE)
     third_begun = [begun(store, 2, SOURCE), begun(store, 3, SOURCE)]

@@ -483,7 +483,7 @@ def test_nothing_outside_the_store_is_read_or_changed(
         assert os.path.lexists(path) or thing is make_folder  # an empty folder of that name is a leftover of ours
 
 
-def test_a_foreign_name_uses_up_an_id(tmp_path: Path) -> None:
+def test_a_external_name_uses_up_an_id(tmp_path: Path) -> None:
     """Every attempt to begin that checkpoint would fail, and the job with it."""
     store = DirectoryStore(str(tmp_path))
     (tmp_path / "checkpoint-3").write_text("")

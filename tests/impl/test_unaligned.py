@@ -403,7 +403,7 @@ def test_a_newer_barrier_elsewhere_subsumes_and_discards_the_record():
 
 
 @pytest.mark.parametrize("how", ["cancel on the missing", "cancel on the delivered", "coordinator", "timeout"])
-def test_a_recording_can_be_given_up(how):
+def test_a_recording_can_be_aborted(how):
     """If it fails, there is no way out of waiting for late barriers, or the record survives (U-12)."""
     gate, port = unaligned_gate(2)
     gate.offer(0, flagged(1), 0)

@@ -204,7 +204,7 @@ def test_a_source_counts_its_outputs_against_the_limit():
             assert len(output(report)[0]) == in_outbox + in_channel
 
 
-def test_what_is_given_up_leaves_no_record():
+def test_what_is_aborted_leaves_no_record():
     """If it fails, the next part carries what a dead barrier overtook."""
     machine, _ = task(outputs=1)
     machine.offer(0, event("a1"), 0)

@@ -643,7 +643,7 @@ def test_a_changed_map_changes_the_inputs_of_the_latest_value() -> None:
 
 
 @ALL
-def test_a_barrier_is_put_back_as_it_was(make: Any, said: Any) -> None:
+def test_a_barrier_is_restored_as_it_was(make: Any, said: Any) -> None:
     """An exploration would go on from another state than it came to."""
     stale = type(said)(**{n: getattr(said, n) for n in said.__dataclass_fields__} | {"stale_timeout_ns": 10})
     barrier = make(stale)

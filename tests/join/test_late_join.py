@@ -135,7 +135,7 @@ def test_a_late_joiner_gets_its_map_over_the_wire(lost: int) -> None:
     assert holds(it)
 
 
-def test_both_are_put_back() -> None:
+def test_both_are_restored() -> None:
     """An exploration would go on from another state than it came to."""
     authority, joiner = MergeMapAuthority(10), MergeMapJoiner(SequenceMergeMapRequest, OUT, 10)
     authority.publish(numbers(at(1)), 0)

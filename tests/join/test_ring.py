@@ -111,7 +111,7 @@ def test_a_frame_of_another_epoch_is_none() -> None:
     assert look(it, 0, 999, FRAME, epoch=1) == 2  # it lies whole; a stage that knows of the new epoch does not take it
 
 
-def test_a_ring_has_slots_and_is_put_back() -> None:
+def test_a_ring_has_slots_and_is_restored() -> None:
     """A ring of no slots has no place for anything."""
     with pytest.raises(LimitError, match="slots"):
         SlotRing(0)

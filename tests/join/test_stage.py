@@ -298,7 +298,7 @@ def test_slips_of_the_driver_are_told() -> None:
 
 
 @pytest.mark.parametrize("make", [sequence, timestamp, latest], ids=["sequence", "timestamp", "latest"])
-def test_a_stage_is_put_back_in_the_middle_of_an_attempt(make: Any) -> None:
+def test_a_stage_is_restored_in_the_middle_of_an_attempt(make: Any) -> None:
     """An exploration would go on from another state than it came to."""
     said = times(at_ns(1)) if make is timestamp else numbers(at(1))
     it, other = (world(make(said), slots=8) for _ in range(2))

@@ -17,7 +17,7 @@ from barrierlab.impl.checkpoint.report import Acknowledge
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
 from barrierlab.impl.storage.snapshot import TaskSnapshot
-from barrierlab.model.checkpoint.trace import head_of, read, write
+from barrierlab.model.checkpoint.trace import header_of_topology, read, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
@@ -67,7 +67,7 @@ def test_any_crash_holds(
     verdict = world.verdict()
     assert verdict.verdict == "holds", verdict.violations[0]
     assert has_ended(world)
-    head, entries = read(write(world.entries, head_of(topology)))
+    head, entries = read(write(world.entries, header_of_topology(topology)))
     assert entries == world.entries
 
 
@@ -338,7 +338,7 @@ class RollsEverythingBack(FallibleWorld):
 
 
 class KeepsEverything(SinkWriter):
-    """Keeps what the outside still has."""
+    """Keeps what the external system still has."""
 
     def recover(self, prepared: Sequence[str], checkpoint_id: int) -> None:
         opened = [name for name, known in self.ledger._transactions.items() if known[1] == "is prepared"]
@@ -361,7 +361,7 @@ class Forgetful(Ledger):
 
 
 class CommitsTwice(FallibleWorld):
-    """The outside does not know a transaction that it has seen."""
+    """The external system does not know a transaction that it has seen."""
 
     ledger_class = Forgetful
 
@@ -432,7 +432,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("bent", "invariants"), MUTANTS, ids=[bent.__name__ for bent, _ in MUTANTS])
-def test_a_bent_recovery_is_seen(bent: type[FallibleWorld], invariants: set[str]) -> None:
+def test_a_mutated_recovery_is_seen(bent: type[FallibleWorld], invariants: set[str]) -> None:
     """A mistake that one can make in a recovery would pass; or the sound one would fail under the same schedules."""
     broken: Counter[str] = Counter()
     for seed in range(60):

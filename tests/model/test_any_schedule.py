@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barrierlab.impl.checkpoint.task import OperatorTask
 from barrierlab.impl.messages import CheckpointBarrier, StreamMessage, Watermark
-from barrierlab.model.checkpoint.trace import head_of, read, write
+from barrierlab.model.checkpoint.trace import header_of_topology, read, write
 from barrierlab.model.defects.alignment.A04_barrier_after_held_records import DrainsFirst
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
@@ -69,7 +69,7 @@ def test_any_schedule_holds(
     verdict = world.verdict()
     assert verdict.verdict == "holds", verdict.violations[0]
     assert not any(world.channels.values())
-    text = write(world.entries, head_of(topology))
+    text = write(world.entries, header_of_topology(topology))
     head, entries = read(text)
     assert (entries, write(entries, head)) == (world.entries, text)
 
@@ -96,7 +96,7 @@ def test_any_schedule_with_overtaking_holds(topology: Topology, chance: random.R
     verdict = world.verdict()
     assert verdict.verdict == "holds", verdict.violations[0]
     assert not any(world.channels.values())
-    head, entries = read(write(world.entries, head_of(topology)))
+    head, entries = read(write(world.entries, header_of_topology(topology)))
     assert entries == world.entries
 
 
@@ -351,7 +351,7 @@ MUTANTS = [
 
 
 @pytest.mark.parametrize(("bent", "invariants"), MUTANTS, ids=[bent.__name__ for bent, _ in MUTANTS])
-def test_a_bent_protocol_is_seen(bent: type[World] | type[OperatorTask], invariants: set[str]) -> None:
+def test_a_mutated_protocol_is_seen(bent: type[World] | type[OperatorTask], invariants: set[str]) -> None:
     """A known defect of the documents would pass; or the sound protocol would fail under the same schedules."""
     world = bent if issubclass(bent, World) else type(bent.__name__, (World,), {"task_class": bent})
     options = {"graph": JOIN, "events": 8, "checkpoints": 3, "most_buffered": 2}

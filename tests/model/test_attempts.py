@@ -214,7 +214,7 @@ def test_a_watermark_is_no_effect_that_counts() -> None:
     assert attempt.applied("s") == [Event("a", 1), Event("a", 2)]
 
 
-def test_what_is_put_back_needs_no_room() -> None:
+def test_what_is_restored_needs_no_room() -> None:
     """A channel whose record is longer than its capacity would break BOUND after each restore."""
     text = """
 > restore 0 @ 0.000000000

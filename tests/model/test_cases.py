@@ -74,13 +74,13 @@ def told(text: str, components: Components) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_story_replays_to_itself(name: str, rewrite: bool) -> None:
+def test_a_scripted_case_replays_to_itself(name: str, rewrite: bool) -> None:
     """An example that people learn from, or try their own code on, would not be what the protocol does."""
     keep(FOLDER / f"{name}.trace", replay(CASES[name], name=name), rewrite)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nothing_is_broken_in_a_story(name: str) -> None:
+def test_nothing_is_broken_in_a_scripted_case(name: str) -> None:
     """An example of how it is to be would be one of how it is not to be."""
     verdict = judged(CASES[name], name)
     assert verdict.violations == ()
@@ -89,7 +89,7 @@ def test_nothing_is_broken_in_a_story(name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_tables_tell_the_same_stories(mode: str) -> None:
+def test_the_tables_tell_the_same_scripted_cases(mode: str) -> None:
     """The scripted cases would be of one way to write the protocol down, and no measure for another."""
 
     def gate(
@@ -127,7 +127,7 @@ class TheirsNeverHolds(Theirs):
         return super().offer(input_id, message, now_ns)  # type: ignore[arg-type]
 
 
-def test_a_foreign_gate_is_held_against_the_stories() -> None:
+def test_a_external_gate_is_held_against_the_scripted_cases() -> None:
     """Another team's sound gate would fail a scripted case, or a wrong one pass them all."""
     aligned = cases("aligned")
     for kind, spoils in ((Theirs, False), (TheirsNeverHolds, True)):
@@ -136,23 +136,23 @@ def test_a_foreign_gate_is_held_against_the_stories() -> None:
 
 
 @pytest.mark.parametrize(("name", "bent"), SPOILT)
-def test_a_bent_machine_tells_another_story(name: str, bent: str) -> None:
+def test_a_mutant_tells_another_scripted_case(name: str, bent: str) -> None:
     """The scripted case would be true whatever the machines did."""
     assert told(CASES[name], ALL_MUTANTS[bent]) != CASES[name]
 
 
-def test_every_theme_and_every_bent_machine_is_tried() -> None:
+def test_every_theme_and_every_mutant_is_tried() -> None:
     """A whole theme could hold by itself, or a way to go wrong be seen by no scripted case."""
     assert {name.partition("/")[0] for name, _ in SPOILT} == set(THEMES)
     assert {bent for _, bent in SPOILT} == set(ALL_MUTANTS)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_story_can_be_read(name: str) -> None:
+def test_a_scripted_case_can_be_read(name: str) -> None:
     """A reader would not learn what it shows, why, or which rule it stands for; or abort before its end."""
     lines = CASES[name].splitlines()
-    head, _ = read(CASES[name], name)
-    comment = head[COMMENT]
+    header, _ = read(CASES[name], name)
+    comment = header[COMMENT]
     assert lines[0].startswith("# ")
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= MOST_COLUMNS
@@ -162,7 +162,7 @@ def test_a_story_can_be_read(name: str) -> None:
     assert re.fullmatch(r"[a-z]+(_[a-z]+){2,}", name.partition("/")[2])
 
 
-def test_each_protocol_has_stories_of_its_own() -> None:
+def test_each_protocol_has_scripted_cases_of_its_own() -> None:
     """Whoever goes unaligned would be held against scripted cases of somebody else, or against none."""
     of_mode = {mode: cases(mode) for mode in MODES}
     assert min(map(len, of_mode.values())) > 0

@@ -214,7 +214,7 @@ def test_what_does_not_block_loses_nothing(bounds: Bounds) -> None:
         exact = explore(world, properties(world))
         asked = [
             Always("nothing is lost", lambda state, world=world: _lost(world.broken(state))),
-            Quiescent("all ends", lambda state, world=world: _lost(world.unsettled(state))),
+            Quiescent("all ends", lambda state, world=world: _lost(world.liveness_violation(state))),
         ]
         verdicts.append((exact.verdict, explore(world, asked).verdict))
     assert verdicts == [("broken", "holds"), ("broken", "broken")]

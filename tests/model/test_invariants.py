@@ -292,7 +292,7 @@ GIVEN_UP = """
 """
 
 
-def test_a_barrier_that_was_given_up_separates_nothing() -> None:
+def test_a_barrier_that_was_aborted_separates_nothing() -> None:
     """After a failed checkpoint every event would seem to leave ahead of the barrier that is not there."""
     assert verdict_of(GIVEN_UP, Topology.parse("a->m m->s")) == Verdict("holds")
 

@@ -82,7 +82,7 @@ def test_a_run_that_may_never_come_to_rest_is_undecided() -> None:
     assert (outcome.verdict, outcome.why) == ("undecided", f"after {MOST_TO_REST} states it has not come to rest")
 
 
-def test_what_is_being_published_is_not_given_up_for_ever() -> None:
+def test_what_is_being_published_is_not_aborted_for_ever() -> None:
     """A checkpoint would be aborted again and again that cannot be any more, and nothing else would happen."""
     bounds = Bounds("a->s", events=0, checkpoints=2, cancels=1, crashes=1, guarantee="exactly_once")
     outcome = WorldScope("", bounds).check(SOUND, None)
@@ -162,5 +162,5 @@ def test_a_run_to_rest_goes_round_no_more_than_once() -> None:
     """The journal of a run that goes round would have no end."""
     world = World(Bounds(PAIR, events=0), components(SpinsAtTheEnd))
     moves, state = world.rest(world.start())
-    assert world.unsettled(state) is None
+    assert world.liveness_violation(state) is None
     assert len(moves) < 30

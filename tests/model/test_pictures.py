@@ -110,7 +110,7 @@ def test_the_orphan_is_called_out_on_its_arrow() -> None:
     assert [e.text for e in root.iter(f"{SVG}text") if e.attrib.get("class") == "bad"] == ["a1 orphan"]
 
 
-def test_what_a_crash_left_on_its_way_ends_where_the_job_is_put_back() -> None:
+def test_what_a_crash_left_on_its_way_ends_where_the_job_is_restored() -> None:
     """An event of the attempt that failed would seem to arrive in the next one."""
     space = drawn(KEPT / "what_was_in_flight_is_restored.trace")
     (restored,) = space.restores

@@ -51,7 +51,7 @@ COMBINED = {
     "an abort and a crash": (Bounds("a->m m->s", mode="unaligned", events=1, crashes=1, cancels=1), 13872),
     "two crashes": (Bounds("a->s", events=1, crashes=2), 641),
 }
-"""What no scope of `check` has, as sinks write nothing to the outside."""
+"""What no scope of `check` has, as sinks write nothing to the external system."""
 
 
 def _defect(entry: str) -> BarrierDefect:
@@ -100,7 +100,7 @@ def _is_counted_alike(bounds: Bounds, states: int, folder: Path) -> None:
 def test_a_defect_is_found_there_too(entry: str, tmp_path: Path) -> None:
     """Two checkers that call everything sound agree, too."""
     defect = _defect(entry)
-    bounds = replace(defect.bounds, guarantee="")  # the model's sinks write nothing to the outside
+    bounds = replace(defect.bounds, guarantee="")  # the model's sinks write nothing to the external system
     _is_found_there_too(bounds, defect.components, defect.breaks, PLANTED[entry], tmp_path)
 
 
@@ -127,7 +127,7 @@ def _is_found_there_too(bounds: Bounds, components: Components, breaks: str, edi
     state = world.start()
     for text in there.run:
         state = world.after(state, world.move(text))
-    reason = world.broken(state) or world.unsettled(state)
+    reason = world.broken(state) or world.liveness_violation(state)
     assert breaks in broken_by(reason or "")
 
 

@@ -180,12 +180,12 @@ def test_the_beginning_is_the_state_of_nothing() -> None:
         ),
     ],
 )
-def test_what_is_put_back_is_what_was_in_flight(old: str, new: str, reason: str) -> None:
+def test_what_is_restored_is_what_was_in_flight(old: str, new: str, reason: str) -> None:
     """An event would be lost, doubled or made up in the restore itself."""
     assert reason in kept("what_was_in_flight_is_restored", (old, new))
 
 
-def test_the_end_is_put_back_last() -> None:
+def test_the_end_is_restored_last() -> None:
     """A receiver would close an input that still has events."""
     end = "    s restored_in_flight a->s end\n"
     assert kept("a_finished_task_stays_finished", (end, "")) == [
@@ -205,7 +205,7 @@ def test_a_finished_task_does_nothing_more() -> None:
     assert "a runs although it had finished in checkpoint 1" in reasons
 
 
-def test_nothing_is_put_back_where_nothing_is_restored() -> None:
+def test_nothing_is_restored_where_nothing_is_restored() -> None:
     """A task could be given a state in the middle of a run."""
     assert told(event(1) + "    s restored 1 d\n") == ["s was restored though nothing was to be restored"]
     assert told("> push a\n    s restored_in_flight a->s a1\n") == [
@@ -442,7 +442,7 @@ def test_a_guarantee_that_there_is_not(guarantees: dict[str, str]) -> None:
     ],
 )
 def test_what_an_exactly_once_sink_shows(text: str, reason: str) -> None:
-    """The outside would see an event twice, too early, in another order, or never."""
+    """The external system would see an event twice, too early, in another order, or never."""
     assert reason in told(text, guarantees=EXACTLY)
 
 
@@ -504,7 +504,8 @@ FINISH = "> finish a\n    a send a->s end\n> deliver a->s\n    s take a->s end\n
 
 
 def test_the_last_of_a_job_is_shown() -> None:
-    """The end of every job would be lost for the outside (FLIP-147); or one that was cut off would be blamed for it."""
+    """The end of every job would be lost for the external system (FLIP-147); or one that was cut off would be blamed
+    for it."""
     text = event(1) + FINISH
     assert told(text, guarantees=EXACTLY) == ["a1 is not visible at s, and the job has ended"]
     assert told(text, guarantees=EXACTLY, cut_off=True) == []
@@ -547,7 +548,8 @@ def test_what_a_sink_shows_at_once(guarantee: str, text: str, reason: str) -> No
 
 
 def test_what_an_idempotent_sink_shows_comes_again() -> None:
-    """The outside would keep an event that is no effect of the run, under a name that nothing overwrites (rule 23)."""
+    """The external system would keep an event that is no effect of the run, under a name that nothing overwrites (rule
+    23)."""
     other = event(2).replace("a2", "a2.1") + "    s upsert a2.1\n"
     text = complete(1, 0) + other + restore(1)
     again = event(1) + "    s upsert a1\n"

@@ -59,7 +59,7 @@ MACHINES = {
 
 def properties(world: World) -> list[Property[WorldState, Move]]:
     """What is asked of every world."""
-    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
+    return [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)]
 
 
 def whole(bounds: Bounds, components: Components = SOUND) -> tuple[World, Exploration[WorldState, Move]]:
@@ -121,13 +121,13 @@ GIVES_UP = {"RecordsWithoutLimit"}
 """Where the sound machine aborts the checkpoint by itself, so that its runs are not to be reduced."""
 
 
-def test_every_bent_machine_is_looked_for() -> None:
+def test_every_mutant_is_looked_for() -> None:
     """One that nobody explores would not show what the world is blind to."""
     assert {*FOUND} == {*MACHINES} - {"sound"}
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_bent_machine_is_found_by_a_shortest_run(name: str) -> None:
+def test_a_mutant_is_found_by_a_shortest_run(name: str) -> None:
     """A defect would be missed, misnamed, or shown by a roundabout run; or its trace would not show it."""
     bounds, broken, length = FOUND[name]
     world, result = whole(bounds, MACHINES[name])
@@ -396,7 +396,7 @@ def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
     assert list(plans(CRASH)) == [CRASH]
 
 
-def test_a_world_that_gives_up_by_itself_is_not_reduced_silently() -> None:
+def test_a_world_that_aborts_by_itself_is_not_reduced_silently() -> None:
     """What a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
     for limit_bytes, reduction_unsound in ((10_000, False), (1, True)):
         world = World(Bounds(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))

@@ -71,12 +71,12 @@ BOUNDS = [
 ]
 
 
-def test_a_story_is_told_again() -> None:
+def test_a_scripted_case_is_told_again() -> None:
     """The reader's lines would move, or what the moves do would change under them."""
     assert replay(STORY) == STORY
 
 
-def test_a_story_is_put_right() -> None:
+def test_a_scripted_case_is_put_right() -> None:
     """A scripted case could not be written as moves alone."""
     moves = STORY.replace("emit a a1", "emit a").splitlines(keepends=True)
     bare = "".join(line for line in moves if not line.startswith(" "))
@@ -129,8 +129,8 @@ def test_what_a_head_says_of_all_channels_and_sinks_is_judged() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("topologie: a->s\n", "t:1: the head of a world has no field 'topologie'; did you mean 'topology'?"),
-        ("mode: aligned\n", "t:1: the head has no topology; write a line such as 'topology: a->join b->join'"),
+        ("topologie: a->s\n", "t:1: the header of a world has no field 'topologie'; did you mean 'topology'?"),
+        ("mode: aligned\n", "t:1: the header has no topology; write a line such as 'topology: a->join b->join'"),
         ("# T\ntopology: a->s\nevents: two\n", "t:3: 'two' stands for 'events'; write a whole number from 0 on"),
         ("topology: a->s\ncapacity: 0\n", "t:2: '0' stands for 'capacity'; write a whole number from 1 on"),
         (
@@ -176,7 +176,7 @@ def test_what_a_head_says_of_all_channels_and_sinks_is_judged() -> None:
         ),
     ],
 )
-def test_what_is_no_story(text: str, message: str) -> None:
+def test_what_is_no_scripted_case(text: str, message: str) -> None:
     """A mistake would be found nowhere, or in the wrong place, or without what would have been right."""
     with pytest.raises(TraceError) as error:
         replay(text, name="t")
@@ -204,7 +204,7 @@ def test_a_setup_survives_in_a_head(bounds: Bounds) -> None:
 
 
 def test_every_field_of_a_setup_is_tried() -> None:
-    """A field could be left out of heads."""
+    """A field could be left out of headers."""
     tried = {f.name for bounds in BOUNDS for f in fields(Bounds) if getattr(bounds, f.name) != f.default}
     assert tried == {f.name for f in fields(Bounds)}
 
@@ -220,7 +220,7 @@ def test_every_field_of_a_setup_is_tried() -> None:
     ],
     ids=lambda bounds: bounds.mode + " " + bounds.topology,
 )
-def test_any_run_is_a_story(bounds: Bounds, seed: int) -> None:
+def test_any_run_is_a_scripted_case(bounds: Bounds, seed: int) -> None:
     """A run that somebody found, and kept as a trace, could not be made again."""
     world, chance, state, taken = World(bounds), random.Random(seed), None, []
     state = world.start()
@@ -233,12 +233,12 @@ def test_any_run_is_a_story(bounds: Bounds, seed: int) -> None:
     for rests in (False, not world.enabled_fair_moves(state)):
         text = world.trace(taken, rests, "Any run.")
         assert replay(text) == text
-        head, entries = read(text)
+        header, entries = read(text)
         assert not is_timed(entries)
-        assert write(entries, head, judged(text).violations) == text
+        assert write(entries, header, judged(text).violations) == text
 
 
-def test_another_machine_tells_another_story() -> None:
+def test_another_machine_tells_another_scripted_case() -> None:
     """Replay would repeat the text instead of making it."""
     assert replay(STORY, Components(task=MUTANTS["AppliesTwice"].task)) == STORY  # it counts twice, and nobody looks
     looked = STORY.replace("checkpoints: 0", "checkpoints: 1").replace("> stabilize", "> trigger 1\n> stabilize")

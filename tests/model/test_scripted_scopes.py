@@ -70,7 +70,7 @@ def test_what_is_only_said_otherwise_breaks_no_invariant() -> None:
     assert set(found) == {"STORY"}
 
 
-def test_a_sound_machine_tells_every_story() -> None:
+def test_a_sound_machine_tells_every_scripted_case() -> None:
     """The sound code would be broken."""
     assert {
         each.check(with_aligner(BarrierAligner), None).verdict

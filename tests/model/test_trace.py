@@ -12,7 +12,7 @@ from barrierlab.model.checkpoint.trace import (
     COMMENT,
     NS_PER_MOVE,
     TraceError,
-    head_of,
+    header_of_topology,
     judged,
     read,
     topology_of,
@@ -79,11 +79,11 @@ heads = st.dictionaries(
 
 @settings(derandomize=True, deadline=None)
 @given(journals(), heads)
-def test_entries_survive(journal: list[Entry], head: dict[str, str]) -> None:
+def test_entries_survive(journal: list[Entry], header: dict[str, str]) -> None:
     """A journal read back would be judged as another run."""
-    text = write(journal, head)
+    text = write(journal, header)
     read_head, read_entries = read(text)
-    assert (read_head, read_entries) == (head, journal)
+    assert (read_head, read_entries) == (header, journal)
     assert [type(entry[4]) for entry in read_entries if isinstance(entry[4], Event)] == [
         Event for entry in journal if isinstance(entry[4], Event)
     ]
@@ -147,8 +147,8 @@ def test_a_move_that_another_brings_about_is_of_its_time() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a->b\n", "t:1: 'a->b' is no field of a head; write 'name: value'; a blank line ends the head"),
-        ("seed: 1\nseed: 2\n", "t:2: the head has 'seed' twice; write it once"),
+        ("a->b\n", "t:1: 'a->b' is no field of a header; write 'name: value'; a blank line ends the header"),
+        ("seed: 1\nseed: 2\n", "t:2: the header has 'seed' twice; write it once"),
         (
             "\n> push a @ 1.500000000\n> push b\n",
             "t:3: the move 'push b' has no time; end it with ' @ ' and seconds with nine decimals",
@@ -198,15 +198,15 @@ def test_what_is_no_trace(text: str, message: str) -> None:
 def test_a_head_tells_its_topology() -> None:
     """A trace from a wide dataflow could not be judged again."""
     topology = Topology.parse("a->b b->c", {"a": 2, "b": 2}, {"a->b": "hash"})
-    again = topology_of(head_of(topology))
+    again = topology_of(header_of_topology(topology))
     assert (again.channels, again.exchange("a->b")) == (topology.channels, "hash")
-    with pytest.raises(TraceError, match="the head has no line 'topology"):
+    with pytest.raises(TraceError, match="the header has no line 'topology"):
         topology_of({"seed": "1"})
 
 
 def test_a_field_that_does_not_fit_is_refused() -> None:
-    """A head with a line break would make a trace that nobody can read."""
-    with pytest.raises(TraceError, match="no field of a head"):
+    """A header with a line break would make a trace that nobody can read."""
+    with pytest.raises(TraceError, match="no field of a header"):
         write([], {"title": "two\nlines"})
     with pytest.raises(TraceError, match="is no pair; write 'name=value'"):
         judged("topology: a->b\nchannel_capacity: 3\n\n")

@@ -15,7 +15,7 @@ MOST_LINES = 60
 
 
 def reader_lines(text: str) -> list[str]:
-    """What `read` skips below the head: the lines for the reader."""
+    """What `read` skips below the header: the lines for the reader."""
     return [line for line in text.partition("\n\n")[2].splitlines() if not line or line[0] in "#!"]
 
 
@@ -33,10 +33,10 @@ def test_a_trace_is_judged_as_it_says(path: Path) -> None:
 def test_a_trace_is_written_as_it_is_read(path: Path) -> None:
     """A trace in the repository would not be what the code writes, so a run could not be compared with it."""
     text = path.read_text()
-    head, entries = read(text, path.name)
+    header, entries = read(text, path.name)
     without = [line for line in text.splitlines() if line not in reader_lines(text) or not line]
-    assert write(entries, head).splitlines() == without
-    assert COMMENT in head, "a comment on top says what the trace shows"
+    assert write(entries, header).splitlines() == without
+    assert COMMENT in header, "a comment on top says what the trace shows"
     assert len(text.splitlines()) <= MOST_LINES
 
 

@@ -41,11 +41,11 @@ CRASH = Bounds(CHAIN, events=2, crashes=1, guarantee="exactly_once")
 
 def properties(world: World) -> list[Property[WorldState, Move]]:
     """What is asked of every world."""
-    return [Always("always", world.broken), Quiescent("at rest", world.unsettled)]
+    return [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)]
 
 
 def named(reason: str | None) -> frozenset[str]:
-    """The invariants in a reason of `World.broken` or `World.unsettled`."""
+    """The invariants in a reason of `World.broken` or `World.liveness_violation`."""
     return frozenset(re.findall(r"(?:^|; )([A-Z]+): ", reason or ""))
 
 
@@ -81,10 +81,10 @@ def assert_agree(world: World, moves: Sequence[Move], state: WorldState) -> None
     if monitor:
         assert told(world, moves[:-1]) == frozenset(), list(map(str, moves))
     else:
-        quiescent = named(world.unsettled(state))
+        quiescent = named(world.liveness_violation(state))
         if quiescent == {TASK}:
             return
-        assert quiescent == told(world, moves, rests=True), (world.unsettled(state), list(map(str, moves)))
+        assert quiescent == told(world, moves, rests=True), (world.liveness_violation(state), list(map(str, moves)))
 
 
 def walk(world: World, choices: Sequence[int]) -> tuple[list[Move], WorldState]:
@@ -139,7 +139,7 @@ def quick(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 @quick(60)
 @given(bounds(), CHOICES)
-def test_the_sound_machines_break_nothing_for_the_ghost_nor_for_the_journal(
+def test_the_sound_machines_break_nothing_for_the_monitor_nor_for_the_journal(
     bounds: Bounds, choices: Sequence[int]
 ) -> None:
     """An exploration would hold where a journal is wrong, or the other way round; or the protocol would be broken."""
@@ -147,7 +147,7 @@ def test_the_sound_machines_break_nothing_for_the_ghost_nor_for_the_journal(
     moves, state = walk(world, choices)
     assert_agree(world, moves, state)
     assert world.broken(state) is None
-    assert world.unsettled(state) is None
+    assert world.liveness_violation(state) is None
 
 
 KINDS: dict[str, tuple[Components, dict[str, object]]] = {
@@ -166,7 +166,7 @@ KINDS: dict[str, tuple[Components, dict[str, object]]] = {
 @pytest.mark.parametrize("name", KINDS)
 @quick(5)
 @given(data=st.data(), choices=CHOICES)
-def test_the_ghost_names_what_the_journal_names(name: str, data: st.DataObject, choices: Sequence[int]) -> None:
+def test_the_monitor_names_what_the_journal_names(name: str, data: st.DataObject, choices: Sequence[int]) -> None:
     """A defect would be found by an exploration and not in its own trace, or under another name; or not be found."""
     components, given = KINDS[name]
     world = World(data.draw(bounds(**given)), components)  # type: ignore[arg-type]
@@ -192,7 +192,10 @@ def test_a_run_is_read_back_and_gives_the_same_journal(bounds: Bounds, choices: 
     assert world.journal(moves, rests=True) == journal
     assert other.journal(read, rests=True) == journal
     assert other.trace(read) == world.trace(moves)
-    assert (other.broken(there), other.unsettled(there)) == (world.broken(state), world.unsettled(state))
+    assert (other.broken(there), other.liveness_violation(there)) == (
+        world.broken(state),
+        world.liveness_violation(state),
+    )
 
 
 def test_a_line_stands_for_whatever_is_next() -> None:
@@ -383,7 +386,7 @@ def test_what_was_being_written_is_there_or_is_not(falls: str, restores: int) ->
     restored = {entry[4][0] for entry in world.journal(moves) if entry[1] == "restored"}  # type: ignore[index]
     assert restored == {restores}
     assert_agree(world, moves, state)
-    assert world.unsettled(state) is None
+    assert world.liveness_violation(state) is None
 
 
 def test_a_manifest_of_too_few_parts_is_seen_when_it_is_there() -> None:

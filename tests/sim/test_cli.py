@@ -63,7 +63,7 @@ def test_a_failure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     table = out[out.index("Failures") :]
     assert "crash count #2" in table
     assert "1500.0" in table
-    assert "written to the outside more than once" in table
+    assert "written to the external system more than once" in table
     status, out, _ = barrierlab(capsys, "run", "crash_and_recover", "--json")
     found = json.loads(out)["recoveries"]
     assert [row["checkpoint_id"] for row in found] == [1, 2]

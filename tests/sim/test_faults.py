@@ -89,7 +89,7 @@ def test_what_fails_for_a_while_costs_the_checkpoints_of_that_while(
     assert len(found) >= 9
 
 
-def test_a_cancelled_checkpoint_is_given_up_and_nothing_else(tmp_path: Path) -> None:
+def test_a_cancelled_checkpoint_is_aborted_and_nothing_else(tmp_path: Path) -> None:
     """Whoever aborts a checkpoint would stop the job, or the checkpoints after it."""
     cancel = {"kind": "cancel_checkpoint", "every_s": 1.8, "first_s": 1.82}
     for mode in MODES.values():

@@ -217,7 +217,7 @@ def _entries(result: Any, verb: str) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("hold", ["aligner", "channel"])
-def test_an_alignment_that_is_too_late_is_given_up_by_the_task(hold: str, tmp_path: Path) -> None:
+def test_an_alignment_that_is_too_late_is_aborted_by_the_task(hold: str, tmp_path: Path) -> None:
     """A missing barrier would block an input for ever (protocol rule 11)."""
     result = run(
         scenario(
@@ -235,7 +235,7 @@ def test_an_alignment_that_is_too_late_is_given_up_by_the_task(hold: str, tmp_pa
     assert row["end_to_end_duration_ms"] == pytest.approx(200.0)
 
 
-def test_a_checkpoint_that_is_too_late_is_given_up_by_the_coordinator(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_too_late_is_aborted_by_the_coordinator(tmp_path: Path) -> None:
     """A checkpoint would be pending for ever, and no other begin."""
     result = run(
         scenario(
@@ -371,7 +371,7 @@ def test_a_pause_is_kept_between_checkpoints(tmp_path: Path) -> None:
     assert result.verdict == "holds", result.violations
 
 
-def test_what_is_given_up_shows_in_the_rows(tmp_path: Path) -> None:
+def test_what_is_aborted_shows_in_the_rows(tmp_path: Path) -> None:
     """A failed checkpoint would look like one that took no time."""
     result = run(scenario(tmp_path, checkpoint={"max_buffer_memory_bytes": 350}), 3)
     row = result.checkpoint_rows()[0]

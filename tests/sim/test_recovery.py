@@ -239,7 +239,7 @@ def test_what_had_finished_does_not_run_again(tmp_path: Path) -> None:
         assert statuses(result)[-1] == "COMPLETED"
 
 
-def test_an_end_that_was_under_way_is_put_back(tmp_path: Path) -> None:
+def test_an_end_that_was_under_way_is_restored(tmp_path: Path) -> None:
     """A receiver would wait for ever for a sender that had ended just before the cut."""
     job = bent(bent(FAILING, MODES["unaligned"]), {"source": {"b": {"events": 28}}, "recovery": {"detection_s": 0.02}})
     late = {"channel": {"b->work": {**LATE, "latency_s": 0.5}}, "checkpoint": {"first_s": 0.7, "interval_s": 9.0}}

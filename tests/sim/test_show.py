@@ -28,7 +28,7 @@ def show(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 
 
 @pytest.mark.parametrize("form", ["text", "svg", "mermaid", "shiviz", "perfetto", "itf"])
-def test_a_story_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scripted_case_is_shown(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The shipped scripted cases, which have no times, would be text that only a test can read."""
     status, out, err = show(capsys, str(STORY), "--format", form)
     assert (status, err) == (0, "")
@@ -118,7 +118,7 @@ def test_a_part_of_a_trace_is_no_trace(long: Path, tmp_path: Path, capsys: pytes
     part = tmp_path / "part.trace"
     part.write_text(out, encoding="utf-8")
     status, _, err = show(capsys, str(part))
-    assert (status, "is no field of a head" in err) == (2, True)
+    assert (status, "is no field of a header" in err) == (2, True)
 
 
 def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +137,7 @@ def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str
         ("", (), "has no moves"),
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n> emit c c1 @ 1.000000000\n", (), "has no place in it"),
         ("topology: a->b\n\nnonsense\n", (), "bad.trace:3: 'nonsense' is no line of a trace"),
-        ("a: b\n\n> emit a a1 @ 1.000000000\n", (), "the head has no line 'topology"),
+        ("a: b\n\n> emit a a1 @ 1.000000000\n", (), "the header has no line 'topology"),
         ("topology: a->a\n\n> emit a a1 @ 1.000000000\n", (), "bad.trace: "),
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--checkpoint", "7"), "the trace has no snapshot"),
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--out", "/"), "'/' is a directory"),

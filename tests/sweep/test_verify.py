@@ -55,7 +55,7 @@ class Journal:
         self.entries, self.topology, self.limits, self.cut_off = entries, topology, limits or Limits(), cut_off
 
     def judged(self) -> Verdict:
-        """What the first judge says; of states and of the outside nothing."""
+        """What the first judge says; of states and of the external system nothing."""
         return judge_run(self.entries, self.topology, self.limits, None, self.cut_off)
 
     def with_entries(self, entries: list[Entry]) -> Journal:

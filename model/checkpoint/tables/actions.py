@@ -84,7 +84,7 @@ def block(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def pass_the_flag_on(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """Who cannot go unaligned hands the wish on to those behind it."""
+    """Return who cannot go unaligned hands the wish on to those behind it."""
     barrier, pending = message_of(stimulus), gate.pending
     assert type(barrier) is CheckpointBarrier
     assert pending is not None
@@ -210,7 +210,7 @@ def resume(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def resume_for_it(gate: GateState, stimulus: Stimulus) -> GateStep:
-    """What resumes is what waited: a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
+    """Return what resumes is what waited: a cancel of a newer checkpoint closes the pending one silently (rule 10)."""
     waits = gate.rules.blocks and gate.pending is not None and gate.aligning
     return resume(gate, stimulus) if waits else (gate, (Effect("resume", NO_INPUT, checkpoint_of(stimulus)),))
 

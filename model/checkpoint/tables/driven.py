@@ -38,7 +38,7 @@ from barrierlab.model.explore.table import Table
 def driven_by(
     table: Table[GateState, Stimulus], blocks: bool = True
 ) -> Callable[[GatePort, BarrierAlignerConfig, UnalignedCheckpointConfig | None, bool], Implementation]:
-    """What makes the gate of a task, which is its port, such that `table` says what it does.
+    """Return what makes the gate of a task, which is its port, such that `table` says what it does.
 
     An input `blocks` behind its barrier. It is no `impl.checkpoint.gate.Gate`, but has all that a task and a driver ask
     of one.
@@ -172,7 +172,7 @@ class TableGate:
         return self.value.pending
 
     def is_aligning(self) -> bool:
-        """Whether a checkpoint is under way."""
+        """Return whether a checkpoint is under way."""
         return self.value.pending is not None
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
@@ -260,15 +260,15 @@ class InHand:
 
     @property
     def is_unaligned(self) -> bool:
-        """Whether it is unaligned."""
+        """Return whether it is unaligned."""
         return self.gate.value.unaligned if self.part is None else self.part.is_unaligned
 
     @property
     def was_threshold_triggered(self) -> bool:
-        """Whether it began aligned."""
+        """Return whether it began aligned."""
         return self.gate.value.switched if self.part is None else self.part.was_threshold_triggered
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """What is recorded for it."""
+        """Return what is recorded for it."""
         record = self.gate.value.record if self.part is None else self.part.record
         return channel_data(dict(enumerate(record)), self.gate.value.rules.size_of)

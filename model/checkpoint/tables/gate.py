@@ -216,28 +216,28 @@ class GateState:
 
     @property
     def aligning(self) -> bool:
-        """Whether inputs wait for each other."""
+        """Return whether inputs wait for each other."""
         return self.pending is not None and not self.unaligned
 
     @property
     def recording(self) -> bool:
-        """Whether the snapshot is taken and the barrier gone, but barriers are missing."""
+        """Return whether the snapshot is taken and the barrier gone, but barriers are missing."""
         return self.unaligned and not self.taking
 
     def is_open(self, input_id: int) -> bool:
-        """Whether the end of this input has not come, buffered or not."""
+        """Return whether the end of this input has not come, buffered or not."""
         buffered = self.buffered[input_id]
         return input_id not in self.ended and not (buffered and type(buffered[-1]) is EndOfInput)
 
     def is_waiting(self, input_id: int) -> bool:
-        """Whether this input waits: for the others, or with a newer barrier for the pending part."""
+        """Return whether this input waits: for the others, or with a newer barrier for the pending part."""
         in_and_aligning = (
             self.rules.blocks and self.aligning and input_id in self.arrived and input_id not in self.ended
         )
         return in_and_aligning or (bool(self.buffered[input_id]) and input_id not in self.line)
 
     def is_missing(self, input_id: int) -> bool:
-        """Whether the barrier of the pending checkpoint has still to come on this input."""
+        """Return whether the barrier of the pending checkpoint has still to come on this input."""
         return self.pending is not None and input_id not in self.arrived and input_id not in self.ended
 
     def missing(self) -> frozenset[int]:
@@ -245,22 +245,22 @@ class GateState:
         return frozenset(filter(self.is_missing, range(self.rules.num_inputs)))
 
     def buffered_bytes(self) -> int:
-        """How many bytes all inputs hold."""
+        """Return how many bytes all inputs hold."""
         return sum(self.rules.size_of(message) for messages in self.buffered for message in messages)
 
     def triggered_ns(self) -> int | None:
-        """When the pending checkpoint was triggered, or its first barrier came if nobody said so."""
+        """Return when the pending checkpoint was triggered, or its first barrier came if nobody said so."""
         if self.pending is None:
             return None
         return dict(self.triggers).get(self.pending.checkpoint_id, self.first_ns)
 
     def expires_ns(self) -> int | None:
-        """When the pending checkpoint is aborted."""
+        """Return when the pending checkpoint is aborted."""
         triggered_ns = self.triggered_ns()
         return None if triggered_ns is None else triggered_ns + self.rules.alignment_timeout_ns
 
     def switches_ns(self) -> int | None:
-        """When it goes unaligned."""
+        """Return when it goes unaligned."""
         triggered_ns = self.triggered_ns()
         if triggered_ns is None or self.unaligned or not self.rules.may_overtake:
             return None
@@ -269,20 +269,21 @@ class GateState:
     # What drivers ask.
 
     def next_deadline_ns(self) -> int | None:
-        """When the clock will next do something."""
+        """Return when the clock will next do something."""
         deadlines = [ns for ns in (self.expires_ns(), self.switches_ns()) if ns is not None]
         return min(deadlines, default=None)
 
     def can_take(self, input_id: int) -> bool:
-        """Whether this input may be read."""
+        """Return whether this input may be read."""
         return self.is_open(input_id) and len(self.buffered[input_id]) < self.rules.max_buffer_per_input
 
     def is_blocked(self, input_id: int) -> bool:
-        """Whether this input waits."""
+        """Return whether this input waits."""
         return self.is_waiting(input_id)
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
-        """Whether this barrier is to go to the front of its channel now: `UnalignedCheckpointer.wants_overtaking`."""
+        """Return whether this barrier is to go to the front of its channel now:
+        `UnalignedCheckpointer.wants_overtaking`."""
         checkpoint_id, pending = barrier.checkpoint_id, self.pending
         if not self.rules.may_overtake or not self.is_open(input_id) or checkpoint_id <= self.last_terminated_id:
             return False

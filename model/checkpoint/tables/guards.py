@@ -48,7 +48,7 @@ def checkpoint_of(stimulus: Stimulus) -> int:
 
 
 def time_of(stimulus: Stimulus) -> int:
-    """When it happens; 0 where that does not matter."""
+    """Return when it happens; 0 where that does not matter."""
     return stimulus.at_ns if isinstance(stimulus, Arrival | Overtaking | Drained | ClockReading) else 0
 
 
@@ -61,7 +61,7 @@ def overtaken(gate: GateState, stimulus: Stimulus) -> tuple[Event, ...]:
 
 
 def size_of_all(gate: GateState, events: tuple[Event, ...]) -> int:
-    """What events count in bytes."""
+    """Return what events count in bytes."""
     return sum(map(gate.rules.size_of, events))
 
 
@@ -336,7 +336,7 @@ def not_in_flight(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def within_the_limit(gate: GateState, stimulus: Stimulus) -> bool:
-    """What is recorded, with what is added now, is not more than may be (protocol rule 18)."""
+    """Return what is recorded, with what is added now, is not more than may be (protocol rule 18)."""
     added_bytes = stimulus.size_bytes if isinstance(stimulus, OutputPassed) else 0
     message = message_of(stimulus)
     if type(message) is Event:

@@ -16,7 +16,7 @@ NO_INPUT = -1
 
 
 def _at(at_ns: int) -> str:
-    """When, if that may matter."""
+    """Return when, if that may matter."""
     return f" @ {at_ns}" if at_ns else ""
 
 

@@ -37,7 +37,7 @@ def _aligner() -> Callable[[int], str]:
         try:
             return aligner.process_message(input_id, CheckpointBarrier(1, 1)).name
         except InputIndexError as error:
-            return f"{error.came} is none"
+            return f"{error.actual} is none"
 
     return take
 

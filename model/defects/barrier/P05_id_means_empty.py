@@ -20,7 +20,7 @@ COMMANDS = (InjectBarrierCommand(0, 0), InjectBarrierCommand(0, 1))
 
 
 def documented() -> tuple[str, ...]:
-    """What is polled."""
+    """Return what is polled."""
     injector = DocumentedInjector(BarrierInjectorConfig(None))
     lines = []
     for command in COMMANDS:
@@ -31,7 +31,7 @@ def documented() -> tuple[str, ...]:
 
 
 def sound() -> tuple[str, ...]:
-    """What the handle says."""
+    """Return what the handle says."""
     handle = CheckpointBarrierInjector(BarrierInjectorConfig(None)).coordinator_handle()
     lines = []
     for command in COMMANDS:

@@ -21,7 +21,7 @@ CONFIG = BarrierInjectorConfig(10, "a")
 
 
 def documented() -> tuple[str, ...]:
-    """What is polled, in an interval of 10, between commands of the coordinator."""
+    """Return what is polled, in an interval of 10, between commands of the coordinator."""
     injector = DocumentedInjector(CONFIG)
     commands = {11: InjectBarrierCommand(1, 9), 22: InjectBarrierCommand(7, 3)}
     lines = []

@@ -22,7 +22,7 @@ from barrierlab.model.defects.kinds.witness import Witness
 
 
 def polls(name: str, now_ns: int) -> bool:
-    """Whether nothing keeps a source from it."""
+    """Return whether nothing keeps a source from it."""
     return name == "a" or not 15 <= now_ns < 45
 
 

@@ -613,7 +613,7 @@ def committer(repaired: bool) -> Scheme[Committer]:
         return state._replace(committed=state.saved, shown=state.shown or state.buffered > 0)
 
     def restore(state: Committer) -> Committer:
-        """What is of a checkpoint that the table has is taken for committed; the result is of checkpoint 1."""
+        """Return what is of a checkpoint that the table has is taken for committed; the result is of checkpoint 1."""
         shown = state.shown or (state.buffered > 0 and state.committed < 1)
         return state._replace(crashed=True, shown=shown, committed=state.saved)
 

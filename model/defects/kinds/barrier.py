@@ -60,7 +60,8 @@ class BarrierDefect:
         return self._explored(self.sound_components)
 
     def sound_on_the_same_run(self) -> frozenset[str]:
-        """What the sound machines break on the run that shows the defect, as far as they can go along with it."""
+        """Return what the sound machines break on the run that shows the defect, as far as they can go along with
+        it."""
         world = World(self.bounds, self.components)
         violation = explore(world, properties(world), limits=BOUND).violations[0]
         return run_along(World(self.bounds, self.sound_components), map(str, violation.moves))
@@ -118,7 +119,7 @@ class SystemDefect(Generic[S, M]):
 
 
 def found_in(title: str, result: Exploration[S, M]) -> Found:
-    """What the exploration of a system came to, its run under a title."""
+    """Return what the exploration of a system came to, its run under a title."""
     states, seconds = result.counts.states, result.counts.seconds
     if not result.violations:
         return Found(states=states, seconds=seconds)
@@ -129,22 +130,22 @@ def found_in(title: str, result: Exploration[S, M]) -> Found:
 
 
 def broken_by(reason: str) -> frozenset[str]:
-    """The invariants in a reason of `World.broken` or `World.unsettled`: ``"CUT: ...; FIFO: ..."``."""
+    """The invariants in a reason of `World.broken` or `World.liveness_violation`: ``"CUT: ...; FIFO: ..."``."""
     return frozenset(part.partition(": ")[0] for part in reason.split("; ") if part.partition(": ")[0].isupper())
 
 
 def run_along(world: World, moves: Iterable[str]) -> frozenset[str]:
-    """What is broken after those of `moves` that a world can make, in order, and when all has come to rest."""
+    """Return what is broken after those of `moves` that a world can make, in order, and when all has come to rest."""
     state = world.start()
     for text in moves:
         state = _made(world, state, text)
     _, state = world.settle(state)
-    reason = world.broken(state) or world.unsettled(state)
+    reason = world.broken(state) or world.liveness_violation(state)
     return broken_by(reason) if reason else frozenset()
 
 
 def _enabled_fair_moves(world: World, moves: Iterable[Move]) -> list[Move]:
-    """What can follow those moves, without another fault, until all has come to rest."""
+    """Return what can follow those moves, without another fault, until all has come to rest."""
     state = world.start()
     for move in moves:
         state = world.after(state, move)

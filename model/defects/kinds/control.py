@@ -72,7 +72,7 @@ def sync(barrier_id: int, payload: str | None = None) -> BarrierControlSignal:
 
 
 def answers(aligner: ControlAligner, *arrivals: tuple[int, BarrierControlSignal]) -> tuple[str, ...]:
-    """What comes of each arrival: the barrier that is complete, ``pending``, or the error."""
+    """Return what comes of each arrival: the barrier that is complete, ``pending``, or the error."""
     found = []
     for upstream, barrier in arrivals:
         try:
@@ -84,5 +84,5 @@ def answers(aligner: ControlAligner, *arrivals: tuple[int, BarrierControlSignal]
 
 
 def headline(error: BarrierError) -> str:
-    """What came, without what is allowed and what to do."""
-    return error.came
+    """Return what came, without what is allowed and what to do."""
+    return error.actual

@@ -52,7 +52,7 @@ class Defect(Protocol):
     def breaks(self) -> str: ...
 
     def as_documented(self) -> Found:
-        """What goes wrong with the protocol at its document's word."""
+        """Return what goes wrong with the protocol at its document's word."""
 
     def sound(self) -> Found:
-        """What the sound protocol does in the same scope."""
+        """Return what the sound protocol does in the same scope."""

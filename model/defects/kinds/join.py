@@ -78,11 +78,11 @@ class JoinDefect:
     wrong: object = field(default=None)
 
     def as_documented(self) -> Found:
-        """What the changed components come to."""
+        """Return what the changed components come to."""
         return self._run(self.changed)
 
     def sound(self) -> Found:
-        """What the sound components come to on the same run."""
+        """Return what the sound components come to on the same run."""
         return self._run(JoinComponents())
 
     def _run(self, components: JoinComponents) -> Found:
@@ -165,5 +165,5 @@ def show(it: JoinWorld, stream: int, *seqs: int, now: int = 0, epoch: int = 1, s
 
 
 def outs(it: JoinWorld) -> list[int]:
-    """What came out."""
+    """Return what came out."""
     return [outcome.out for outcome in it.outcomes if isinstance(outcome, Joined)]

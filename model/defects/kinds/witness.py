@@ -31,7 +31,7 @@ class Witness:
     breaks: str = "value"
 
     def as_documented(self) -> Found:
-        """What comes of the calls, if it is what it is said to be."""
+        """Return what comes of the calls, if it is what it is said to be."""
         return _of_calls(self.broken(), self.right_lines)
 
     def sound(self) -> Found:

@@ -25,7 +25,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 def record_in_any_case(gate: GateState, stimulus: Stimulus) -> tuple[GateState, tuple[Effect, ...]]:
-    """Whether the barrier of this input is in or not; what it passed on its way in is recorded already."""
+    """Return whether the barrier of this input is in or not; what it passed on its way in is recorded already."""
     known = gate.record[input_of(stimulus)]
     return record(gate, stimulus) if gate.recording and message_of(stimulus) not in known else (gate, ())
 

@@ -23,7 +23,7 @@ BARRIER = CheckpointBarrier.new_unaligned(1, 1)
 
 
 def visible(is_sink: bool) -> tuple[str, ...]:
-    """What a reader sees when checkpoint 1 is complete: a1 and b1 are ahead of its barriers, a2 is behind."""
+    """Return what a reader sees when checkpoint 1 is complete: a1 and b1 are ahead of its barriers, a2 is behind."""
     ledger = Ledger()
     aligner = UnalignedCheckpointer(BarrierAlignerConfig(2), is_sink=is_sink)
     sink = SinkTask("s", Tally(2), aligner, silent, SinkWriter("s", ledger, "exactly_once", silent))

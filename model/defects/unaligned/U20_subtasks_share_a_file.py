@@ -30,7 +30,7 @@ def documented_file(subtask: int, record: InFlight) -> bytes:
 
 
 def read_documented(data: bytes, subtask: int) -> InFlight:
-    """What is in a file of one event."""
+    """Return what is in a file of one event."""
     return InFlight(data[0], (data[16:],))
 
 

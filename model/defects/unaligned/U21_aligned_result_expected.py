@@ -40,7 +40,8 @@ def task() -> OperatorTask:
 
 
 def recovered() -> list[str]:
-    """What the task sees after its recovery: if b is read first, if a is, and if what was in flight is forgotten."""
+    """Return what the task sees after its recovery: if b is read first, if a is, and if what was in flight is
+    forgotten."""
     barrier, failed = CheckpointBarrier.new_unaligned(1, 1), task()
     failed.offer_overtaking(0, barrier, (), 0)
     failed.offer_overtaking(1, barrier, (B1,), 0)

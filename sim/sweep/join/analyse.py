@@ -124,7 +124,7 @@ def by_streams(found: Iterable[ResultRow]) -> dict[str, list[ResultRow]]:
 
 
 def answer(found: Iterable[ResultRow]) -> list[str]:
-    """Which barrier, and what lateness budget, in sentences; one on each kind of streams."""
+    """Return which barrier, and what lateness budget, in sentences; one on each kind of streams."""
     sentences = [f"{streams}: {_advice(cells)}" for streams, cells in by_streams(found).items()]
     return sentences or ["No run has come to its end, so there is nothing to say about barriers."]
 

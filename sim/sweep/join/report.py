@@ -59,7 +59,7 @@ def _outputs(cell: ResultRow, seen: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kind(number: int, streams: str, cells: Sequence[ResultRow]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
-    """What is shown of one kind of streams: its name, a figure and the rows of a table."""
+    """Return what is shown of one kind of streams: its name, a figure and the rows of a table."""
     free = budget(cells)
     svg = figures.against_lateness(cells, None if free is None else free["lateness_ms"], TIMES, f"lateness{number}")
     figure = figure_of(
@@ -79,7 +79,7 @@ def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]]) -> dict[str, Any]:
 
 
 def _behind(cells: Sequence[ResultRow]) -> str:
-    """How much is behind a figure, in words."""
+    """Return how much is behind a figure, in words."""
     seeds = sorted({seed for cell in cells for seed in cell["seeds"]})
     runs, wanted = (sum(cell[name] for cell in cells) for name in ("runs", "wanted"))
     behind = f"{wanted} outputs wanted in {runs} run{'' if runs == 1 else 's'}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ELSEWHERE = {
-    "REC": "what survives a crash, and what is visible outside",
+    "REC": "what survives a crash, and what is visible in the external system",
     "CUT": "whether each state is the fold of what took effect before the cut",
 }
 """What is judged where a run runs, and not asked of its events: that takes the operators themselves."""
@@ -47,7 +47,8 @@ JudgedRow = dict[str, Any]
 
 
 def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lambda done: None) -> JudgedRow:
-    """What SQL says of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are judged.
+    """Return what SQL says of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are
+    judged.
 
     Raises
     ------
