@@ -74,7 +74,7 @@ EFFECTS = {
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
     "restored_in_flight": "task, channel, message: it was in flight, and is again: ahead of all that is sent",
     "write": "sink, -, event: it becomes visible in the external system, at once",
-    "upsert": "sink, -, event: it becomes visible in the external system under its name, in the place of an earlier one",
+    "upsert": "sink, -, event: it becomes visible under its name, in the place of an earlier one",
     "prepare": "sink, -, (transaction, count): so many events can become visible together, and survive a crash",
     "commit": "sink, -, (transaction, events): they become visible; none if they have been already",
     "rollback": "sink, -, transaction: its events never become visible",
