@@ -64,14 +64,26 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def check(capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command, on one core: status, stdout and stderr."""
+def apart(capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, with one worker, a process of its own: status, stdout and stderr."""
     return lambda *arguments: barrierlab(capsys, "check", *arguments, "--master", "processes[1]")
 
 
-def test_what_holds_is_said_so_by_protocol(mine: Path, check: Command) -> None:
+@pytest.fixture
+def check(apart: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same without a process more, where that tells nothing: it takes longer to start than most scopes."""
+
+    def here(processes: int, names: list[str], work: Callable[[str], None], watch: Callable[[], None]) -> None:
+        for name in names:
+            work(name)
+
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", here)
+    return apart
+
+
+def test_what_holds_is_said_so_by_protocol(mine: Path, apart: Command) -> None:
     """A person could not tell what was looked at."""
-    status, out, err = check("--scope", "tiny", "--protocol", "join", "--protocol", "control")
+    status, out, err = apart("--scope", "tiny", "--protocol", "join", "--protocol", "control")
     assert status == 0
     assert [line.split()[1] for line in out.splitlines() if "│" in line] == ["control", "join"]
     assert out.splitlines()[-1].startswith("verdict: holds (22 scopes, ")
@@ -93,12 +105,12 @@ def test_json_has_what_is_promised_and_nothing_else(mine: Path, check: Command) 
 
 
 def test_an_aligner_of_ones_own_is_refuted_in_every_form(
-    mine: Path, check: Command, monkeypatch: pytest.MonkeyPatch
+    mine: Path, apart: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A team would not see, in its own tools, that its aligner loses events."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(mine / "summary.md"))
-    status, out, _ = check(
+    status, out, _ = apart(
         *("--impl", "of_mine:Forgetful", "--scope", TWO_EVENTS),
         *("--save", "kept", "--junit", "junit.xml", "--markdown", "page.md"),
     )
@@ -213,9 +225,9 @@ def test_a_run_that_cannot_be_made_again_is_a_violation(monkeypatch: pytest.Monk
     assert "look for chance" in outcome.why
 
 
-def test_what_the_budget_does_not_reach_is_undecided(mine: Path, check: Command) -> None:
+def test_what_the_budget_does_not_reach_is_undecided(mine: Path, apart: Command) -> None:
     """`holds` would be said of what was not looked at."""
-    status, out, _ = check("--scope", "tiny", "--protocol", "aligned", "--budget", "0.0001")
+    status, out, _ = apart("--scope", "tiny", "--protocol", "aligned", "--budget", "0.0001")
     assert status == 3
     assert "verdict: undecided" in out
     assert "undecided: aligned: a->s; " in out
@@ -264,27 +276,27 @@ CHANGES = {
 }
 
 
-def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, check: Command) -> None:
+def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, apart: Command) -> None:
     """A broken class would inherit the verdict of a sound one that had its name; after a repair its run would stay."""
     for name, text in THREE_FILES.items():
         (mine / name).write_text(text, encoding="utf-8")
     forget("mine", "part")
     arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
-    assert check(*arguments)[0] == 0
+    assert apart(*arguments)[0] == 0
     (verdict,) = [each for each in (mine / "kept").glob("*.json") if each.name != KEPT]
     written_ns = verdict.stat().st_mtime_ns
-    assert check(*arguments)[0] == 0
+    assert apart(*arguments)[0] == 0
     assert verdict.stat().st_mtime_ns == written_ns  # nothing has changed, so it is taken over
     for change, (name, text) in CHANGES.items():
         (mine / name).write_text(text, encoding="utf-8")
         forget("mine", "part")
-        status, _, err = check(*arguments)
+        status, _, err = apart(*arguments)
         assert status == 1, change
         assert "--resume: 1 of 1 kept verdicts do not count: what they depend on has changed" in err
         assert list((mine / "kept").glob("*.trace"))
         (mine / name).write_text(THREE_FILES[name], encoding="utf-8")
         forget("mine", "part")
-        assert check(*arguments)[0] == 0, change
+        assert apart(*arguments)[0] == 0, change
         assert not [*(mine / "kept").glob("*.trace"), *(mine / "kept").glob("*.svg")]
 
 
@@ -302,14 +314,14 @@ def forget(*modules: str) -> None:
     ],
     ids=["a module made of nothing", "a module imported while it runs"],
 )
-def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, check: Command) -> None:
+def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, apart: Command) -> None:
     """It would be reused for whatever the class has become since."""
     (mine / "part.py").write_text("", encoding="utf-8")
     (mine / "mine.py").write_text(SOUND_ALIGNER.format(imports=imports, first=first, loses="False"), encoding="utf-8")
     forget("mine", "part")
     arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
-    assert check(*arguments)[0] == 0
-    status, _, err = check(*arguments)
+    assert apart(*arguments)[0] == 0
+    status, _, err = apart(*arguments)
     forget("mine", "part", "made")
     assert status == 0
     assert "--resume: 1 of 1 kept verdicts do not count: " in err
