@@ -120,3 +120,36 @@ def test_a_long_line_is_found() -> None:
     """The test above would be silent whatever there is."""
     long = "x" * 161
     assert too_long(f"{long}\n{long[1:]}\n| {long}\n```\n{long}\n```\n{long}") == [1, 7]
+
+
+NO_CODE = {"ruff", "slow_task"}
+"""Names in CONTRIBUTING of what is a tool, or was only tried."""
+
+
+def unknown(page: str, files: set[str], words: set[str]) -> list[str]:
+    """Return the files and names that a page has in backticks and that there are not."""
+    named = dict.fromkeys(re.findall(r"`([\w./]+)`", page))
+    is_file = re.compile(r".*\.(py|md|toml|j2)")
+    return [
+        each
+        for each in named
+        if not (
+            any(f"/{file}".endswith(f"/{each}") for file in files)
+            if is_file.fullmatch(each)
+            else "/" in each or words.issuperset(each.split("."))
+        )
+    ]
+
+
+def test_contributing_names_what_there_is() -> None:
+    """A newcomer would look for a function that has another name by now."""
+    files = {str(path.relative_to(ROOT)) for path in committed()}
+    code = [ROOT / file for file in files if file.endswith(".py")]
+    words = NO_CODE.union(*(re.findall(r"\w+", path.read_text(encoding="utf-8")) for path in code))
+    assert unknown((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), files, words) == []
+
+
+def test_a_name_that_is_gone_is_found() -> None:
+    """The test above would be silent whatever there is."""
+    page = "`Engine.run` in `engine.py`, `Engine.ran`, `gone.py`, `a/b`, `gine.py`"
+    assert unknown(page, {"sim/engine.py"}, {"Engine", "run"}) == ["Engine.ran", "gone.py", "gine.py"]
