@@ -175,13 +175,15 @@ class Process:
     def _watch(self) -> None:
         """End the program when an answer has taken too long."""
         seen, idle_s = -1, 0.0
-        since = last = Usage(0.0, False)
+        since: Usage | None = None
+        last: Usage | None = None
         while not self._ended.wait(tick_s := self._limit_s * _TICK):
-            now = _usage(self._process.pid)
             if self._answered == self._asked or self._answered != seen:
-                seen, idle_s = self._answered, 0.0
-                since = last = now
+                seen, idle_s, since = self._answered, 0.0, None
                 continue
+            now = _usage(self._process.pid)  # it is read through all processes, so only where a step takes long
+            if since is None or last is None:
+                since = last = now
             idle_s += 0.0 if now.is_running or now.cpu_s > last.cpu_s else tick_s
             last = now
             if max(idle_s, now.cpu_s - since.cpu_s) >= self._limit_s * self._times:

@@ -66,7 +66,7 @@ def main() -> None:
     sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     if FAULT == "forgets":
         sound.Aligner = Forgets  # type: ignore[misc]
-    aligner, late = None, 0
+    aligner, late, ended = None, 0, False
     for line in sys.stdin:
         asked = json.loads(line)
         aligner, found = sound.answer(asked, aligner)
@@ -75,16 +75,19 @@ def main() -> None:
         if IN_A_DATAFLOW in line and asked["do"] == "offer":
             late += 1
             is_late = late >= 4
+            ended = ended or asked["message"]["kind"] == "end"
         if is_late:
             found |= ANSWERS.get(FAULT, {})
             if FAULT == "no effects":
                 del found["effects"]
             elif FAULT == "counts its calls":
                 found["state"] = found["state"] + " " * late
-            elif FAULT == "is moody" and late == 4:
+            elif FAULT == "is moody" and ended and "state" in asked and asked["message"]["kind"] == "event":
                 found["effects"] = []
             elif FAULT in ("dies", "is killed", "loops", "waits"):
                 breaks_down()
+        if FAULT == "restores another" and asked["do"] == "look":
+            found["state"] += " "
         text = json.dumps({"step": asked["step"], **found})
         if is_late and FAULT in LINES:
             text = LINES[FAULT](text)

@@ -131,6 +131,7 @@ WRONG = [
     ),
     ("counts its calls", "does not answer the same twice: the state "),
     ("is moody", "does not answer the same twice: the effects ["),
+    ("restores another", "does not answer the same twice: the state "),
     ("forgets", "an aligner that was never restored answers otherwise than one that was"),
 ]
 
