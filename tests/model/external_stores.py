@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from barrierlab.impl.errors import CompletedError, StoreError
+from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.store import MANIFEST, MANIFEST_UNFINISHED, DirectoryStore
 from docs.parts.store import Files, Planted
 
 
@@ -57,7 +62,115 @@ class CallsNoIdItsOwn(Files):
         self.open.append(checkpoint_id)
 
 
+class OfImpl:
+    """A thin adapter over the store of `impl`: its errors are those of the medium."""
+
+    role = "store"
+    of_impl: type[DirectoryStore] = DirectoryStore
+
+    def __init__(self, folder: str, files: Any) -> None:
+        with _of_the_medium():
+            self.store = self.of_impl(folder, files)
+        self.parts: list[Part] = []
+
+    def begin(self, checkpoint_id: int) -> None:
+        with _of_the_medium():
+            self.store.begin(checkpoint_id)
+        self.parts = []
+
+    def put(self, checkpoint_id: int, name: str, data: bytes) -> None:
+        operator, _, subtask = name.partition("-")
+        with _of_the_medium():
+            self.parts.append(self.store.write(checkpoint_id, TaskSnapshot(operator, int(subtask), data)))
+
+    def complete(self, checkpoint_id: int, names: Sequence[str]) -> None:
+        with _of_the_medium():
+            self.store.complete(Manifest(checkpoint_id, checkpoint_id, False, tuple(self.parts)))
+
+    def discard(self, checkpoint_id: int) -> None:
+        with _of_the_medium():
+            try:
+                if not self.store.abandon(checkpoint_id):
+                    self.store.clean()
+            except CompletedError as error:
+                complete = self.store.completed()
+                if checkpoint_id not in complete[1:]:  # of one of them the medium gives no answer now
+                    raise OSError(str(error)) from error
+                self.store.retain(complete.index(checkpoint_id))
+
+    def list(self) -> tuple[int, ...]:
+        with _of_the_medium():
+            return self.store.completed()
+
+    def get(self, checkpoint_id: int) -> dict[str, bytes]:
+        with _of_the_medium():
+            snapshots = self.store.load(checkpoint_id).snapshots
+        return {f"{each.operator_id}-{each.subtask}": each.state for each in snapshots}
+
+    def highest_id(self) -> int:
+        with _of_the_medium():
+            return self.store.highest_id()
+
+    def leftovers(self) -> tuple[int, ...]:
+        with _of_the_medium():
+            return self.store.leftovers()
+
+
+@contextmanager
+def _of_the_medium() -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        raise OSError(str(error)) from error
+
+
+class FlushesNoFile(DirectoryStore):
+    """Bytes are written, and not flushed."""
+
+    def _write(self, file: Any, data: bytes) -> None:
+        file.write(data)
+
+
+class FlushesNoAttempt(DirectoryStore):
+    """The folder of an attempt is made, and not flushed."""
+
+    def _make(self, checkpoint_id: int) -> None:
+        folder = self._at(checkpoint_id)
+        self._disk.make_folder(folder)
+        self._disk.create(f"{folder}/{MANIFEST_UNFINISHED}").close()
+
+
+class FlushesNoManifest(DirectoryStore):
+    """The name of the manifest is given, and not flushed."""
+
+    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
+        folder = self._at(checkpoint_id)
+        self._write(self._disk.reopen(f"{folder}/{MANIFEST_UNFINISHED}"), manifest)
+        self._disk.rename(f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}")
+
+
+class NoFile(OfImpl):
+    """With the first of these."""
+
+    of_impl = FlushesNoFile
+
+
+class NoAttempt(OfImpl):
+    """With the second."""
+
+    of_impl = FlushesNoAttempt
+
+
+class NoManifest(OfImpl):
+    """With the third."""
+
+    of_impl = FlushesNoManifest
+
+
 PLANTED: dict[type, tuple[str, str]] = {
+    NoFile: ("store: the first checkpoint, and a crash", "WHOLE"),
+    NoAttempt: ("store: the first checkpoint, and a crash", "IDS"),
+    NoManifest: ("store: the first checkpoint, and a crash", "KEPT"),
     FlushesNoPart: ("store: the first checkpoint, and a crash", "WHOLE"),
     WritesTheListInPlace: ("store: the first checkpoint, and a crash", "WHOLE"),
     FlushesNoRename: ("store: the first checkpoint, and a crash", "KEPT"),

@@ -13,7 +13,7 @@ from barrierlab.model.checkpoint.interfaces import Capturable, Source
 from docs.parts.coordinator import Plain
 from docs.parts.source import Log
 from docs.parts.writer import TwoPhase
-from tests.model.external_sources import PLANTED
+from tests.model.external_sources import PLANTED, OfImpl
 from tests.model.test_external_coordinators import CHAIN, WORLDS, check, outcome
 
 FIRST = "aligned: a->s; events 1, checkpoints 1; no fault"
@@ -28,10 +28,12 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     assert f"! {invariant}: " in found.violations[0].trace
 
 
+@pytest.mark.parametrize("kind", [Log, OfImpl])
 @pytest.mark.parametrize("name", [name for name in WORLDS if ": a->s; events 1, " in name])
-def test_what_is_sound_holds(name: str) -> None:
+def test_what_is_sound_holds(kind: type, name: str) -> None:
     """An engine would be told that it is wrong, in one protocol or another."""
-    assert (outcome(Log, name).verdict, outcome(Log, name).why) == ("holds", "every reachable state was seen")
+    found = outcome(kind, name)
+    assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
 
 def test_a_source_that_makes_watermarks_and_is_restored_holds() -> None:

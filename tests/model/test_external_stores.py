@@ -15,7 +15,7 @@ from barrierlab.model.storage.scopes import WORLDS
 from barrierlab.sim.check.runner import plan
 from docs.parts.coordinator import Plain
 from docs.parts.store import Files
-from tests.model.external_stores import PLANTED
+from tests.model.external_stores import PLANTED, OfImpl
 from tests.model.test_external_coordinators import CHAIN, check
 
 SCOPES = {each.name: each for each in WORLDS}
@@ -39,10 +39,12 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     assert f"! {invariant}: " in violation.trace
 
 
+@pytest.mark.parametrize("kind", [Files, OfImpl])
 @pytest.mark.parametrize("name", [each.name for each in WORLDS if each.has_one_writer])
-def test_what_is_sound_holds(name: str) -> None:
+def test_what_is_sound_holds(kind: type, name: str) -> None:
     """An engine with another layout would be told that it is wrong."""
-    assert (outcome(Files, name).verdict, outcome(Files, name).why) == ("holds", "every reachable state was seen")
+    found = outcome(kind, name)
+    assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
 
 def test_a_store_is_asked_what_one_writer_can_do() -> None:
