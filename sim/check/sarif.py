@@ -71,7 +71,7 @@ def place_of(chosen: CheckPlan) -> Place | None:
         files = (path for path in paths if path.is_file() and any(map(path.is_relative_to, bases)))
         program = next(files, None)
         return None if program is None else _place(program, 1, chosen.implementation, bases)
-    kind = load(chosen.implementation, chosen.folder)
+    kind = load(chosen.implementation.split(",")[0], chosen.folder)  # of several classes, the first
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     try:
         path = Path(file or "").resolve()

@@ -44,7 +44,7 @@ def test_a_source_that_makes_watermarks_and_is_restored_holds() -> None:
 
 def test_all_parts_of_an_engine_stand_in_together() -> None:
     """What one of them makes of another would not be seen."""
-    assert WORLDS[CHAIN].check(External.of([Plain, Log, TwoPhase]).parts("aligned"), 120.0).verdict == "holds"
+    assert WORLDS[CHAIN].check(External.of([Plain, Log, TwoPhase]).parts("aligned"), None).verdict == "holds"
 
 
 class TakesTheTime(Log):

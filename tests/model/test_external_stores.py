@@ -25,7 +25,7 @@ MODULE = "tests.model.external_stores"
 
 def outcome(kind: type, name: str) -> Outcome:
     """What a class comes to in a scope."""
-    return SCOPES[name].check(External.of([kind]).parts("store"), 120.0)
+    return SCOPES[name].check(External.of([kind]).parts("store"), None)
 
 
 @pytest.mark.parametrize("kind", PLANTED)

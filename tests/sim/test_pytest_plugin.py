@@ -20,16 +20,20 @@ TWO_EVENTS = "aligned: a->join b->join join->s; events 2, checkpoints 1; no faul
 ABORT = "aligned: a->s; events 1, checkpoints 1; abort"
 MODULE = '''
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.model.checkpoint.capabilities import Capabilities
 
 class Sound(BarrierAligner):
+    pass
+
+class Mine(CheckpointCoordinator):
     pass
 
 class Little(BarrierAligner):
     capabilities = Capabilities(aborts=False)
 
 class Forgetful(BarrierAligner):
-    """At line 10."""
+    """At line 14."""
 
     def process_message(self, input_id, message, now_ns=0):
         action = super().process_message(input_id, message, now_ns)
@@ -71,9 +75,16 @@ def test_each_scope_is_a_test(project: pytest.Pytester) -> None:
 
 def test_a_scope_that_is_not_asked_is_skipped(project: pytest.Pytester) -> None:
     """A suite would look as if everything had been asked."""
-    result = run(project, of("Little"), "-k", "aligned and abort and not unaligned", "-rs")
+    result = run(project, of("Little"), "-k", "aligned and abort and not unaligned and not aligned_with_timeout", "-rs")
     result.assert_outcomes(skipped=3, deselected=46)
     result.stdout.fnmatch_lines(["*it needs aborts (rule 10), which the class does not declare*"])
+
+
+def test_several_classes_are_checked_together(project: pytest.Pytester) -> None:
+    """A coordinator could not be checked in a suite, or not with an aligner."""
+    result = run(project, of("Sound"), of("Mine"), f"--barrierlab-scope={ABORT}", "-k", "barrierlab", "-v")
+    result.assert_outcomes(passed=1, deselected=1)
+    result.stdout.fnmatch_lines([f"barrierlab::{ABORT} PASSED*"])
 
 
 @pytest.mark.parametrize("in_ci", ["", "true"])
@@ -108,7 +119,7 @@ def test_a_test_is_at_the_class_statement(project: pytest.Pytester) -> None:
     """An editor would lead to nowhere."""
     items, _ = project.inline_genitems("-p", PLUGIN, of("Forgetful"), f"--barrierlab-scope={TWO_EVENTS}")
     (item,) = [each for each in items if each.nodeid.startswith("barrierlab::")]
-    assert item.location == ("engine_under_pytest.py", 9, TWO_EVENTS)  # counted from 0
+    assert item.location == ("engine_under_pytest.py", 13, TWO_EVENTS)  # counted from 0
 
 
 def test_what_is_undecided_fails(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
