@@ -146,6 +146,17 @@ class ExternalStoreWorld(StoreWorld):
             return f"WHOLE: of checkpoint {checkpoint_id} was read {brief(dict(found))}"
         return ""
 
+    def difference(self) -> str:
+        """Carry every operation out a second time, the last first; what differs, in a line, or nothing."""
+        for index, first in reversed(tuple(self._asked.items())):
+            del self._asked[index]
+            second = self._next(index)
+            if second != first:
+                client = self.clients.values[index]
+                told = " and then ".join(brief(str(each)) for each in (first, second))
+                return f"{client.name}, at {client.work[0]}, does not do the same twice: {told}"
+        return ""
+
     def _look(self, tree: int) -> FoundCheckpoints:
         if tree not in self._found:
             self._found[tree] = self._looked(self.trees.values[tree])

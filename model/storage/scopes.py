@@ -6,11 +6,11 @@ Beside them are any order of calls, and the bytes of what is stored, case by cas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from barrierlab.model.checkpoint.check import MOST_STATES, Outcome, outcome_of
+from barrierlab.model.checkpoint.check import MOST_STATES, NOT_REPEATABLE, Outcome, ScopeViolation, outcome_of
 from barrierlab.model.checkpoint.components import Components
-from barrierlab.model.explore.checker import ExplorationLimits, M, Property, S, System, explore
+from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
 from barrierlab.model.storage.external_store import ExternalStoreWorld
 from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
@@ -45,11 +45,15 @@ class StoreScope:
         return all(set(work) <= {"open", "recover"} for _, work in self.bounds.clients[1:])
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Explore it, with the external store of `components`, if there is one."""
-        world = (
-            StoreWorld(self.bounds) if components.store is None else ExternalStoreWorld(self.bounds, components.store)
+        """Explore it, with the external store of `components`, if there is one; that one is to do the same twice."""
+        external = None if components.store is None else ExternalStoreWorld(self.bounds, components.store)
+        world = external or StoreWorld(self.bounds)
+        outcome = _explored(self.name, world, properties(world), seconds)
+        if external is None or outcome.verdict == UNDECIDED or not (why := external.difference()):
+            return outcome
+        return replace(
+            outcome, verdict=BROKEN, why=why, violations=(ScopeViolation(NOT_REPEATABLE, self.name, 0, why),)
         )
-        return _explored(self.name, world, properties(world), seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -142,6 +142,26 @@ def test_what_it_may_not_do_comes_out_with_the_run(kind: type, why: str) -> None
     found = outcome(kind, FIRST)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", ["RAISED"])
     assert why in found.violations[0].reason
+
+
+class TriesAnotherName(Files):
+    """Names what it writes first by how often it was called."""
+
+    calls = 0
+
+    def complete(self, checkpoint_id: int, names: Sequence[str]) -> None:
+        TriesAnotherName.calls += 1
+        new = f"{checkpoint_id}.new{TriesAnotherName.calls % 2}"
+        self._write(new, " ".join(names).encode())
+        self.files.rename(self._path(new), self._path(f"{checkpoint_id}.complete"))
+        self.files.flush_folder(self.folder)
+
+
+def test_one_that_does_not_do_the_same_twice_is_told_so() -> None:
+    """What was explored would be a mixture of runs that there are not."""
+    found = outcome(TriesAnotherName, FIRST)
+    assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", ["RAISED"])
+    assert "writer, at take, does not do the same twice: " in found.why
 
 
 def test_the_command_checks_a_store_alone_and_with_a_coordinator(capsys: pytest.CaptureFixture[str]) -> None:
