@@ -169,7 +169,7 @@ def test_the_command_checks_a_store_alone_and_with_a_coordinator(capsys: pytest.
     assert check(capsys, "--impl", f"{MODULE}:FlushesNoPart", "--scope", FIRST)[0] == 1
     assert check(capsys, "--impl", "docs.parts.store:Files", "--scope", FIRST)[0] == 0
     status, _, err = check(capsys, "--impl", "docs.parts.store:Files", "--scope", FIRST, "--protocol", "aligned")
-    assert (status, err.endswith("allowed for this class: store\n")) == (2, True)
+    assert (status, err.endswith("allowed for it: store\n")) == (2, True)
     status, _, err = check(capsys, "--impl", "docs.parts.store:Files", "--scope", CHAIN)
     assert (status, "has nothing of store" in err) == (2, True)
     both = ("--impl", f"{Plain.__module__}:Plain", "--impl", "docs.parts.store:Files")
