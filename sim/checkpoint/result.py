@@ -69,7 +69,7 @@ class Result:
         lines = list(self.scenario.warnings)
         if self.steady_state.verdict == NOT_STATIONARY:
             lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
-        share = self._piles_up
+        share = self.piles_up_share
         if share is not None and share >= OVERLOADED:
             lines.append(
                 f"overload: {share:.0%} of what arrives piles up (load about {1.0 / (1.0 - min(share, 0.99)):.2f}); "
@@ -89,7 +89,7 @@ class Result:
         )
 
     @cached_property
-    def _piles_up(self) -> float | None:
+    def piles_up_share(self) -> float | None:
         """The share of what arrives that piles up; None if the job failed, or there is too little to see it."""
         if self._engine.recovery.records:
             return None
@@ -162,13 +162,13 @@ class Result:
             "progress": coverage.progress,
             "falls_short": coverage.falls_short,
             "steady_state": self.steady_state.verdict,
-            "piles_up_share": self._piles_up,
+            "piles_up_share": self.piles_up_share,
             "checkpoints_completed": completed,
             "checkpoints_failed": sum(r.status == "FAILED" for r in records),
             "completed_share": completed / len(records) if records else None,
             "events_in": events_in,
             "events_out": events_out,
-            "throughput_per_s": events_out / seconds if seconds else 0.0,
+            "throughput_per_s": self.throughput_per_s,
             "arrivals": arrivals,
             "arrivals_per_s": arrivals / seconds if seconds else 0.0,
             "emitted_per_s": events_in / seconds if seconds else 0.0,
@@ -408,14 +408,24 @@ class Result:
                 "records_out_per_s": row["throughput_per_s"],
                 **{key: row[key] for key in ("arrivals", "arrivals_per_s", "emitted_per_s", "behind")},
             },
-            "backpressure": {
-                name: {
-                    "busyTimeMsPerSecond": self._per_second(node.spent_ns[BUSY]),
-                    "backPressuredTimeMsPerSecond": self._per_second(node.spent_ns[BACKPRESSURED]),
-                    "idleTimeMsPerSecond": self._per_second(node.spent_ns[0]),
-                }
-                for name, node in self._engine.job.nodes.items()
-            },
+            "backpressure": self.backpressure(),
+        }
+
+    @property
+    def throughput_per_s(self) -> float:
+        """Records that sinks took and that stayed, for each second of the run."""
+        seconds = self.duration_ns / 1e9
+        return sum(node.applied for node in self._sinks()) / seconds if seconds else 0.0
+
+    def backpressure(self) -> dict[str, dict[str, float]]:
+        """The time of each task, in ms of a second, under Flink's names."""
+        return {
+            name: {
+                "busyTimeMsPerSecond": self._per_second(node.spent_ns[BUSY]),
+                "backPressuredTimeMsPerSecond": self._per_second(node.spent_ns[BACKPRESSURED]),
+                "idleTimeMsPerSecond": self._per_second(node.spent_ns[0]),
+            }
+            for name, node in self._engine.job.nodes.items()
         }
 
     def _per_second(self, spent_ns: int) -> float:

@@ -28,6 +28,8 @@ COMMANDS = {
     "import": ("sim.cli.twin:import_command", "Write the scenario of a job that runs on Apache Flink."),
     "calibrate": ("sim.cli.twin:calibrate_command", "Fit a cost profile of a cluster to measured checkpoints."),
     "predict": ("sim.cli.twin:predict_command", "Predict the checkpoints of a job, and lay a measurement beside them."),
+    "ask": ("sim.cli.ask:ask_command", "Answer a question: a sentence, a number, and what would change it."),
+    "advise": ("sim.cli.advise:advise_command", "Say how often a job should take a checkpoint."),
     "show": ("sim.cli.show:show_command", "Show a trace or a counterexample, also as a picture."),
 }
 

@@ -200,7 +200,7 @@ def _summed_up(result: Any) -> Rows:
 def on_processes(processes: int, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
     """On processes of this machine. Interrupted, it begins no more chunks."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=_in_process)
+    pool = ProcessPoolExecutor(min(processes, len(chunks)), mp_context=context, initializer=in_worker)
     try:
         waiting = {pool.submit(work, chunk) for chunk in chunks}
         while waiting:
@@ -218,7 +218,7 @@ def on_processes(processes: int, chunks: Sequence[C], work: Callable[[C], None],
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _in_process() -> None:
+def in_worker() -> None:
     """Die with the parent, and at Ctrl-C without a word: what is not stored is computed again."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = multiprocessing.parent_process()

@@ -63,6 +63,7 @@ def test_the_core_needs_four_libraries(arguments: list[str]) -> None:
     [
         (["sweep", "smoke", "--out", "out/never"], "pyarrow", "sweep"),
         (["measured"], "pyarrow", "sweep"),
+        (["advise", "diamond", "--mtbf", "1h"], "scipy", "sweep"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,
 )

@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import barrierlab.sim.cli.ask as sim_cli_ask
 import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome
+from barrierlab.sim.ask.bench import Serial
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import plan, run
 from barrierlab.sim.sweep.measured import DATA
@@ -91,6 +93,7 @@ def _verdict(place: Path) -> Path:
 CHECK = ("check", "--scope", SCOPE, "--master", "processes[1]")
 READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]]] = {
     ("run", "scenario"): [(lambda place: place / "job.toml", ("run", "job.toml"))],
+    ("advise", "scenario"): [(lambda place: place / "job.toml", ("advise", "job.toml", "--mtbf", "1h"))],
     ("sweep", "sweep"): [
         (lambda place: place / "many.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
         (lambda place: place / "job.toml", ("sweep", "many.toml", "--out", "new", "--master", "processes[1]")),
@@ -147,6 +150,7 @@ TO_FILE = {
     ("calibrate", "out"): ("calibrate", "flink_chain", "--from", "tables", "--out"),
     ("import", "save"): ("import", "flink", "answers.json", "--save"),
     ("show", "out"): ("show", "run.trace", "--out"),
+    ("ask", "file"): ("ask", "Q10", "--scenario", "job.toml", "--json"),
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
     ("check", "markdown_file"): (*CHECK, "--markdown"),
@@ -160,7 +164,7 @@ TO_FOLDER = {
 }
 """What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
-NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine"), ("export", "scope")}
+NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine"), ("export", "scope"), ("ask", "question")}
 """Arguments that name no file."""
 
 
@@ -287,6 +291,7 @@ def test_a_file_that_cannot_be_written_is_one_line(
     """A traceback and status 1, which says violation; or half a file."""
     outcome = Outcome(SCOPE, "aligned", "holds", "", 1, 1, 0.0)
     monkeypatch.setattr(sim_cli_check, "run", lambda *_, **__: [outcome])
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
     (place / "a folder").mkdir()
     os.mkfifo(place / "a pipe nobody reads")
     before = _files(place)

@@ -1,0 +1,410 @@
+"""The kinds of analysis, by name: each makes runs on a bench, and gives numbers, a case, and what moves its number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import exp, inf, log
+from statistics import fmean
+from typing import Any
+
+from barrierlab.sim.ask.bench import (
+    BATCH,
+    MOST,
+    Bench,
+    NothingToSayError,
+    Number,
+    OutOfTimeError,
+    QuestionError,
+    mean_of,
+)
+from barrierlab.sim.ask.facts import Facts
+from barrierlab.sim.ask.levers import Changes
+from barrierlab.sim.ask.measures import CLOSED, MEASURES, WORDS, Measure
+from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED
+from barrierlab.sim.scenario.readers import suggest
+
+SEEDS = range(1, BATCH + 1)
+NEAR = 0.05  # of a crossover: there its slope is taken
+TOLERANCE = 0.002  # of the range on which a crossover is sought: less than the interval of any
+Cells = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Analysed:
+    """What an analysis comes to.
+
+    Attributes
+    ----------
+    numbers : mapping
+        By name: a `Number`, or a word; the first is the answer's.
+    case : str
+        Which sentence.
+    moves : callable or None
+        Gives, for the facts of a seed with a change, the answer's number as that seed has it: for `what would change`.
+    rows : list of mapping
+        A table, for the eye.
+    notes : list of str
+    """
+
+    numbers: dict[str, Number | str]
+    case: str
+    moves: Callable[[Changes], list[float]] | None = None
+    rows: list[Cells] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def answer(self) -> Number:
+        """The number that the answer ends in."""
+        return next(each for each in self.numbers.values() if isinstance(each, Number))
+
+
+def _measure(name: str) -> tuple[str, Measure]:
+    if name not in MEASURES:
+        raise QuestionError(f"no measure {name!r}; allowed: {', '.join(MEASURES)}{suggest(name, MEASURES)}")
+    return MEASURES[name]
+
+
+def _moves(bench: Bench, base: Changes, value: Callable[..., float | None], others: Sequence[Changes] = ()) -> Any:
+    """Return the function that gives the answer's number by seed, if all variants are changed."""
+
+    def moved(changes: Changes) -> list[float]:
+        return bench.values([{**each, **changes} for each in (base, *others)], value, SEEDS)
+
+    return moved
+
+
+def _grows(facts: Sequence[Facts]) -> bool:
+    """Return whether most runs are of no steady state."""
+    return 2 * sum(f.steady == NOT_STATIONARY for f in facts) > len(facts)
+
+
+def _notes(facts: Sequence[Facts]) -> list[str]:
+    """Say that the job falls behind, if it does in most runs."""
+    shares = [f.piles_up for f in facts if f.piles_up is not None and f.piles_up >= OVERLOADED]
+    if 2 * len(shares) <= len(facts):
+        return []
+    return [f"the job falls behind: {fmean(shares):.0%} of what arrives piles up, and buffers are full"]
+
+
+def _words(facts: Sequence[Facts], names: Mapping[str, str]) -> dict[str, Number | str]:
+    return {name: Counter(WORDS[word](f) for f in facts).most_common(1)[0][0] for name, word in names.items()}
+
+
+def _closed(bench: Bench, changes: Changes, names: Mapping[str, str]) -> dict[str, Number | str]:
+    scenario = bench.loaded(changes)
+    return {name: Number(CLOSED[form][1](scenario), None, None, CLOSED[form][0], 0) for name, form in names.items()}
+
+
+def mean(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Give the means of some measures, and closed forms beside them. Cases: ``steady``, ``growing``."""
+    numbers: dict[str, Number | str] = {}
+    for name, measure in options["numbers"].items():
+        unit, value = _measure(measure)
+        numbers[name] = bench.replicate([{}], value, unit, least=0.0)
+    facts = bench.facts({}, SEEDS)
+    numbers |= _words(facts, options.get("words", {}))
+    numbers |= _closed(bench, {}, options.get("closed", {}))
+    first = _measure(next(iter(options["numbers"].values())))[1]
+    return Analysed(numbers, "growing" if _grows(facts) else "steady", _moves(bench, {}, first), notes=_notes(facts))
+
+
+def compare(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Compare two variants seed by seed. Cases: ``more``, ``less``, ``same``: the first number of the second variant.
+
+    `numbers` are tables: `measure`, and `as`: ``a``, ``b``, ``difference`` (b - a), ``ratio`` (b / a).
+    """
+    variants = [options["a"], options["b"]]
+    ways: dict[str, Callable[[float, float], float | None]] = {
+        "a": lambda a, b: a,
+        "b": lambda a, b: b,
+        "difference": lambda a, b: b - a,
+        "ratio": lambda a, b: b / a if a else 1.0 if b == a else None,
+    }
+
+    def value(way: str, measure: Measure, first: Facts, second: Facts) -> float | None:
+        a, b = measure(first), measure(second)
+        return None if a is None or b is None else ways[way](a, b)
+
+    numbers: dict[str, Number | str] = {}
+    for name, each in options["numbers"].items():
+        unit, measure = _measure(each["measure"])
+        way = each["as"]
+        least = -inf if way == "difference" else 0.0
+        numbers[name] = bench.replicate(variants, partial(value, way, measure), "x" if way == "ratio" else unit, least)
+    for which, changes in zip("ab", variants, strict=True):
+        numbers |= _closed(bench, changes, options.get(f"closed_{which}", {}))
+    name, each = next(iter(options["numbers"].items()))
+    first = numbers[name]
+    assert isinstance(first, Number)
+    same = 1.0 if each["as"] == "ratio" else 0.0
+    low, high = (first.at if each is None else each for each in (first.low, first.high))
+    case = "more" if low > same else "less" if high < same else "same"
+    moved = partial(value, each["as"], _measure(each["measure"])[1])
+    found = Analysed(numbers, case, _moves(bench, variants[0], moved, variants[1:]))
+    found.numbers |= _words(bench.facts(variants[0], SEEDS), options.get("words", {}))
+    return found
+
+
+def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Find where a measure crosses a target, or that of another variant. Cases: ``found``, ``above``, ``below``.
+
+    Root finding under common random numbers: the mean over the same seeds is a function of the lever, and `brentq`
+    finds its root between `low` and `high` (bisection, where only `whole` numbers are possible). Each seed's own root
+    is as far from that as its value there over the slope; their mean has the interval. `scale` = "log" searches evenly
+    in the logarithm. `target` is a number; `of_high` or `of_low` a share of the measure with the lever at an end;
+    `against` another variant. Without a change of sign, the measure is ``above`` the target throughout, or ``below``.
+    """
+    lever, low, high = options["lever"], options["low"], options["high"]
+    unit, measure = _measure(options["measure"])
+    is_log, is_whole = options.get("scale") == "log", options.get("whole", False)
+    base = options.get("at", {})
+    forward, back = (log, exp) if is_log else (float, float)
+
+    def variant(x: float) -> Cells:
+        return {**base, lever: round(back(x)) if is_whole else float(f"{back(x):.6g}")}
+
+    end_of = next((key for key in ("of_low", "of_high") if key in options), "")
+
+    def gap(facts: Facts, other: Facts | None = None, share: float = 1.0) -> float | None:
+        value = measure(facts)
+        against = options["target"] if other is None else measure(other)
+        return None if value is None or against is None else value - share * against
+
+    def gaps(x: float, seeds: Sequence[int], changes: Changes = {}) -> list[float]:  # noqa: B006 - never written to
+        variants: list[Changes] = [{**variant(x), **changes}]
+        if end_of:
+            variants.append({**variant(forward(options[end_of[3:]])), **changes})
+            return bench.values(variants, lambda a, b: gap(a, b, options[end_of]), seeds)
+        if "against" in options:
+            variants.append({**options["against"], **changes})
+            return bench.values(variants, gap, seeds)
+        return bench.values(variants, gap, seeds)
+
+    seen: dict[float, float] = {}
+
+    def height(x: float) -> float:
+        if x not in seen:
+            values = gaps(x, SEEDS)
+            if not values:
+                raise NothingToSayError(f"no run with {lever} = {back(x):.3g} gives a number: no checkpoint completed")
+            seen[x] = fmean(values)
+        return seen[x]
+
+    begin, end = forward(low), forward(high)
+    rows = [{lever: back(x), "gap": height(x)} for x in (begin, end)]
+    if height(begin) * height(end) > 0:
+        case = "above" if height(begin) > 0 else "below"
+        number = Number(low, None, None, options.get("unit", ""), BATCH)
+        return Analysed({options["as"]: number}, case, None, rows, [])
+    if is_whole:
+        root, right = _neighbours(height, low, high)
+        left = root
+    else:
+        root = _root(height, begin, end)
+        step = NEAR if is_log else NEAR * abs(root) or NEAR * (end - begin)  # near: the measure need not be a line
+        left, right = max(begin, root - step), min(end, root + step)
+    slope = (height(right) - height(left)) / (right - left)
+    if not slope:
+        raise NothingToSayError(f"{options['measure']} does not change with {lever} near {back(root):.3g}")
+
+    def roots(changes: Changes, seeds: Sequence[int] = SEEDS) -> list[float]:
+        return [back(root - each / slope) for each in gaps(root, seeds, changes)]
+
+    values = roots({})
+    for first in range(BATCH + 1, MOST + 1, BATCH):
+        number = mean_of(values, options.get("unit", ""))
+        if number.high is not None and number.high - number.at <= bench.precision * abs(number.at):
+            break
+        try:
+            values += roots({}, range(first, first + BATCH))
+        except OutOfTimeError:
+            bench.cut_short = True
+            break
+    numbers: dict[str, Number | str] = {options["as"]: mean_of(values, options.get("unit", ""))}
+    per = options.get("per")
+    if per:  # what a step of the lever is worth at the root
+        numbers["slope"] = Number(slope * per, None, None, unit, BATCH)
+    for name, each in options.get("numbers", {}).items():
+        u, m = _measure(each)
+        numbers[name] = bench.replicate([variant(root)], m, u, least=0.0)
+    numbers |= _closed(bench, variant(root), options.get("closed", {}))
+    rows = [{lever: back(x), "gap": seen[x]} for x in sorted(seen)]
+    return Analysed(numbers, "found", roots, rows)
+
+
+def _neighbours(height: Callable[[float], float], low: int, high: int) -> tuple[float, float]:
+    """Return the two whole numbers between which the sign changes."""
+    while high - low > 1:
+        middle = round((low * high) ** 0.5) if low else (low + high) // 2
+        middle = min(max(middle, low + 1), high - 1)
+        low, high = (middle, high) if height(low) * height(middle) > 0 else (low, middle)
+    return float(low), float(high)
+
+
+def _root(height: Callable[[float], float], begin: float, end: float) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(height, begin, end, xtol=TOLERANCE * abs(end - begin), rtol=1e-4))
+
+
+def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Give a quantile of durations, clustered by run, and the means of some measures.
+
+    Cases: ``steady``, ``growing``; ``helps`` and ``useless`` in place of steady if the timeout that the scenario has
+    is shorter, or not.
+    """
+    from barrierlab.sim.sweep.analyse import quantile_ranks
+
+    q = options["quantile"]
+    changes = options.get("at", {})
+    most = 4 * BATCH
+    facts: list[Facts] = []
+    for first in range(1, most + 1, BATCH):
+        try:
+            facts += bench.facts(changes, range(first, first + BATCH))
+        except OutOfTimeError:
+            if not facts:
+                raise
+            bench.cut_short = True
+            break
+        number = _quantile_of(facts, q, quantile_ranks)
+        if number.high is not None and number.high - number.at <= bench.precision * number.at:
+            break
+    number = _quantile_of(facts, q, quantile_ranks)
+    numbers: dict[str, Number | str] = {options["as"]: number}
+    for name, other in options.get("quantiles", {}).items():
+        numbers[name] = _quantile_of(facts, other, quantile_ranks)
+    for name, measure in options.get("numbers", {}).items():
+        unit, value = _measure(measure)
+        numbers[name] = mean_of([v for f in facts if (v := value(f)) is not None], unit, least=0.0)
+    numbers |= _words(facts, options.get("words", {})) | _closed(bench, changes, options.get("closed", {}))
+    timeout_s = bench.scenario.checkpoint.timeout_s
+    numbers["own_timeout"] = Number(1e3 * timeout_s, None, None, "ms", 0)
+    durations = [each for f in facts for each in f.durations_ms]
+    expired = sum(each > 1e3 * timeout_s for each in durations) / len(durations)
+    numbers["expired"] = Number(expired, None, None, "%", len(facts))
+    if _grows(facts):
+        case = "growing"
+    elif "judge_timeout" in options:
+        case = "helps" if expired > 1 - q else "useless"
+    else:
+        case = "steady"
+
+    def moved(more: Changes) -> list[float]:
+        return [_sorted_at(f.durations_ms, q) for f in bench.facts({**changes, **more}, SEEDS) if f.durations_ms]
+
+    return Analysed(numbers, case, moved, notes=_notes(facts))
+
+
+def _sorted_at(values: Sequence[float], q: float) -> float:
+    from numpy import quantile as at
+
+    return float(at(values, q))
+
+
+def _quantile_of(facts: Sequence[Facts], q: float, ranks: Callable[..., tuple[int, int]]) -> Number:
+    values = sorted(each for f in facts for each in f.durations_ms)
+    if not values:
+        raise NothingToSayError("no run gives a number: no checkpoint completed")
+    at = _sorted_at(values, q)
+    spread = sum((sum(v <= at for v in f.durations_ms) - q * len(f.durations_ms)) ** 2 for f in facts)
+    low, high = ranks(len(values), q, len(facts), spread)
+    return Number(at, values[low - 1] if low else None, values[high - 1] if high else None, "ms", len(facts))
+
+
+def growth(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Give the exponent with which a measure grows with a lever: the slope of logarithms, of each seed.
+
+    `values` are those of the lever; `last` names numbers of the last of them. Case: ``found``.
+    """
+    from scipy.stats import linregress
+
+    lever, points = options["lever"], options["values"]
+    variants = [{**options.get("at", {}), lever: value} for value in points]
+
+    def exponent(measure: Measure, *facts: Facts) -> float | None:
+        found = [measure(f) for f in facts]
+        if any(each is None or each <= 0 for each in found):
+            return None
+        return float(linregress([log(p) for p in points], [log(each or 1.0) for each in found]).slope)
+
+    numbers: dict[str, Number | str] = {}
+    first: Callable[..., float | None] | None = None
+    for name, each in options["numbers"].items():
+        value = partial(exponent, _measure(each)[1])
+        first = first or value
+        numbers[name] = bench.replicate(variants, value, "")
+    rows = []
+    for value, changes in zip(points, variants, strict=True):
+        row: Cells = {lever: value}
+        for each in options["numbers"].values():
+            of_runs = [v for f in bench.facts(changes, SEEDS) if (v := _measure(each)[1](f)) is not None]
+            row[each] = fmean(of_runs) if of_runs else None
+        for name, number in _closed(bench, changes, options.get("closed", {})).items():
+            row[name] = number.at if isinstance(number, Number) else number
+        rows.append(row)
+    at_end = rows[-1]
+    for name, each in options.get("last", {}).items():
+        numbers[name] = Number(at_end[each] or 0.0, None, None, _measure(each)[0] if each in MEASURES else "", BATCH)
+
+    def moved(changes: Changes) -> list[float]:
+        assert first is not None
+        return bench.values([{**v, **changes} for v in variants], first, SEEDS)
+
+    return Analysed(numbers, "found", moved, rows)
+
+
+def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Advise the interval between checkpoints for failures `mtbf_s` apart, from the pieces of each seed's short run.
+
+    Cases: ``found``, ``bound``: the shortest possible interval is longer than the best.
+    """
+    from barrierlab.sim.advise.advice import FIVE_MINUTES_S, Advice, advise, utilisation_at
+    from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
+
+    mtbf_s = options["mtbf_s"]
+
+    def advised(changes: Changes, seeds: Sequence[int]) -> list[tuple[Pieces, Advice]]:
+        found = []
+        for seed in seeds:
+            pieces = measured(replace(bench.loaded(changes), seed=seed))
+            found.append((pieces, advise(pieces, mtbf_s, None)))
+        return found
+
+    try:
+        both = advised({}, SEEDS)
+    except NoAdviceError as none:
+        raise NothingToSayError(str(none)) from None
+    numbers: dict[str, Number | str] = {"best": mean_of([advice.interval_s for _, advice in both], "s")}
+    pieces, first = both[0]
+    values = {
+        "from_s": ("s", first.band_s[0]),
+        "to_s": ("s", first.band_s[1]),
+        "lost": ("%", 1 - first.choices[0].utilisation),
+        "five": ("%", 1 - utilisation_at(pieces, mtbf_s, FIVE_MINUTES_S)),
+        "cost": ("s", pieces.cost_s),
+        "mtbf": ("s", mtbf_s),
+    }
+    numbers |= {name: Number(value, None, None, unit, len(both)) for name, (unit, value) in values.items()}
+
+    def moved(changes: Changes) -> list[float]:
+        try:
+            return [advice.interval_s for _, advice in advised(changes, SEEDS)]
+        except NoAdviceError:
+            return []
+
+    return Analysed(numbers, "bound" if first.limit else "found", moved)
+
+
+ANALYSES: dict[str, tuple[Callable[[Bench, Mapping[str, Any]], Analysed], tuple[str, ...]]] = {
+    "mean": (mean, ("steady", "growing")),
+    "compare": (compare, ("more", "less", "same")),
+    "crossover": (crossover, ("found", "above", "below")),
+    "quantile": (quantile, ("steady", "growing", "helps", "useless")),
+    "growth": (growth, ("found",)),
+    "interval": (interval, ("found", "bound")),
+}
+"""By name: the function, and the cases that it can come to."""

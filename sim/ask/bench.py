@@ -1,0 +1,225 @@
+"""Runs for a question: under common random numbers, on processes of this machine, until a number is precise enough."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ALL_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean, stdev
+from typing import Any
+
+from barrierlab.model.errors import InputError
+from barrierlab.sim.ask.facts import Facts, facts_of
+from barrierlab.sim.ask.levers import Changes, settings_of
+from barrierlab.sim.checkpoint.estimate import steps
+from barrierlab.sim.scenario.load import ScenarioError, load
+from barrierlab.sim.scenario.settings import Scenario
+
+CONFIDENCE = 0.95
+BATCH = 5  # runs before there is an interval, as in sweeps, and that many more while it is too wide
+MOST = 40  # runs of one setting: an interval that is too wide then is told as it is
+MOST_STEPS = 2_000_000  # of one run: some twenty seconds
+
+
+class OutOfTimeError(Exception):
+    """The budget is used up."""
+
+
+class NothingToSayError(Exception):
+    """No run gives the number: a line that says why."""
+
+
+class BrokenRunError(Exception):
+    """A run broke an invariant: a line that says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A mean over runs with its 95 % interval; no bounds from fewer than `BATCH` runs, or where there is no chance."""
+
+    at: float
+    low: float | None
+    high: float | None
+    unit: str
+    n: int
+
+
+def mean_of(values: Sequence[float], unit: str, confidence: float = CONFIDENCE, least: float = -inf) -> Number:
+    """Return the mean of independent values with Student's interval, which is not below `least`."""
+    from scipy.stats import t
+
+    n, mean = len(values), fmean(values)
+    if n < BATCH:
+        return Number(mean, None, None, unit, n)
+    half = float(t.ppf(0.5 + confidence / 2, n - 1)) * stdev(values) / n**0.5
+    return Number(mean, max(mean - half, least), mean + half, unit, n)
+
+
+class Serial:
+    """Runs one after another, in this process."""
+
+    def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
+        """Return what each run says, in order; OutOfTimeError once the clock is past `until`."""
+        for call in calls:
+            if time.monotonic() > until:
+                raise OutOfTimeError
+            yield facts_of(*call)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Processes:
+    """Runs on processes, which end at once when they are not wanted any more."""
+
+    def __init__(self, count: int) -> None:
+        from barrierlab.sim.sweep.execute import in_worker
+
+        self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=in_worker)
+
+    def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
+        """Return what each run says, in order; OutOfTimeError once the clock is past `until`."""
+        waiting = [self._pool.submit(facts_of, *call) for call in calls]
+        left = None if until == inf else max(0.0, until - time.monotonic())
+        if wait(waiting, left, ALL_COMPLETED).not_done:
+            raise OutOfTimeError
+        return [each.result() for each in waiting]
+
+    def close(self) -> None:
+        """End the processes, whatever they do."""
+        children = list(getattr(self._pool, "_processes", {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.join()
+
+
+class Bench:
+    """One scenario, and runs of it with changes.
+
+    Parameters
+    ----------
+    source : str
+        What `load` takes.
+    settings : mapping
+        Of the scenario, for all runs.
+    always : mapping
+        Changes for all runs (`sim.ask.levers`).
+    checkpoints : int
+        So many intervals does a run last after its warm-up, if it has an interval and is told no other end.
+    precision : float
+        Half the interval of a number, at most, as a share of it.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        settings: Mapping[str, Any],
+        always: Changes,
+        checkpoints: int,
+        precision: float,
+        runner: Serial | Processes,
+        until: float = inf,
+    ) -> None:
+        self._source, self._settings, self._checkpoints = source, dict(settings), checkpoints
+        self.precision, self._runner, self._until = precision, runner, until
+        self._kept: dict[tuple[str, int], Facts] = {}
+        self.on_runs: Callable[[int], object] = int
+        self.cut_short = False
+        self.shortened = False
+        loaded = load(source, self._settings)
+        if not isinstance(loaded, Scenario):
+            raise ScenarioError(f"{loaded.name}: takes no checkpoints; allowed: a scenario with sources and operators")
+        self._always = {**settings_of(loaded, always)}
+        self.scenario: Scenario = load(source, self._settings | self._always)
+
+    @property
+    def runs(self) -> int:
+        """Return how many runs there were."""
+        return len(self._kept)
+
+    def loaded(self, changes: Changes) -> Scenario:
+        """Return the scenario with changes, as long as a run of it is."""
+        scenario: Scenario = load(self._source, self.settings(changes))
+        return scenario
+
+    def settings(self, changes: Changes) -> dict[str, Any]:
+        """Return all settings of a run with changes, its length among them."""
+        found = self._settings | self._always | settings_of(self.scenario, changes)
+        if "until_s" not in changes and "until_s" not in self._always:
+            scenario: Scenario = load(self._source, found)
+            interval_s = scenario.checkpoint.interval_s
+            if interval_s is not None:
+                until_s = max(scenario.warmup_s + self._checkpoints * interval_s, interval_s)
+                per_s = steps(scenario) / scenario.until_s
+                longest_s = MOST_STEPS / per_s if per_s else inf
+                self.shortened |= longest_s < until_s
+                found["until_s"] = min(until_s, max(longest_s, scenario.warmup_s + interval_s))
+        return found
+
+    def facts(self, changes: Changes, seeds: Iterable[int]) -> list[Facts]:
+        """Return what the runs of these seeds say, each run once.
+
+        Raises
+        ------
+        OutOfTimeError
+            If the budget is used up first.
+        BrokenRunError
+            If a run breaks an invariant.
+        """
+        settings = self.settings(changes)
+        name = json.dumps(settings, sort_keys=True)
+        seeds = list(seeds)
+        missing = [seed for seed in seeds if (name, seed) not in self._kept]
+        for found in self._runner([(self._source, settings, seed) for seed in missing], self._until):
+            if found.verdict == "broken":
+                raise BrokenRunError(f"seed {found.seed}: {found.broken}")
+            self._kept[name, found.seed] = found
+            self.on_runs(len(self._kept))
+        return [self._kept[name, seed] for seed in seeds]
+
+    def values(
+        self, variants: Sequence[Changes], value: Callable[..., float | None], seeds: Iterable[int]
+    ) -> list[float]:
+        """Return a value for each seed, from the facts of each variant under that seed; seeds without one are out."""
+        seeds = list(seeds)
+        by_variant = [self.facts(changes, seeds) for changes in variants]
+        found = (value(*facts) for facts in zip(*by_variant, strict=True))
+        return [each for each in found if each is not None]
+
+    def replicate(
+        self, variants: Sequence[Changes], value: Callable[..., float | None], unit: str, least: float = -inf
+    ) -> Number:
+        """Return the mean of a value over seeds, of as many as make it precise, or `MOST`.
+
+        Raises
+        ------
+        NothingToSayError
+            If no run has one.
+        """
+        values: list[float] = []
+        for first in range(1, MOST + 1, BATCH):
+            try:
+                values += self.values(variants, value, range(first, first + BATCH))
+            except OutOfTimeError:
+                if not values:
+                    raise
+                self.cut_short = True
+                break
+            if not values:
+                break
+            number = mean_of(values, unit, least=least)
+            if number.high is not None and number.high - number.at <= self.precision * abs(number.at):
+                break
+        if not values:
+            raise NothingToSayError("no run gives a number: no checkpoint completed, or what it is compared with is 0")
+        return mean_of(values, unit, least=least)
+
+
+class QuestionError(InputError):
+    """A question that cannot be asked: one line."""

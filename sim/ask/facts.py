@@ -1,0 +1,179 @@
+"""What one run says to a question: plain numbers, taken from its result once, in the process that ran it."""
+
+from __future__ import annotations
+
+import gc
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from barrierlab.model.spec.history import kind_of
+from barrierlab.sim.checkpoint.critical_path import PIECE_OF
+from barrierlab.sim.checkpoint.metrics import NS_PER_MS
+from barrierlab.sim.checkpoint.result import Result, run
+from barrierlab.sim.scenario.load import load
+
+PIECES = tuple(dict.fromkeys(PIECE_OF.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One run of a job. Times in ms of simulated time, sizes in bytes.
+
+    Of the checkpoints those that were triggered after the warm-up, and that completed, and are not left out by the
+    steady-state rule (`sim.checkpoint.stationarity`): `durations_ms`, `persisted`, `path_ms` and `operators` are of
+    those.
+
+    Attributes
+    ----------
+    path_ms : mapping
+        Of the critical path, by piece, a mean.
+    operators : mapping
+        By operator: start delay and alignment, of each checkpoint the largest over its subtasks, then the mean.
+    unaligned : int
+        Of them, how many hold channel state.
+    triggered, failed : int
+        After the warm-up, whatever became of them; an open one is triggered only.
+    ages_ms : tuple of float
+        At each completion, how old the checkpoint was that had been the newest until then.
+    commits_ms : tuple of float
+        From when an event was due until a sink committed it.
+    open_ms : float
+        The longest that a transaction was open: from the first event in it to its commit; 0 without any.
+    first_failure_ms : float or None
+        When the job first failed.
+    barriers : float
+        That entered a channel, for each checkpoint.
+    """
+
+    seed: int
+    verdict: str
+    broken: str
+    steady: str
+    piles_up: float | None
+    durations_ms: tuple[float, ...]
+    persisted: tuple[float, ...]
+    path_ms: Mapping[str, float]
+    operators: Mapping[str, tuple[float, float]]
+    unaligned: int
+    triggered: int
+    failed: int
+    completed_at_ms: tuple[float, ...]
+    triggered_at_ms: tuple[float, ...]
+    throughput_per_s: float
+    busiest: str
+    busy_share: float
+    recoveries: tuple[Mapping[str, Any], ...]
+    commits_ms: tuple[float, ...]
+    open_ms: float
+    first_failure_ms: float | None
+    barriers: float
+    duration_ms: float
+    state_bytes: float
+
+
+def facts_of(source: str, settings: Mapping[str, Any], seed: int) -> Facts:
+    """Return what a run of the scenario with these settings says."""
+    result: Result = run(load(source, settings), seed)
+    found = of_result(result)
+    del result
+    gc.collect(0)
+    return found
+
+
+def of_result(result: Result) -> Facts:
+    """Return what a run says."""
+    every = result.checkpoint_rows()
+    steady = [row for row in every if row["steady"]]
+    done = [row for row in steady if row["status"] == "COMPLETED"][result.steady_state.left_out :]
+    ids = {row["checkpoint_id"] for row in done}
+    backpressure = result.backpressure()
+    busiest = max(backpressure, key=lambda name: backpressure[name]["busyTimeMsPerSecond"])
+    commits, open_ms = _commits(result)
+    recoveries = tuple(result.recovery_rows())
+    completed = [r for r in every if r["status"] == "COMPLETED"]
+    return Facts(
+        seed=result.seed,
+        verdict=result.verdict,
+        broken="; ".join(f"{v.invariant}: {v.reason}" for v in result.violations[:1]),
+        steady=result.steady_state.verdict,
+        piles_up=result.piles_up_share,
+        durations_ms=tuple(r["end_to_end_duration_ms"] for r in done),
+        persisted=tuple(float(r["persisted_bytes"]) for r in done),
+        path_ms={p: fmean(r[f"path_{p}_ms"] for r in done) if done else 0.0 for p in PIECES},
+        operators=_operators(result, ids),
+        unaligned=sum(r["persisted_bytes"] > 0 for r in done),
+        triggered=len(steady),
+        failed=sum(r["status"] == "FAILED" for r in steady),
+        completed_at_ms=tuple(r["trigger_timestamp_ms"] + r["end_to_end_duration_ms"] for r in completed),
+        triggered_at_ms=tuple(r["trigger_timestamp_ms"] for r in completed),
+        throughput_per_s=result.throughput_per_s,
+        busiest=busiest,
+        busy_share=backpressure[busiest]["busyTimeMsPerSecond"] / 1e3,
+        recoveries=recoveries,
+        commits_ms=commits,
+        open_ms=open_ms,
+        first_failure_ms=recoveries[0]["failed_at_ms"] if recoveries else None,
+        barriers=_barriers(result),
+        duration_ms=result.duration_ns / NS_PER_MS,
+        state_bytes=max((float(r["checkpointed_bytes"]) for r in every), default=0.0),
+    )
+
+
+def _operators(result: Result, ids: set[int]) -> dict[str, tuple[float, float]]:
+    largest: dict[tuple[str, int], list[float]] = {}
+    for row in result.task_rows():
+        if row["checkpoint_id"] in ids:
+            found = largest.setdefault((row["operator"], row["checkpoint_id"]), [0.0, 0.0])
+            found[0] = max(found[0], row["start_delay_ms"])
+            found[1] = max(found[1], row["alignment_ms"])
+    by_operator: dict[str, list[list[float]]] = defaultdict(list)
+    for (operator, _), both in largest.items():
+        by_operator[operator].append(both)
+    return {name: (fmean(b[0] for b in found), fmean(b[1] for b in found)) for name, found in by_operator.items()}
+
+
+def _barriers(result: Result) -> float:
+    """Return how many barriers entered a channel for each checkpoint that completed."""
+    completed = {r["checkpoint_id"] for r in result.checkpoint_rows() if r["status"] == "COMPLETED"}
+    sent = sum(
+        1
+        for _, verb, _, _, subject in result.entries
+        if verb == "send"
+        and kind_of(subject) == "CheckpointBarrier"
+        and getattr(subject, "checkpoint_id", 0) in completed
+    )
+    return sent / len(completed) if completed else 0.0
+
+
+def _commits(result: Result) -> tuple[tuple[float, ...], float]:
+    """Return the time from each event's making to its commit, after the warm-up, and the longest open transaction."""
+    made: dict[tuple[str, int], int] = {}
+    first: dict[str, int] = {}  # by sink: when the transaction that is open took its first event
+    waits: list[float] = []
+    longest = 0
+    begin_ns = result.scenario.warmup_s * 1e9
+    opened: dict[tuple[str, Any], int] = {}
+    for at_ns, verb, node, _, subject in result.entries:
+        if verb == ">emit":
+            event: Any = subject
+            made.setdefault((event.source, event.sequence), at_ns)
+        elif verb == "deliver" and kind_of(subject) == "Event":
+            first.setdefault(node, at_ns)
+        elif verb == "prepare":
+            prepared: Any = subject
+            if node in first:
+                opened[node, prepared[0]] = first.pop(node)
+        elif verb == "commit":
+            committed: Any = subject
+            transaction, events = committed
+            for each in events:
+                born = made.get((each.source, each.sequence))
+                if born is not None and born >= begin_ns:
+                    waits.append((at_ns - born) / NS_PER_MS)
+            since = opened.pop((node, transaction), None)
+            if since is not None and since >= begin_ns:
+                longest = max(longest, at_ns - since)
+    return tuple(waits), longest / NS_PER_MS

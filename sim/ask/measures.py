@@ -1,0 +1,300 @@
+"""Numbers of one run, by name, and closed forms of a scenario: what a question's file can ask for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import fmean
+
+import networkx as nx
+
+from barrierlab.sim.advise.laws import catch_up_s
+from barrierlab.sim.ask.facts import Facts
+from barrierlab.sim.scenario.settings import ChannelSettings, Scenario
+
+Measure = Callable[[Facts], float | None]
+
+
+def _mean(values: tuple[float, ...]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _share(facts: Facts, piece: str) -> float | None:
+    total = sum(facts.path_ms.values())
+    return facts.path_ms[piece] / total if total else None
+
+
+def age_ms(facts: Facts) -> float | None:
+    """Return the mean over time of how old the newest complete checkpoint is, from the first completion on.
+
+    That much is done again if the job fails then.
+    """
+    if len(facts.completed_at_ms) < 2:
+        return None
+    ends = sorted(zip(facts.completed_at_ms, facts.triggered_at_ms, strict=True))
+    area = newest = 0.0
+    for (at, triggered), (later, _) in pairwise(ends):
+        newest = max(newest, triggered)
+        area += ((later - newest) ** 2 - (at - newest) ** 2) / 2
+    return area / (ends[-1][0] - ends[0][0])
+
+
+def _recovery(facts: Facts, key: str) -> float | None:
+    found = [row[key] for row in facts.recoveries if row[key] is not None]
+    return fmean(found) if found else None
+
+
+def _done_before_caught_up(facts: Facts) -> float | None:
+    """Return after how many of the restores a checkpoint completed before all was caught up."""
+    rows = [row for row in facts.recoveries if row["catch_up_ms"] is not None]
+    if not rows:
+        return None
+    spans = [(row["restored_ms"], row["restored_ms"] + row["catch_up_ms"]) for row in rows]
+    return fmean(any(begin < done < end for done in facts.completed_at_ms) for begin, end in spans)
+
+
+MEASURES: dict[str, tuple[str, Measure]] = {
+    "duration": ("ms", lambda f: _mean(f.durations_ms)),
+    "start_delay_share": ("%", lambda f: _share(f, "start_delay")),
+    "alignment_share": ("%", lambda f: _share(f, "alignment")),
+    "start_delay": ("ms", lambda f: max((d for d, _ in f.operators.values()), default=None)),
+    "alignment": ("ms", lambda f: max((a for _, a in f.operators.values()), default=None)),
+    "persisted": ("B", lambda f: _mean(f.persisted)),
+    "unaligned_share": ("%", lambda f: f.unaligned / len(f.durations_ms) if f.durations_ms else None),
+    "failed_share": ("%", lambda f: f.failed / f.triggered if f.triggered else None),
+    "throughput": ("/s", lambda f: f.throughput_per_s),
+    "busy": ("%", lambda f: f.busy_share),
+    "age": ("ms", age_ms),
+    "commit_wait": ("ms", lambda f: _mean(f.commits_ms)),
+    "commit_wait_most": ("ms", lambda f: max(f.commits_ms, default=None)),
+    "open": ("ms", lambda f: f.open_ms or None),
+    "failing_every": ("ms", lambda f: f.duration_ms / len(f.recoveries) if f.recoveries else None),
+    "catch_up": ("ms", lambda f: _recovery(f, "catch_up_ms")),
+    "downtime": ("ms", lambda f: _recovery(f, "downtime_ms")),
+    "done_before_caught_up": ("%", _done_before_caught_up),
+    "barriers": ("", lambda f: f.barriers or None),
+    "state": ("B", lambda f: f.state_bytes),
+}
+"""By name: unit, and the number of one run; None where a run has none."""
+
+
+def piece(facts: Facts) -> str:
+    """Return the largest piece of the critical path, in words."""
+    words = {"start_delay": "start delay", "alignment": "alignment", "sync": "the synchronous part"}
+    largest = max(facts.path_ms, key=lambda name: facts.path_ms[name])
+    return words.get(largest, "writing and acknowledgements")
+
+
+def slowest(facts: Facts) -> str:
+    """Return the operator with the longest alignment, or start delay if there is next to no alignment."""
+    if not facts.operators:
+        return "no operator"
+    align, delay = (max(facts.operators, key=lambda n: facts.operators[n][i]) for i in (1, 0))
+    return align if 2 * facts.operators[align][1] > facts.operators[delay][0] else delay
+
+
+def cause(facts: Facts) -> str:
+    """Return the cause of the longer of start delay and alignment, in words."""
+    delay, alignment = (max((both[i] for both in facts.operators.values()), default=0.0) for i in (0, 1))
+    if delay >= alignment:
+        return "data queued ahead of the barrier"
+    return "one input whose barrier comes later than the others'"
+
+
+WORDS: dict[str, Callable[[Facts], str]] = {
+    "busiest": lambda f: f.busiest.partition("[")[0],
+    "piece": piece,
+    "slowest": slowest,
+    "cause": cause,
+}
+"""By name: a word of one run."""
+
+
+# Closed forms, of a scenario's settings alone.
+
+
+def rates_per_s(scenario: Scenario) -> dict[str, float]:
+    """Return how many records a second arrive at each operator, as declared; a filter and a flat map change that."""
+    topology = scenario.topology
+    graph = nx.DiGraph(tuple(edge.split("->")) for edge in topology.edges)
+    given: dict[str, float] = {}
+    comes: dict[str, float] = {}
+    for name in nx.topological_sort(graph):
+        if name in scenario.sources:
+            source = scenario.sources[name]
+            comes[name] = source.rate_per_s * source.parallelism
+        else:
+            copies = {
+                edge: topology.parallelism(name) if topology.exchange(edge) == "broadcast" else 1
+                for edge in topology.edges_in(name)
+            }
+            comes[name] = sum(given[edge.split("->")[0]] * times for edge, times in copies.items())
+        own = dict(scenario.operators[name].parameters) if name in scenario.operators else {}
+        given[name] = comes[name] * own.get("selectivity", 1.0) * own.get("fanout", 1.0)
+    return comes
+
+
+def capacity_per_s(scenario: Scenario, operator: str) -> float:
+    """Return how many records a second an operator's subtasks can take; inf without a service time."""
+    service_s = scenario.operators[operator].service_s.mean
+    return scenario.topology.parallelism(operator) / service_s if service_s else math.inf
+
+
+def bottleneck(scenario: Scenario) -> tuple[str, float]:
+    """Return the operator with the highest load, and that: arrivals over capacity."""
+    rates = rates_per_s(scenario)
+    loads = {name: rates[name] / capacity_per_s(scenario, name) for name in scenario.operators}
+    name = max(loads, key=lambda each: loads[each])
+    return name, loads[name]
+
+
+def edge_bytes(scenario: Scenario, edge: str) -> float:
+    """Return the bytes that an exchange holds at most: laws of network buffers, or the capacity of its queues."""
+    channel: ChannelSettings = scenario.channels[edge]
+    senders, receivers = (scenario.topology.parallelism(name) for name in edge.split("->"))
+    channels = len([c for c in scenario.topology.channels if scenario.topology.edge_of(c) == edge])
+    if channel.form == "spsc":
+        return channels * channel.capacity * record_bytes(scenario)
+    per_sender, per_receiver = channels / senders, channels / receivers
+    own = min(channel.exclusive_buffers * per_sender + channel.floating_buffers, channel.most_buffers * per_sender)
+    of_gate = 0.0 if channel.local else channel.exclusive_buffers * per_receiver + channel.floating_buffers
+    record = record_bytes(scenario)
+    filled = max(1, channel.segment_bytes // record) * record  # a record is never split
+    return filled * (senders * own + receivers * of_gate)
+
+
+def record_bytes(scenario: Scenario) -> float:
+    """Return the mean size of a record of the sources."""
+    return fmean(source.record_bytes.mean for source in scenario.sources.values())
+
+
+def inflight_bound(scenario: Scenario) -> float:
+    """Return the bytes that all exchanges hold at most."""
+    return sum(edge_bytes(scenario, edge) for edge in scenario.topology.edges)
+
+
+def queued_ahead(scenario: Scenario) -> float:
+    """Return the bytes that can be queued ahead of the bottleneck: on all exchanges upstream of it."""
+    name, _ = bottleneck(scenario)
+    graph = nx.DiGraph(tuple(edge.split("->")) for edge in scenario.topology.edges)
+    upstream = {name, *nx.ancestors(graph, name)}
+    return sum(edge_bytes(scenario, edge) for edge in scenario.topology.edges if edge.split("->")[1] in upstream)
+
+
+def predicted_ms(scenario: Scenario) -> float:
+    """Return the duration of a checkpoint in closed form.
+
+    Saturated, what is queued ahead of the bottleneck over its byte rate; else as much of a flush as the bottleneck is
+    busy; then the snapshot. Barriers that overtake wait for none of it.
+    """
+    name, load = bottleneck(scenario)
+    checkpoint = scenario.checkpoint
+    snapshot_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    if scenario.protocol == "unaligned" and not checkpoint.aligned_checkpoint_timeout_s:
+        return 1e3 * snapshot_s
+    if load >= 1:
+        waits_s = queued_ahead(scenario) / (capacity_per_s(scenario, name) * record_bytes(scenario))
+    else:
+        flushes = [c.flush_timeout_s for c in scenario.channels.values() if c.form == "network"]
+        waits_s = load * max(flushes, default=0.0)
+    return 1e3 * (waits_s + snapshot_s)
+
+
+def channels_count(scenario: Scenario) -> float:
+    """Return how many channels there are: a barrier crosses each once."""
+    return float(len(scenario.topology.channels))
+
+
+def age_predicted_ms(scenario: Scenario) -> float:
+    """Return the mean age of the newest complete checkpoint: its duration, and half a period.
+
+    A period is the interval, or what a checkpoint takes shared among those that may be under way. (The duration is that
+    of the snapshot: a barrier's way is not in it.)
+    """
+    checkpoint = scenario.checkpoint
+    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    return 1e3 * (took_s + period_s(scenario, took_s) / 2)
+
+
+def period_s(scenario: Scenario, took_s: float) -> float:
+    """Return the time from trigger to trigger if a checkpoint takes so long."""
+    checkpoint = scenario.checkpoint
+    interval_s = checkpoint.interval_s or 0.0
+    if checkpoint.max_concurrent > 1:
+        return max(interval_s, took_s / checkpoint.max_concurrent)
+    return max(interval_s, took_s + checkpoint.min_pause_s)
+
+
+def commit_predicted_ms(scenario: Scenario) -> float:
+    """Return the mean wait until a record is committed: half a period, and a checkpoint (a barrier's way is not in)."""
+    checkpoint = scenario.checkpoint
+    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    return 1e3 * (period_s(scenario, took_s) / 2 + took_s)
+
+
+def open_bound_ms(scenario: Scenario) -> float:
+    """Return how long a transaction can be open without a failure: a period, and a checkpoint."""
+    return 2 * commit_predicted_ms(scenario) - 1e3 * (
+        scenario.checkpoint.sync_s.mean + scenario.checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    )
+
+
+def catch_up_predicted_ms(scenario: Scenario) -> float:
+    """Return the mean time to work a failure off: (down + duration + half a period) rho / (1 - rho), or inf."""
+    _, load = bottleneck(scenario)
+    recovery, checkpoint = scenario.recovery, scenario.checkpoint
+    took_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
+    lag_s = recovery.detection_s.mean + recovery.restart_s.mean + took_s + period_s(scenario, took_s) / 2
+    return 1e3 * catch_up_s(lag_s, load)
+
+
+def expiring(scenario: Scenario) -> float:
+    """Return the share of checkpoints that expire: some task writes its state for longer than the timeout.
+
+    Of lognormal and exponential times, and constant ones; the barrier's way is not in it.
+    """
+    from scipy.stats import expon, lognorm
+
+    checkpoint = scenario.checkpoint
+    dist, left_s = checkpoint.async_s, checkpoint.timeout_s - checkpoint.sync_s.mean
+    if dist.name == "lognormal":
+        mean, cv = dist.parameters
+        sigma = math.sqrt(math.log(1 + cv**2))
+        one = float(lognorm.sf(left_s, sigma, scale=mean / math.exp(sigma**2 / 2)))
+    elif dist.name == "exponential":
+        one = float(expon.sf(left_s, scale=dist.mean))
+    else:
+        one = float(dist.largest > left_s)
+    return float(1 - (1 - one) ** len(scenario.topology.tasks))
+
+
+def failing_every_ms(scenario: Scenario) -> float:
+    """Return the mean time from restart to restart, if nothing but expired checkpoints in a row restarts the job.
+
+    A run of k + 1 failures in independent trials takes (1 - p^(k+1)) / ((1 - p) p^(k+1)) trials in the mean (W. Feller,
+    An Introduction to Probability Theory, vol. 1, XIII.7): the last ends with its timeout, then the job is down.
+    """
+    p, checkpoint = expiring(scenario), scenario.checkpoint
+    runs = (checkpoint.tolerable_failures if checkpoint.tolerable_failures is not None else 10**9) + 1
+    if not 0 < p < 1:
+        return math.inf if not p else 1e3 * runs * (checkpoint.interval_s or 0.0)
+    trials = (1 - p**runs) / ((1 - p) * p**runs)
+    down_s = scenario.recovery.restart_s.mean  # the coordinator itself fails the job: there is nothing to detect
+    return 1e3 * (trials * (checkpoint.interval_s or 0.0) + checkpoint.timeout_s + down_s)
+
+
+CLOSED: dict[str, tuple[str, Callable[[Scenario], float]]] = {
+    "predicted": ("ms", predicted_ms),
+    "inflight_bound": ("B", inflight_bound),
+    "queued_ahead": ("B", queued_ahead),
+    "channels": ("", channels_count),
+    "age_predicted": ("ms", age_predicted_ms),
+    "commit_predicted": ("ms", commit_predicted_ms),
+    "open_bound": ("ms", open_bound_ms),
+    "catch_up_predicted": ("ms", catch_up_predicted_ms),
+    "expiring": ("%", expiring),
+    "failing_every_predicted": ("ms", failing_every_ms),
+    "load": ("", lambda scenario: bottleneck(scenario)[1]),
+}
+"""By name: unit, and the closed form of a scenario."""

@@ -1,0 +1,320 @@
+"""`barrierlab ask`: each question beside its oracle, a closed form, a count or a measured run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import string
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.special import lambertw
+
+import barrierlab.sim.cli.ask as sim_cli_ask
+from barrierlab.sim.ask.analyses import ANALYSES, Analysed
+from barrierlab.sim.ask.answer import answered
+from barrierlab.sim.ask.bench import Bench, Number, QuestionError, Serial
+from barrierlab.sim.ask.measures import age_ms, failing_every_ms
+from barrierlab.sim.ask.question import Question, names, question_of, read
+from tests.sim.support import barrierlab
+
+PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
+ASKED = [question_of(name) for name in names() if not question_of(name).missing]
+
+
+def bench(question: Question, precision: float = 0.05, **settings: Any) -> Bench:
+    """Return a bench in this process."""
+    given = {**question.set, **settings}
+    return Bench(question.scenario, given, question.always, question.checkpoints, precision, Serial())
+
+
+def found(name: str, precision: float = 0.05) -> Analysed:
+    """Return what the analysis of a question comes to, as it is shipped; not what would change it."""
+    question = question_of(name)
+    return ANALYSES[question.analysis["name"]][0](bench(question, precision), question.analysis)
+
+
+def at(numbers: Analysed, name: str) -> float:
+    """Return the value of a number."""
+    number = numbers.numbers[name]
+    assert isinstance(number, Number)
+    return number.at
+
+
+def measured(run: str) -> dict[str, str]:
+    """Return the row of a job that was measured on a cluster."""
+    with (files("barrierlab.sim") / "data" / "flink" / "runs.csv").open(encoding="utf-8") as rows:
+        return next(row for row in csv.DictReader(rows) if row["run"] == run)
+
+
+# The oracles.
+
+
+@pytest.mark.slow
+def test_q4_through_equal_exchanges_all_is_start_delay() -> None:
+    """A user would look for skew where there is a queue."""
+    q4 = found("Q4")
+    assert at(q4, "delay") == pytest.approx(float(measured("V_p1_chain_sat_aligned")["delay_ms_slow"]), rel=0.05)
+    assert at(q4, "alignment") == 0.0
+    assert at(q4, "share") > 0.95
+    assert q4.numbers["cause"] == "data queued ahead of the barrier"
+
+
+def test_q9_is_the_optimum_of_lambert_w() -> None:
+    """The interval would be none that is best."""
+    q9 = found("Q9")
+    cost, mtbf_s = 0.1 / 3600, 3600.0
+    exact_s = mtbf_s * (1 + cost + lambertw(-math.exp(-1 - cost)).real)
+    assert at(q9, "best") == pytest.approx(exact_s, rel=1e-3)
+
+
+def test_q10_the_newest_checkpoint_is_as_old_as_the_closed_form_says() -> None:
+    """Several at once would seem to be of no use, or to be free."""
+    q10 = found("Q10")
+    assert q10.case == "less"
+    assert at(q10, "one") == pytest.approx(7000 + 7000 / 2, rel=0.005)
+    assert at(q10, "four") == pytest.approx(7000 + 2000 / 2, rel=0.005)
+
+
+def test_q14_a_commit_waits_for_half_a_period_and_a_checkpoint() -> None:
+    """A reader would be promised records that are not there yet, or a broker drop a transaction that is still open."""
+    q14 = found("Q14")
+    assert at(q14, "wait") == pytest.approx(3000 / 2 + 200, rel=0.02)
+    assert at(q14, "open") == pytest.approx(3000 + 200, rel=0.02)
+    assert at(q14, "most") <= at(q14, "open") + 100
+
+
+@pytest.mark.slow
+def test_q1_what_is_slow_is_the_queue_and_a_longer_timeout_helps() -> None:
+    """A user would be sent to his store while the barrier stands in a queue."""
+    q1 = found("Q1")
+    mean_ms = float(measured("V_p1_chain_sat_aligned")["e2e_ms_mean"])
+    assert (q1.case, q1.numbers["piece"]) == ("helps", "start delay")
+    assert mean_ms < at(q1, "needed") < 1.1 * mean_ms
+    assert at(q1, "duration") == pytest.approx(mean_ms, rel=0.05)
+
+
+@pytest.mark.slow
+def test_q2_aligned_and_unaligned_are_as_measured() -> None:
+    """A user would choose by durations that no cluster has."""
+    q2 = found("Q2")
+    aligned, unaligned = (measured(f"V_p1_chain_sat_{mode}") for mode in ("aligned", "unaligned"))
+    assert q2.case == "less"
+    assert at(q2, "aligned") == pytest.approx(float(aligned["e2e_ms_mean"]), rel=0.05)
+    assert at(q2, "persisted") == pytest.approx(float(unaligned["persisted_bytes_mean"]), rel=0.1)
+    assert at(q2, "throughput") == pytest.approx(1.0, rel=0.02)
+
+
+@pytest.mark.slow
+def test_q3_is_where_the_law_of_the_timeout_says() -> None:
+    """A timeout would be advised that writes everything, or that never matters."""
+    q3 = found("Q3")
+    capacity = 4096 / 0.004  # bytes a second
+    in_flight = float(measured("V_p1_chain_sat_unaligned")["persisted_bytes_mean"])
+    assert q3.case == "found"
+    assert at(q3, "timeout") == pytest.approx(0.95 * in_flight / capacity, rel=0.05)  # N - C t = 0.05 N
+    assert at(q3, "slope") == pytest.approx(-0.1 * capacity, rel=0.1)
+
+
+@pytest.mark.slow
+def test_q5_the_closed_form_is_beside_what_is_simulated() -> None:
+    """The estimate before a deployment would be of another job."""
+    q5 = found("Q5")
+    assert at(q5, "duration") == pytest.approx(float(measured("V_p1_chain_sat_aligned")["e2e_ms_mean"]), rel=0.05)
+    assert at(q5, "predicted") == pytest.approx(at(q5, "duration"), rel=0.1)
+    assert at(q5, "p50") <= at(q5, "p95") <= at(q5, "p99")
+
+
+@pytest.mark.slow
+def test_q6_what_is_in_flight_is_as_measured_and_below_the_bound() -> None:
+    """A user would plan for a hundredth of the state, or for a hundred times."""
+    q6 = found("Q6")
+    persisted = float(measured("V_p1_chain_sat_unaligned")["persisted_bytes_mean"])
+    assert at(q6, "persisted") == pytest.approx(persisted, rel=0.1)
+    assert at(q6, "persisted") < at(q6, "queued") <= at(q6, "bound")
+
+
+@pytest.mark.slow
+def test_q8_is_the_law_of_two_stations() -> None:
+    """Buffers would be advised that cost throughput."""
+    q8 = found("Q8")
+
+    def throughput(slots: float) -> float:  # blocking after service: a task that is done waits for room
+        return 100 * (slots + 2) / (slots + 3)
+
+    law = next(slots for slots in range(1, 256) if throughput(slots) >= 0.9 * throughput(256))
+    assert abs(at(q8, "buffers") - law) < 1.0
+
+
+@pytest.mark.slow
+def test_q11_is_the_mean_wait_for_failures_in_a_row() -> None:
+    """A job would be called safe that restarts every minute."""
+    q11 = found("Q11")
+    assert at(q11, "failed") == pytest.approx(at(q11, "expiring"), rel=0.05)
+    assert at(q11, "every") == pytest.approx(at(q11, "predicted"), rel=0.1)
+
+
+@pytest.mark.slow
+def test_q12_is_the_alignment_that_was_measured() -> None:
+    """The wait for a slow input would be another than a cluster's."""
+    q12 = found("Q12", precision=0.2)
+    job = measured("R_union_slowmerge_sat_aligned")
+    assert q12.numbers["slowest"] == "merge"
+    assert at(q12, "alignment") == pytest.approx(float(job["align_ms_merge"]), rel=0.1)
+    assert at(q12, "duration") == pytest.approx(float(job["e2e_ms_mean"]), rel=0.1)
+
+
+@pytest.mark.slow
+def test_q13_barriers_are_as_many_as_channels() -> None:
+    """The cost of a fan-out would be another than it is."""
+    q13 = found("Q13")
+    assert [row["barriers"] for row in q13.rows] == [2 * n * n for n in (1, 2, 4, 8)]
+    assert [row["channels"] for row in q13.rows] == [2 * n * n for n in (1, 2, 4, 8)]
+    assert at(q13, "exponent") == pytest.approx(2.0)
+
+
+@pytest.mark.slow
+def test_q15_catching_up_takes_what_the_law_says() -> None:
+    """A job would be said to be back before it is."""
+    q15 = found("Q15")
+    again_ms = 30e3 * (math.exp(1.5 / 30) - 1)  # a failure during a recovery begins it again
+    assert at(q15, "down") == pytest.approx(again_ms, rel=0.1)
+    assert at(q15, "catch_up") == pytest.approx(at(q15, "predicted"), rel=0.15)
+
+
+# What every question owes.
+
+
+@pytest.mark.parametrize("question", ASKED, ids=lambda each: each.name)
+def test_a_question_has_a_sentence_for_each_case_and_an_oracle(question: Question) -> None:
+    """An analysis would come to a case of which nothing is said."""
+    cases = set(ANALYSES[question.analysis["name"]][1])
+    if question.analysis["name"] == "quantile":
+        cases -= {"steady"} if "judge_timeout" in question.analysis else {"helps", "useless"}
+    assert set(question.answer) == cases
+    assert f"test_{question.name.lower()}_" in Path(__file__).read_text(encoding="utf-8")
+    sentence = question.answer[next(case for case in ANALYSES[question.analysis["name"]][1] if case in cases)]
+    assert [name for _, name, _, _ in string.Formatter().parse(sentence) if name]
+
+
+def test_the_page_says_what_holds_each_answer_right() -> None:
+    """A reader would not know why to trust a number."""
+    page = PAGE.read_text(encoding="utf-8")
+    for name in names():
+        question = question_of(name)
+        assert f"| {name} | {question.question} |" in page
+        assert (question.oracle or question.missing) in page
+    assert [question_of(f"Q{n}").name for n in range(1, 16)] == [f"Q{n}" for n in range(1, 16)]
+
+
+def test_a_question_of_no_known_kind_is_one_line() -> None:
+    """A slip in a file would end in a traceback."""
+    with pytest.raises(QuestionError, match=r"no key 'anwser'; allowed: .*; did you mean 'answer'"):
+        read("Q99", 'anwser = "x"')
+    with pytest.raises(QuestionError, match=r"Q99\.toml: has no key 'asked'"):
+        read("Q99", 'question = "x"')
+    with pytest.raises(QuestionError, match="no question 'Q99'"):
+        question_of("Q99")
+    assert question_of("q03").name == "Q3"
+
+
+# The answer.
+
+JOB = """
+topology = "a->s"
+until_s = 1.0
+[source.a]
+rate_per_s = 2.0
+[operator.s]
+kind = "sink"
+[checkpoint]
+interval_s = 1.0
+async_s = { dist = "uniform", low = 3.0, high = 5.0 }
+"""
+
+
+def test_what_would_change_it_is_computed() -> None:
+    """The sentence would say what its author thought."""
+    question = question_of("Q10")
+    answer = answered(question, bench(question, **{"checkpoint.async_s": 7.0}))
+    moves = {(move.lever, move.factor): move.by.at for move in answer.moves}
+    # One at a time: D + D / 2; four: D + max(2, D / 4) / 2. Their difference is 1 - D / 2, of an interval of 2.
+    assert moves["writing", 0.8] == pytest.approx(1400 / 2, rel=0.02)
+    assert moves["interval", 1.2] == pytest.approx(400 / 2, rel=0.02)
+    assert "time to write the state (-20% +7" in answer.change
+    assert answer.change.endswith("No effect beyond chance: 20 % of arrivals.")
+    assert answer.notes == (f"not answered: {question.also_missing}",)
+
+
+def test_the_closed_form_of_a_restart_loop() -> None:
+    """Its mean would be that of another pattern."""
+    scenario = bench(question_of("Q11")).scenario
+    p = 1 - (1 - 0.12079) ** 3
+    assert failing_every_ms(scenario) == pytest.approx(1e3 * (6 * (1 + p) / p**2 + 1.5 + 1.0), rel=1e-3)
+
+
+def test_the_age_of_a_checkpoint_is_its_area() -> None:
+    """The age would be that at completions, which is the smallest."""
+
+    class Done:
+        completed_at_ms = (10.0, 20.0, 40.0)
+        triggered_at_ms = (5.0, 15.0, 30.0)
+
+    assert age_ms(Done()) == pytest.approx((100 + 300) / 30)  # type: ignore[arg-type]
+
+
+def test_the_command_answers_about_ones_own_scenario(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user would get the answer of the shipped one."""
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
+    arguments = ["ask", "q10", "--scenario", str(tmp_path / "job.toml"), "--json", str(tmp_path / "answer.json")]
+    status, out, err = barrierlab(capsys, *arguments)
+    assert (status, err) == (0, "")
+    kept = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
+    assert (kept["question"], kept["scenario"], kept["case"], kept["number"]) == ("Q10", "job", "less", "younger")
+    assert kept["answer"] in out
+    assert "What would change it: " in out
+    number = kept["numbers"]["younger"]
+    assert number["low"] < number["at"] < number["high"] < 0
+
+
+def test_all_questions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A question that is not answered would be listed as if it were."""
+    status, out, _ = barrierlab(capsys, "ask")
+    assert status == 0
+    for name in names():
+        assert f"{name}  {question_of(name).question}" in out
+    assert out.count("not answered yet") == sum(bool(question_of(name).missing) for name in names())
+    assert out.count("the mechanism is missing") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["Q99"], 2, "no question 'Q99'"),
+        (["joins"], 2, "not answered yet: "),
+        (["Q3", "--precision", "0%"], 2, "'0%': allowed: a share"),
+        (["--json", "x"], 2, "there is no question"),
+        (["Q10", "--scenario", "camera_imu_lidar"], 2, "takes no checkpoints"),
+        (["Q10", "--budget", "0.000001s"], 3, "is used up before there is a number"),
+        (["Q14", "--set", "checkpoint.timeout_s=0.001"], 3, "no checkpoint completed"),
+    ],
+    ids=str,
+)
+def test_no_answer_is_one_line(
+    arguments: list[str],
+    status: int,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A script would take no answer for one."""
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    found_status, out, err = barrierlab(capsys, "ask", *arguments)
+    assert (found_status, out, len(err.splitlines())) == (status, "", 1)
+    assert words in err
