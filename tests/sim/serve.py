@@ -111,7 +111,13 @@ class Server:
         if does == "hello":
             reads = "poll" if self.pulls else "offer"
             name, capabilities = self.kind.__name__, asdict(self.capabilities)
-            return {**asked, "name": name, "reads": reads, "restores": True, "capabilities": capabilities}
+            return {
+                **asked,
+                "name": name,
+                "reads": reads,
+                "restores": "replay" not in sys.argv,
+                "capabilities": capabilities,
+            }
         if "aligner" in asked:
             self.make(asked.pop("aligner"))
         if "state" in asked:

@@ -86,6 +86,14 @@ def test_a_program_has_the_verdicts_of_its_twin(kind: str, protocol: str, scope:
     assert outcomes(served(kind), 10.0, scope, protocol, judge) == outcomes(kind, 0.0, scope, protocol, judge)
 
 
+@pytest.mark.slow
+def test_a_program_that_cannot_be_restored_has_them_too() -> None:
+    """A state that is reached again by what led there would be another one, where much is buffered."""
+    kind = "docs.aligner.aligner:PhasedAligner"
+    replayed = outcomes(f"{served(kind)} replay", 10.0, "tiny", "aligned", "dataflows")
+    assert replayed == outcomes(kind, 0.0, "tiny", "aligned", "dataflows")
+
+
 def test_the_small_aligner_has_the_counts_of_its_twin() -> None:
     """The example would be another aligner, or the replay another check."""
     twin = outcomes(LEAVES, 0.0, "tiny", "aligned", "dataflows")
