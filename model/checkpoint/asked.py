@@ -96,8 +96,8 @@ def is_small(bounds: Bounds) -> bool:
     """Return whether all orders of all moves can be explored: at most some 650,000 states, in seconds."""
     tasks, is_one = len(bounds.graph().tasks), bounds.events <= 1 and bounds.checkpoints <= 1
     if tasks == 3:
-        return is_one or (bounds.mode == "aligned" and len(bounds.graph().sources) == 1)
-    return tasks < 3 or (tasks == 4 and is_one and bounds.mode == "aligned" and not bounds.watermarks)
+        return is_one or (protocol_of(bounds.mode).always_aligns and len(bounds.graph().sources) == 1)
+    return tasks < 3 or (tasks == 4 and is_one and protocol_of(bounds.mode).always_aligns and not bounds.watermarks)
 
 
 def needs(scope: Scope) -> list[str]:

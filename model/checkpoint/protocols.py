@@ -87,6 +87,11 @@ class Protocol:
         return self.settings.threshold_ns is not None
 
     @property
+    def always_aligns(self) -> bool:
+        """Return whether each input waits behind its barrier, which keeps its place, in every checkpoint."""
+        return self.settings.blocks and not self.goes_unaligned
+
+    @property
     def is_exact(self) -> bool:
         """Return whether a checkpoint holds neither lost messages nor orphans."""
         return self.consistency == EXACTLY_ONCE

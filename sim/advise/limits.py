@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.advise.laws import largest_lag_s
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint
@@ -40,9 +41,8 @@ class TimeoutAdvice:
 
 def in_mode(scenario: Scenario, mode: str) -> Scenario:
     """Return the scenario with barriers that always wait (``aligned``), or never (``unaligned``)."""
-    concurrent = (
-        1 if mode == "unaligned" else scenario.checkpoint.max_concurrent
-    )  # Flink's unaligned come one at a time
+    one_at_a_time = protocol_of(mode).goes_unaligned  # as Flink's unaligned checkpoints come
+    concurrent = 1 if one_at_a_time else scenario.checkpoint.max_concurrent
     checkpoint = replace(scenario.checkpoint, aligned_checkpoint_timeout_s=0.0, max_concurrent=concurrent)
     return replace(scenario, protocol=mode, checkpoint=checkpoint)
 

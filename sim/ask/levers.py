@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution
 from barrierlab.sim.scenario.load import ScenarioError
 from barrierlab.sim.scenario.readers import suggest
@@ -129,7 +130,7 @@ def _mode(scenario: Scenario, mode: str) -> KeyValues:
     return {
         "protocol": mode,
         "checkpoint.aligned_checkpoint_timeout_s": 0.0,
-        "checkpoint.max_concurrent": 1 if mode == "unaligned" else scenario.checkpoint.max_concurrent,
+        "checkpoint.max_concurrent": 1 if protocol_of(mode).goes_unaligned else scenario.checkpoint.max_concurrent,
     }
 
 

@@ -191,7 +191,7 @@ def predicted_ms(scenario: Scenario) -> float:
     name, load = bottleneck(scenario)
     checkpoint = scenario.checkpoint
     snapshot_s = checkpoint.sync_s.mean + checkpoint.async_s.mean + scenario.store.manifest_s.mean
-    if scenario.protocol == "unaligned" and not checkpoint.aligned_checkpoint_timeout_s:
+    if scenario.mode.settings.is_flagged:
         return 1e3 * snapshot_s
     if load >= 1:
         waits_s = queued_ahead(scenario) / (capacity_per_s(scenario, name) * record_bytes(scenario))

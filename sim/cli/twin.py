@@ -125,11 +125,11 @@ def predict_command(
     """
     from barrierlab.sim.twin.calibrate import observed_from
     from barrierlab.sim.twin.predict import beside, predict
-    from barrierlab.sim.twin.profile import mode_of_scenario, read_profile
+    from barrierlab.sim.twin.profile import read_profile
 
     profile, settings = read_profile(costs), read_settings(pairs)
     job = load_job(name, settings)
-    mode, places = mode_of_scenario(job), {channel.local for channel in job.channels.values()}
+    mode, places = job.mode.name, {channel.local for channel in job.channels.values()}
     measured = [
         run
         for run in observed_from(against, job)
@@ -164,7 +164,7 @@ def predict_command(
     if against:
         judged = [row.is_inside for row in rows if row.is_inside is not None]
         console.print(f"{sum(judged)} of {len(judged)} measured values are in their intervals", highlight=False)
-        if True in places and mode != "aligned":
+        if True in places and job.mode.goes_unaligned:
             console.print(LOCAL_STATE, highlight=False, soft_wrap=True)
 
 

@@ -78,7 +78,7 @@ def acknowledgements(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[f
     """Return what start delay, alignment, sync and async leave of a subtask's duration; of aligned checkpoints
     alone."""
     found = []
-    for each in checkpoint.subtasks if run.mode == "aligned" else ():
+    for each in checkpoint.subtasks if run.always_aligns else ():
         parts = (each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms, each.end_to_end_ms)
         start, align, sync, rest, end = parts
         if None not in parts:
@@ -93,13 +93,13 @@ def snapshots(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 
 def writes(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     """The asynchronous part of each subtask's snapshot; of aligned checkpoints, where it waits for no barrier."""
-    return [each.async_ms for each in checkpoint.subtasks if run.mode == "aligned" and each.async_ms is not None]
+    return [each.async_ms for each in checkpoint.subtasks if run.always_aligns and each.async_ms is not None]
 
 
 def hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     """From the ends of the senders' alignments to a receiver's first and last barrier, on ways without a queue."""
     found = []
-    for operator, (sender,) in _alike(run) if run.mode == "aligned" else ():
+    for operator, (sender,) in _alike(run) if run.always_aligns else ():
         if run.busy.get(operator, 1.0) >= FREE_BUSY or run.pressed.get(sender, 1.0) >= FREE_PRESSED:
             continue
         sent = [each.last_barrier_ms for each in checkpoint.of(sender)]
@@ -115,7 +115,7 @@ def hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 def overtaking_hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
     """From two senders' first barriers, which are passed on at once, to a receiver's first and last."""
     found = []
-    for operator, (sender,) in _alike(run) if run.mode == "unaligned" else ():
+    for operator, (sender,) in _alike(run) if run.is_flagged else ():
         sent = [each.start_delay_ms for each in checkpoint.of(sender) if each.start_delay_ms is not None]
         for row in checkpoint.of(operator) if sent else ():
             if row.start_delay_ms is not None and row.last_barrier_ms is not None:

@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
 from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
@@ -78,6 +79,16 @@ class ObservedJob:
     checkpoints: tuple[ObservedCheckpoint, ...]
 
     @property
+    def always_aligns(self) -> bool:
+        """Return whether no barrier of it overtook; a mode that is no protocol's, of a table, did neither."""
+        return self.mode in PROTOCOLS and PROTOCOLS[self.mode].always_aligns
+
+    @property
+    def is_flagged(self) -> bool:
+        """Return whether its checkpoints were unaligned from the start."""
+        return self.mode in PROTOCOLS and PROTOCOLS[self.mode].settings.is_flagged
+
+    @property
     def steady(self) -> tuple[ObservedCheckpoint, ...]:
         """The last `STEADY` completed checkpoints."""
         return self.checkpoints[-STEADY:]
@@ -86,7 +97,7 @@ class ObservedJob:
 def mode_of(checkpointing: Mapping[str, Any]) -> str:
     """Return the mode that a job's configuration asks for, as scenarios call it."""
     if text(checkpointing, "mode") == "at_least_once":
-        return "at_least_once"
+        return "tracked"
     if at(checkpointing, "unaligned_checkpoints") is not True:
         return "aligned"
     return "aligned_with_timeout" if number(checkpointing, "aligned_checkpoint_timeout", low=1.0) else "unaligned"

@@ -62,7 +62,7 @@ class Profile:
 
     def outside(self, scenario: Scenario) -> Iterator[str]:
         """Yield a line for each way in which a job is not what was calibrated on."""
-        mode = mode_of_scenario(scenario)
+        mode = scenario.mode.name
         if mode not in self.modes:
             yield f"mode {mode}: calibrated on {', '.join(self.modes)} alone"
         counts = {scenario.topology.parallelism(name) for name in scenario.topology.operators}
@@ -88,13 +88,6 @@ class Profile:
             lines += [f"low_s = {cost.low_s}", f"high_s = {cost.high_s}", f"count = {cost.count}"]
         lines += ["", "[undetermined]", *(f"{name} = {json.dumps(why)}" for name, why in self.undetermined.items())]
         return "\n".join(lines) + "\n"
-
-
-def mode_of_scenario(scenario: Scenario) -> str:
-    """Return the mode of a scenario's barriers, as profiles call it."""
-    if not scenario.mode.goes_unaligned:
-        return "aligned" if scenario.mode.name == "aligned" else "at_least_once"
-    return "aligned_with_timeout" if scenario.checkpoint.aligned_checkpoint_timeout_s else "unaligned"
 
 
 def read_profile(path: Path) -> Profile:
