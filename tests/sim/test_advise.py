@@ -173,7 +173,7 @@ def cost_at(found: Scenario, pieces: Pieces, mtbf_s: float, interval_s: float) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, 8))
+@pytest.mark.parametrize("number", range(1, 15))
 def test_no_interval_of_a_sweep_costs_one_percent_less(number: int, tmp_path: Path) -> None:
     """The advice would be of the pieces of one short run, and another interval be better in the simulated job."""
     found, mtbf_s = random_job(tmp_path, number)
