@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,7 @@ def test_examples_name_what_there_is() -> None:
     """An example of the help would fail when it is tried."""
     for command in COMMANDS.values():
         example = next(line for line in (command.help or "").splitlines() if "Example: " in line)
-        words = example.split("Example: barrierlab ")[1].split()
+        words = shlex.split(example.split("Example: barrierlab ")[1])
         assert words[0] in COMMANDS
         with COMMANDS[words[0]].make_context(words[0], words[1:], resilient_parsing=False):
             pass

@@ -273,7 +273,7 @@ def test_the_longest_standstill_that_ends_within_the_run_is_named(
     assert result.run_row()["standstill_max_ms"] == 4010.0
     status, out = command(capsys, tmp_path, job, "--strict")
     assert status == 0
-    assert f"note: {note} verdict: holds (0 violations" in " ".join(out.split())
+    assert f"note: {note} digest: {result.digest} verdict: holds (0 violations" in " ".join(out.split())
     assert json.loads(command(capsys, tmp_path, job, "--json")[1])["longest_standstill_ms"] == 4010.0
 
 
