@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "engines" / "python"))
 import aligner as sound
 
-FAULT = sys.argv[1]
+FAULT = sys.argv[1] if len(sys.argv) > 1 else ""  # nothing is wrong where this is imported alone
 IN_A_DATAFLOW = '"alignment_timeout_ns":1000000,'
 HELLOS: dict[str, dict[str, Any]] = {
     "another version": {"version": 2},

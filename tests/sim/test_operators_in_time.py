@@ -340,7 +340,7 @@ def test_two_checkpoints_may_be_under_way(tmp_path: Path) -> None:
     assert {row["status"] for row in rows} == {"COMPLETED"}
     ends = [row["trigger_timestamp_ms"] + row["end_to_end_duration_ms"] for row in rows]
     assert any(later["trigger_timestamp_ms"] < end for later, end in zip(rows[1:], ends, strict=False))
-    held = [e[4] for e in result.entries if e[1] == "hold" and e[2] == "join"]
+    held = [e[4] for e in result.entries if e[1] == "buffer" and e[2] == "join"]
     assert any(type(message) is CheckpointBarrier for message in held)
     assert result.verdict == "holds", result.violations
 

@@ -109,7 +109,7 @@ def _measured(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Pat
 
     patch.setattr(sweeps, "_execute", execute)
     patch.setattr("barrierlab.sim.sweep.measured.predict", lambda *_: {})
-    patch.setattr("barrierlab.sim.sweep.measured.compare", lambda _: [])
+    patch.setattr("barrierlab.sim.sweep.measured.compare", lambda *_: [])
     return ["measured", "--seeds", "1"]
 
 
@@ -132,7 +132,8 @@ def test_many_runs_end_as_the_worst_of_them(
     rows, expected = RUNS[which]
     arguments = COMMANDS[command](monkeypatch, rows, tmp_path)
     capsys.readouterr()
-    assert barrierlab(capsys, *arguments)[0] == expected
+    status, _, err = barrierlab(capsys, *arguments)
+    assert status == expected, err
     if command == "sweep" and which == "one judged nothing":
         strict = [*arguments[:3], str(tmp_path / "strict"), *arguments[4:], "--strict"]
         assert barrierlab(capsys, *strict)[0] == 3

@@ -44,7 +44,7 @@ from barrierlab.sim.sweep.store import Store
 from fake_runs import plan_with
 if __name__ == "__main__":
     plan = plan_with(*range(1, 9), 99)
-    with Watch(len(plan.runs)) as watch:
+    with ProgressWatch(len(plan.runs)) as watch:
         execute(plan, Store({str(store.directory)!r}), "processes[2]", watch.tick, {FAKE!r})
 """
     script = tmp_path / "sweep.py"
