@@ -21,9 +21,9 @@ from barrierlab.model.checkpoint.trace import header_of_topology, read, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
+from tests.model.reference_dataflow import FINISHED, topology_named
+from tests.model.reference_recovery import FallibleWorld
 from tests.model.test_any_schedule import GRAPHS, JOIN, topologies
-from tests.model.toy import FINISHED, topology_named
-from tests.model.toy_recovery import FallibleWorld
 
 WINDOW = 4
 GUARANTEES = ("exactly_once", "at_least_once", "idempotent")

@@ -16,7 +16,7 @@ from barrierlab.model.defects.alignment.A04_barrier_after_held_records import Dr
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
 from tests.model.mutants import PromisesTheMost
-from tests.model.toy import UnalignedWorld, World, judge_entries, topology_named
+from tests.model.reference_dataflow import UnalignedWorld, World, judge_entries, topology_named
 
 GRAPHS = (
     "a->s",

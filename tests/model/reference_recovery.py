@@ -23,7 +23,7 @@ from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.spec.history import COORDINATOR
 from barrierlab.model.spec.invariants import Verdict, judge_run
 from barrierlab.model.spec.topology import Topology
-from tests.model.toy import FINISHED, NS_PER_MOVE, UnalignedWorld
+from tests.model.reference_dataflow import FINISHED, NS_PER_MOVE, UnalignedWorld
 
 
 class Gone:
