@@ -17,7 +17,7 @@ from barrierlab.sim.control.engine import ControlResult
 from barrierlab.sim.control.scenario import ControlScenario
 from barrierlab.sim.scenario.load import SHIPPED, shipped
 from tests.control.test_world import EndsAtOnce, KeepsWhatItHas
-from tests.sim.support import barrierlab, bent, toml
+from tests.sim.support import barrierlab, toml, with_changes
 
 JOIN: dict[str, Any] = {
     "topology": "a->join b->join join->sink",
@@ -37,7 +37,7 @@ JOIN: dict[str, Any] = {
 def mutant_run(tmp_path: Path, changes: dict[str, Any] | None = None, **options) -> ControlResult:
     """A run of `JOIN`, changed."""
     path = tmp_path / "join.toml"
-    path.write_text(toml(bent(JOIN, changes or {})), encoding="utf-8")
+    path.write_text(toml(with_changes(JOIN, changes or {})), encoding="utf-8")
     return run(load(path), **options)
 
 
@@ -312,7 +312,7 @@ def test_skew_is_an_error_as_documented() -> None:
 def test_what_cannot_be_run_is_said_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     """A mistake in a file would be passed over, or end in a traceback."""
     path = tmp_path / "join.toml"
-    path.write_text(toml(bent(JOIN, changes)), encoding="utf-8")
+    path.write_text(toml(with_changes(JOIN, changes)), encoding="utf-8")
     with pytest.raises(ScenarioError) as error:
         load(path)
     assert str(error.value).startswith("join.toml: ")

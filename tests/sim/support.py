@@ -1,4 +1,4 @@
-"""What the tests of `sim` share: a small scenario that can be bent, and questions to ask of a run."""
+"""What the tests of `sim` share: a small scenario that a test can change, and questions to ask of a run."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SKEWED: dict[str, Any] = {
 }
 
 
-def bent(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def with_changes(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A copy of `base` with `changes` laid over it, table by table; None takes a key out."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
             merged.pop(key, None)
         elif isinstance(value, dict) and isinstance(merged.get(key), dict) and "law" not in value:
-            merged[key] = bent(merged[key], value)
+            merged[key] = with_changes(merged[key], value)
         else:
             merged[key] = copy.deepcopy(value)
     return merged
@@ -67,9 +67,9 @@ def _value(value: Any) -> str:
 
 
 def scenario(folder: Path, base: dict[str, Any] = SKEWED, **changes: Any) -> Scenario:
-    """`base`, bent, written to `folder` and loaded."""
+    """`base` with changes, written to `folder` and loaded."""
     path = folder / "small.toml"
-    path.write_text(toml(bent(base, changes)), encoding="utf-8")
+    path.write_text(toml(with_changes(base, changes)), encoding="utf-8")
     return load(path)
 
 

@@ -29,17 +29,17 @@ from barrierlab.sim.checkpoint.coordinator import CoordinatorNode
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.checkpoint.storage import Storage
 from barrierlab.sim.checkpoint.tasks import Node
-from tests.sim.support import FAILING, LATE, MODES, bent, scenario
+from tests.sim.support import FAILING, LATE, MODES, scenario, with_changes
 
 SEED = 4
 CRASH: dict[str, Any] = {"fault": [{"kind": "crash", "task": "work[0]", "at_s": 2.43}]}
 SLOW_MAP = {"map": {"service_s": {"dist": "exponential", "mean": 0.008}}}
-QUEUES = bent(bent(MODES["unaligned"], CRASH), {"channel": {"default": LATE}, "operator": SLOW_MAP})
+QUEUES = with_changes(with_changes(MODES["unaligned"], CRASH), {"channel": {"default": LATE}, "operator": SLOW_MAP})
 # Their senders have buffers of their own, which a barrier passes on the way out.
-OUTGOING = bent(QUEUES, {"channel": {"default": {"form": "network", "segment_bytes": 200, "latency_s": 0.002}}})
-ENDED = bent(CRASH, {"source": {"a": {"events": 400}, "b": {"events": 28}}, "until_s": 30.0})
+OUTGOING = with_changes(QUEUES, {"channel": {"default": {"form": "network", "segment_bytes": 200, "latency_s": 0.002}}})
+ENDED = with_changes(CRASH, {"source": {"a": {"events": 400}, "b": {"events": 28}}, "until_s": 30.0})
 LATE_END = {
-    **bent(bent(MODES["unaligned"], ENDED), {"recovery": {"detection_s": 0.02}, "until_s": 30.0}),
+    **with_changes(with_changes(MODES["unaligned"], ENDED), {"recovery": {"detection_s": 0.02}, "until_s": 30.0}),
     "channel": {"b->work": {**LATE, "latency_s": 0.5}},
     "checkpoint": {"first_s": 0.7, "interval_s": 9.0, "aligned_checkpoint_timeout_s": 0.0},
     "fault": [{"kind": "crash", "task": "map", "at_s": 1.6}],
@@ -252,4 +252,6 @@ def test_a_manifest_that_is_not_waited_for_is_noticed(tmp_path: Path, monkeypatc
     monkeypatch.setattr(CheckpointCoordinator, "settled", property(lambda self: True))
     slow = {"store": {"manifest_s": 0.9}, "recovery": {"restart_s": 0.1}, "checkpoint": {"interval_s": 2.0}}
     with pytest.raises(UnsettledError):
-        run(scenario(tmp_path, bent(FAILING, slow), fault=[{"kind": "crash", "task": "map", "at_s": 2.2}]), SEED)
+        run(
+            scenario(tmp_path, with_changes(FAILING, slow), fault=[{"kind": "crash", "task": "map", "at_s": 2.2}]), SEED
+        )

@@ -11,7 +11,7 @@ import pytest
 from barrierlab.model.spec.invariants import PREMISES
 from barrierlab.sim import run
 from barrierlab.sim.checkpoint.coverage import GOES_ON, NONE_COMPLETED, RESTART_LOOP, STANDS_STILL
-from tests.sim.support import barrierlab, bent, scenario, statuses, toml
+from tests.sim.support import barrierlab, scenario, statuses, toml, with_changes
 
 CHAIN: dict[str, Any] = {
     "topology": "src->map map->sink",
@@ -46,7 +46,7 @@ def command(capsys: pytest.CaptureFixture[str], folder: Path, data: dict[str, An
 
 def test_a_run_without_a_checkpoint_judged_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """An interval longer than the run would pass as a proof of consistency."""
-    never = bent(CHAIN, {"checkpoint": {"interval_s": 200.0}})
+    never = with_changes(CHAIN, {"checkpoint": {"interval_s": 200.0}})
     status, out = command(capsys, tmp_path, never)
     assert status == 0
     last = out.splitlines()[-1]
@@ -75,10 +75,10 @@ def test_a_usual_run_is_not_short_of_anything(capsys: pytest.CaptureFixture[str]
     """`--strict` would fail what nobody has asked for: a restore without a crash, or watermarks without a source."""
     status, out = command(capsys, tmp_path, CHAIN, "--strict")
     assert (status, out.splitlines()[-1]) == (0, "verdict: holds (0 violations; vacuous: REC)")
-    without = bent(CHAIN, {"source": {"src": {"watermark_interval_s": None}}})
+    without = with_changes(CHAIN, {"source": {"src": {"watermark_interval_s": None}}})
     status, out = command(capsys, tmp_path, without, "--strict")
     assert (status, out.splitlines()[-1]) == (0, "verdict: holds (0 violations; vacuous: WM, REC)")
-    crashed = bent(CHAIN, {"fault": [CRASH]})
+    crashed = with_changes(CHAIN, {"fault": [CRASH]})
     status, out = command(capsys, tmp_path, crashed, "--strict")
     assert (status, out.splitlines()[-1]) == (0, "verdict: holds (0 violations)")
 
@@ -131,7 +131,7 @@ IDLE: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_fault_that_does_nothing_is_named(which: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A run would pass as one that survived a fault that never was."""
     fault, line = IDLE[which]
-    with_fault = bent(CHAIN, {"fault": [fault]})
+    with_fault = with_changes(CHAIN, {"fault": [fault]})
     status, out = command(capsys, tmp_path, with_fault)
     assert status == 0
     assert f"note: {line}" in " ".join(out.split())
@@ -170,11 +170,11 @@ def test_a_crash_of_a_task_that_has_ended_is_named(tmp_path: Path) -> None:
     """A job that was done before it was to crash would pass as one that survived a crash."""
     ended = {"source": {"src": {"events": 50}}, "checkpoint": {"interval_s": 1.0}}
     late = {**CRASH, "at_s": 5.0}
-    coverage = run(scenario(tmp_path, bent(CHAIN, ended), fault=[late])).coverage
+    coverage = run(scenario(tmp_path, with_changes(CHAIN, ended), fault=[late])).coverage
     assert coverage.idle_faults[0].startswith("fault crash map: never struck: it is due at 5 s, and the run ended at ")
     two = {"topology": "src->map map->sink b->map", "source": {"b": {"rate_per_s": 10.0}}}
     gone = {"kind": "crash", "task": "src", "at_s": 3.0}
-    coverage = run(scenario(tmp_path, bent(bent(CHAIN, ended), two), fault=[gone])).coverage
+    coverage = run(scenario(tmp_path, with_changes(with_changes(CHAIN, ended), two), fault=[gone])).coverage
     assert coverage.idle_faults == (
         "fault crash src: struck once, at 3.000 s, and met nothing: the task was down, or had ended",
     )
@@ -192,10 +192,10 @@ def test_strikes_that_miss_are_counted(tmp_path: Path) -> None:
 
 def test_a_warm_up_beyond_the_end_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Nothing would be measured, and nobody told."""
-    status, out = command(capsys, tmp_path, bent(CHAIN, {"warmup_s": 1e11}))
+    status, out = command(capsys, tmp_path, with_changes(CHAIN, {"warmup_s": 1e11}))
     assert status == 0
     assert "note: nothing is measured: the warm-up lasts 1e+11 s, and the run 6 s" in out
-    assert command(capsys, tmp_path, bent(CHAIN, {"warmup_s": 1e11}), "--strict")[0] == 3
+    assert command(capsys, tmp_path, with_changes(CHAIN, {"warmup_s": 1e11}), "--strict")[0] == 3
 
 
 # Progress.
@@ -232,7 +232,7 @@ def test_a_job_that_gets_out_goes_on(tmp_path: Path) -> None:
 def test_two_restarts_from_one_checkpoint_are_no_loop(tmp_path: Path) -> None:
     """Bad luck would be called a loop; three in a row, which ended, are told all the same."""
     often = [{**CRASH, "at_s": at_s} for at_s in (2.2, 2.95, 3.7)]
-    job = bent(CHAIN, {"recovery": {"detection_s": 0.0, "restart_s": 0.1}, "checkpoint": {"interval_s": 2.0}})
+    job = with_changes(CHAIN, {"recovery": {"detection_s": 0.0, "restart_s": 0.1}, "checkpoint": {"interval_s": 2.0}})
     two = run(scenario(tmp_path, job, fault=often[:2]))
     assert (two.coverage.progress, two.coverage.restarts_in_a_row) == (GOES_ON, 2)
     three = run(scenario(tmp_path, job, fault=often))
@@ -245,14 +245,16 @@ def test_two_restarts_from_one_checkpoint_are_no_loop(tmp_path: Path) -> None:
 def test_a_job_that_stands_still_is_named(tmp_path: Path) -> None:
     """A sink that takes nothing while everything waits for it would pass as a slow one."""
     stalled = {"kind": "stall", "task": "sink", "at_s": 2.0, "for_s": 100.0}
-    job = bent(CHAIN, {"channel": {"default": {"capacity": 4}}, "checkpoint": {"timeout_s": 0.5}})
+    job = with_changes(CHAIN, {"channel": {"default": {"capacity": 4}}, "checkpoint": {"timeout_s": 0.5}})
     coverage = run(scenario(tmp_path, job, fault=[stalled])).coverage
     assert coverage.progress == STANDS_STILL
     assert coverage.headline.startswith("the job stands still: no sink has taken a record since 1.99")
     assert coverage.falls_short
 
 
-TIGHT = bent(CHAIN, {"channel": {"default": {"capacity": 4}}, "until_s": 12.0, "checkpoint": {"timeout_s": 0.5}})
+TIGHT = with_changes(
+    CHAIN, {"channel": {"default": {"capacity": 4}}, "until_s": 12.0, "checkpoint": {"timeout_s": 0.5}}
+)
 
 
 def stalled(*spans: tuple[float, float], task: str = "sink") -> list[dict[str, Any]]:
@@ -304,7 +306,7 @@ def test_a_standstill_lasts_until_the_next_record_the_next_failure_or_the_end(tm
 )
 def test_a_job_that_is_slow_idle_or_down_never_stood_still(changes: dict[str, Any], tmp_path: Path) -> None:
     """Every slow job would be told of as one that had stopped."""
-    result = run(scenario(tmp_path, bent(TIGHT, changes)))
+    result = run(scenario(tmp_path, with_changes(TIGHT, changes)))
     assert result.run_row()["standstill_max_ms"] == 0.0
     assert not [note for note in result.coverage.notes if "stood still" in note]
 
@@ -315,7 +317,7 @@ def test_a_job_that_is_slow_or_was_down_does_not_stand_still(late_s: float, tmp_
     slow = {"operator": {"map": {"service_s": 0.05}}}
     fault = [{**CRASH, "at_s": late_s}] if late_s else []
     down = {"recovery": {"restart_s": 30.0}, "fault": fault}
-    assert run(scenario(tmp_path, bent(CHAIN, slow), **down)).coverage.progress == GOES_ON
+    assert run(scenario(tmp_path, with_changes(CHAIN, slow), **down)).coverage.progress == GOES_ON
 
 
 # A coordinator that is gone.
@@ -333,7 +335,7 @@ def test_what_a_coordinator_left_pending_has_failed(tmp_path: Path) -> None:
 
 def test_a_manifest_that_landed_makes_it_complete(tmp_path: Path) -> None:
     """The job would go on from a checkpoint that is shown as failed."""
-    job = bent(CHAIN, {"store": {"manifest_s": 0.5}, "fault": [{"kind": "coordinator_crash", "at_s": 2.4}]})
+    job = with_changes(CHAIN, {"store": {"manifest_s": 0.5}, "fault": [{"kind": "coordinator_crash", "at_s": 2.4}]})
     seen = set()
     for seed in range(1, 9):
         result = run(scenario(tmp_path, job), seed)

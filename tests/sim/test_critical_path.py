@@ -24,7 +24,7 @@ from barrierlab.sim.checkpoint.critical_path import (
     Piece,
 )
 from barrierlab.sim.checkpoint.result import Result
-from tests.sim.support import bent, scenario
+from tests.sim.support import scenario, with_changes
 from tests.sim.test_shipped import SHORT, SMALL, _each_choice
 
 CHAIN: dict[str, Any] = {
@@ -112,7 +112,7 @@ def test_an_unaligned_barrier_goes_before_the_image_and_waits_for_a_step(tmp_pat
     """The blocking part of an unaligned snapshot would not be waited for, or its barrier would wait for it."""
     slow = {"source": {"a": {"rate_per_s": 100.0, "catch_up_s": 1.0}}, "operator": {"map": {"service_s": 0.05}}}
     slow["operator"]["sink"] = {"aligns": False}
-    result = run(scenario(tmp_path, bent(bent(CHAIN, slow), {"protocol": "unaligned"})), 1)
+    result = run(scenario(tmp_path, with_changes(with_changes(CHAIN, slow), {"protocol": "unaligned"})), 1)
     assert result.verdict == "holds"
     for checkpoint_id, path in explained(result).items():
         record = result.record(checkpoint_id)
@@ -179,7 +179,7 @@ def test_what_else_a_path_can_hold(tmp_path: Path) -> None:
     assert any(p.waits_for == "its timeout" and p.what == ALIGNMENT and p.where == "join" for p in timeouts)
     # Triggered at 1 s, a source ends at 1.25 s, before its command comes at 1.3 s: its end stands for its barrier.
     early = {"aligned_checkpoint_timeout_s": None, "interval_s": 1.0, "trigger_latency_s": 0.3}
-    ends = bent(late, {"protocol": "aligned", "source": {"a": {"events": 125}}, "checkpoint": early})
+    ends = with_changes(late, {"protocol": "aligned", "source": {"a": {"events": 125}}, "checkpoint": early})
     result = run(scenario(tmp_path, ends), 1)
     (path,) = [path for n, path in explained(result).items() if any(p.waits_for == "its end" for p in path)]
     (until,) = [p for p in path if p.waits_for == "its end"]

@@ -15,7 +15,7 @@ import simpy
 from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.core.clock import Timer
-from tests.sim.support import SKEWED, bent, scenario, toml
+from tests.sim.support import SKEWED, scenario, toml, with_changes
 from tests.sim.test_determinism import BUSY
 
 
@@ -181,7 +181,7 @@ def test_a_run_goes_on_until_its_checkpoints_have_ended(tmp_path: Path) -> None:
 
 def test_an_engine_that_ends_by_itself_is_not_cut_off(tmp_path: Path) -> None:
     """A finite job's leftovers would be excused as time that was up."""
-    finite = bent(SKEWED, {"source": {"a": {"events": 100}, "b": {"events": 20}}})
+    finite = with_changes(SKEWED, {"source": {"a": {"events": 100}, "b": {"events": 20}}})
     engine = Engine(scenario(tmp_path, finite), 3)
     engine.run()
     assert not engine.cut_off

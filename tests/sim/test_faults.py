@@ -16,12 +16,14 @@ from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.faults import FaultEffect, Slowness, times_ns
 from barrierlab.sim.core.distributions import Randoms
 from barrierlab.sim.scenario.settings import Fault, constant
-from tests.sim.support import FAILING, MODES, NETWORK, bent, emitted, moves, scenario, statuses, toml
+from tests.sim.support import FAILING, MODES, NETWORK, emitted, moves, scenario, statuses, toml, with_changes
 
 ROOT = Path(__file__).parents[2]
 SEED = 5
 # Nothing waits for long: what a fault costs stands out.
-CALM = bent(FAILING, {"source": {"a": {"rate_per_s": 40.0}, "b": {"rate_per_s": 20.0}}, "store": {"manifest_s": 0.0}})
+CALM = with_changes(
+    FAILING, {"source": {"a": {"rate_per_s": 40.0}, "b": {"rate_per_s": 20.0}}, "store": {"manifest_s": 0.0}}
+)
 
 
 def ended_ms(result: Any, column: str = "end_to_end_duration_ms") -> list[float]:
@@ -55,7 +57,7 @@ def test_a_slow_network_link_sends_its_bytes_slower(tmp_path: Path) -> None:
     """A slow link would only be far away, and carry as much as ever."""
     wire = {"channel": {"default": {**NETWORK, "latency_s": 0.0, "bytes_per_s": 100_000.0}}}
     slow = {"kind": "slow_link", "channel": "a->work", "at_s": 1.7, "for_s": 1.0, "factor": 40.0}
-    base = bent(CALM, {"channel": None})
+    base = with_changes(CALM, {"channel": None})
     usual = run(scenario(tmp_path, base, **wire), SEED)
     result = run(scenario(tmp_path, base, **wire, fault=[slow]), SEED)
     assert result.verdict == "holds", result.violations
@@ -79,7 +81,7 @@ def test_what_fails_for_a_while_costs_the_checkpoints_of_that_while(
     keys: dict[str, Any], reason: str | None, mode: str, tmp_path: Path
 ) -> None:
     """A store that comes back would not be used, or a checkpoint that was not stored be called complete."""
-    job = bent(CALM, {**MODES[mode], "checkpoint": {**MODES[mode].get("checkpoint", {}), "timeout_s": 0.5}})
+    job = with_changes(CALM, {**MODES[mode], "checkpoint": {**MODES[mode].get("checkpoint", {}), "timeout_s": 0.5}})
     result = run(scenario(tmp_path, job, fault=[{**keys, "at_s": 1.7, "for_s": 1.4}]), SEED)
     assert result.verdict == "holds", result.violations
     failed = "COMPLETED" if reason is None else f"FAILED: {reason}"
@@ -93,7 +95,7 @@ def test_a_cancelled_checkpoint_is_aborted_and_nothing_else(tmp_path: Path) -> N
     """Whoever aborts a checkpoint would stop the job, or the checkpoints after it."""
     cancel = {"kind": "cancel_checkpoint", "every_s": 1.8, "first_s": 1.82}
     for mode in MODES.values():
-        result = run(scenario(tmp_path, bent(CALM, mode), fault=[cancel]), SEED)
+        result = run(scenario(tmp_path, with_changes(CALM, mode), fault=[cancel]), SEED)
         assert result.verdict == "holds", result.violations
         found = statuses(result)
         assert [i + 1 for i, status in enumerate(found) if status == "FAILED: cancelled"] == [3, 6, 9]
@@ -114,7 +116,7 @@ def test_a_slow_recovery_lasts_longer(tmp_path: Path) -> None:
 
 def test_too_many_failed_checkpoints_fail_the_job(tmp_path: Path) -> None:
     """A job would run on for ever without a checkpoint, although it was told how many it may fail."""
-    job = bent(CALM, {"checkpoint": {"tolerable_failures": 1}})
+    job = with_changes(CALM, {"checkpoint": {"tolerable_failures": 1}})
     result = run(scenario(tmp_path, job, fault=[{"kind": "failing_store", "at_s": 1.7, "for_s": 1.4}]), SEED)
     assert result.verdict == "holds", result.violations
     row = result.recovery_rows()[0]
@@ -126,7 +128,7 @@ def test_too_many_failed_checkpoints_fail_the_job(tmp_path: Path) -> None:
 
 def test_a_cancelled_checkpoint_is_no_failure(tmp_path: Path) -> None:
     """A job would be failed because somebody cancels its checkpoints, which Flink does not count."""
-    job = bent(CALM, {"checkpoint": {"tolerable_failures": 0, "async_s": 0.3}})
+    job = with_changes(CALM, {"checkpoint": {"tolerable_failures": 0, "async_s": 0.3}})
     result = run(scenario(tmp_path, job, fault=[{"kind": "cancel_checkpoint", "every_s": 0.7}]), SEED)
     assert result.verdict == "holds", result.violations
     assert statuses(result).count("FAILED: cancelled") >= 2
@@ -205,7 +207,7 @@ def test_a_fault_changes_no_event(tmp_path: Path) -> None:
 def test_a_setting_reaches_a_fault(tmp_path: Path) -> None:
     """A sweep could not vary how often a job fails."""
     path = tmp_path / "small.toml"
-    data = bent(CALM, {"fault": [{"kind": "crash", "task": "map", "rate_per_s": 0.0}]})
+    data = with_changes(CALM, {"fault": [{"kind": "crash", "task": "map", "rate_per_s": 0.0}]})
     path.write_text(toml(data), encoding="utf-8")
     assert load(path, {"fault.0.rate_per_s": 2.0}).faults[0].rate_per_s == 2.0
     assert load(path).faults[0].for_s == constant(0.0)
@@ -222,7 +224,7 @@ print(run(load(sys.argv[1]), 3).digest)
 
 def test_the_same_seed_gives_the_same_journal_in_another_process(tmp_path: Path) -> None:
     """A failure that was found could not be looked at again."""
-    job = bent(FAILING, MODES["timeout"])
+    job = with_changes(FAILING, MODES["timeout"])
     faults = [
         {"kind": "crash", "task": "work", "rate_per_s": 0.5},
         {"kind": "coordinator_crash", "rate_per_s": 0.3},

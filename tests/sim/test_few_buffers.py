@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import ScenarioError, run
-from tests.sim.support import bent, scenario
+from tests.sim.support import scenario, with_changes
 
 SMALLEST: dict[str, Any] = {
     "topology": "src->sink",
@@ -32,7 +32,9 @@ def test_one_buffer_a_channel_is_enough(changes: dict[str, Any], tmp_path: Path)
     Apache Flink, `NettyShuffleUtils.getMinMaxNetworkBuffersPerResultPartition`: one more than there are channels.
     """
     one, two = (
-        run(scenario(tmp_path, bent(SMALLEST, changes), channel={"default": {"exclusive_buffers": count}})).run_row()
+        run(
+            scenario(tmp_path, with_changes(SMALLEST, changes), channel={"default": {"exclusive_buffers": count}})
+        ).run_row()
         for count in (1, 2)
     )
     sources = 2 if changes else 1

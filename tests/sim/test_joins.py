@@ -18,7 +18,7 @@ from barrierlab.sim import ScenarioError, load, run
 from barrierlab.sim.join.engine import JoinResult
 from barrierlab.sim.join.scenario import make_stage
 from barrierlab.sim.scenario.load import SHIPPED, shipped
-from tests.sim.support import barrierlab, bent, toml
+from tests.sim.support import barrierlab, toml, with_changes
 
 MS = 1_000_000
 SHORT = {
@@ -34,9 +34,9 @@ PAIR: dict[str, Any] = {
 
 
 def joined(folder: Path, seed: int = 1, **changes: Any) -> JoinResult:
-    """The run of `PAIR`, bent."""
+    """The run of `PAIR`, with changes."""
     path = folder / "pair.toml"
-    path.write_text(toml(bent(PAIR, changes)), encoding="utf-8")
+    path.write_text(toml(with_changes(PAIR, changes)), encoding="utf-8")
     result = run(load(path), seed)
     assert isinstance(result, JoinResult)
     return result
@@ -461,7 +461,7 @@ def test_a_join_of_which_nothing_comes_out_says_so(capfd: pytest.CaptureFixture[
     """A join that never put anything out would hold, and with --strict be taken for tested."""
     streams = {"b": {"rate_per_s": 1.0, "stop_at_s": 0.5, "phase_s": 1.0}}
     file = tmp_path / "nothing.toml"
-    file.write_text(toml(bent(PAIR, {"input": streams})), encoding="utf-8")
+    file.write_text(toml(with_changes(PAIR, {"input": streams})), encoding="utf-8")
     assert barrierlab(capfd, "run", str(file))[0] == 0
     status, out, _ = barrierlab(capfd, "run", str(file), "--strict")
     assert status == 3

@@ -11,7 +11,7 @@ import pytest
 
 from barrierlab.impl import CancelBarrier, CheckpointBarrier
 from barrierlab.sim import run
-from tests.sim.support import bent, delivered, emitted, scenario, sent, statuses
+from tests.sim.support import delivered, emitted, scenario, sent, statuses, with_changes
 
 # Two finite sources of two subtasks each, a parallel operator, a sink; six checkpoints or so.
 WIDE: dict[str, Any] = {
@@ -51,7 +51,7 @@ EVENTS = 2 * (150 + 90)
 def _wide(folder: Path, kind: str, exchange: str, **changes: Any) -> Any:
     own: dict[str, Any] = {"operator": {"work": {"kind": kind, **KINDS[kind]}}}
     own["channel"] = {"a->work": {"exchange": exchange}, "b->work": {"exchange": exchange}}
-    return run(scenario(folder, bent(WIDE, own), **changes), 5)
+    return run(scenario(folder, with_changes(WIDE, own), **changes), 5)
 
 
 @pytest.mark.parametrize("exchange", ["forward", "rebalance", "hash", "broadcast"])
@@ -185,7 +185,7 @@ def test_a_saturated_checkpoint_takes_as_long_as_what_is_queued(tmp_path: Path) 
 )
 def test_a_stall_delays_checkpoints_and_loses_nothing(task: str, stalled: list[str], tmp_path: Path) -> None:
     """A stall would not be felt, or what it holds up be lost."""
-    wide = bent(WIDE, {"channel": {"default": {"exchange": "rebalance"}}})
+    wide = with_changes(WIDE, {"channel": {"default": {"exchange": "rebalance"}}})
     free = run(scenario(tmp_path, wide), 5)
     result = run(scenario(tmp_path, wide, fault=[{"kind": "stall", "task": task, "at_s": 0.7, "for_s": 0.8}]), 5)
     assert result.verdict == "holds", result.violations

@@ -18,13 +18,13 @@ from tests.sim.support import (
     FAILING,
     LATE,
     MODES,
-    bent,
     committed,
     delivered,
     emitted,
     moves,
     scenario,
     statuses,
+    with_changes,
 )
 
 SEED = 4
@@ -56,7 +56,9 @@ EVERY = [
 def test_whatever_crashes_every_event_counts_once(channel: str, mode: str, crash: str, tmp_path: Path) -> None:
     """An event would be lost or counted twice after some crash, in some mode, on some channel."""
     hold = "channel" if len(crash) % 2 else "aligner"
-    job = bent(bent(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, "checkpoint": {"hold": hold}})
+    job = with_changes(
+        with_changes(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, "checkpoint": {"hold": hold}}
+    )
     result = run(scenario(tmp_path, job, fault=CRASHES[crash]), SEED)
     assert result.verdict == "holds", result.violations
     assert len(moves(result, ">restore")) == len(result.recovery_rows()) == (2 if "then" in crash else 1)
@@ -68,7 +70,7 @@ def test_whatever_crashes_every_event_counts_once(channel: str, mode: str, crash
 
 def test_what_crashes_stops_dead_and_the_others_go_on(tmp_path: Path) -> None:
     """A dead task would still be heard, or its neighbours know at once."""
-    job = bent(FAILING, {"recovery": {"detection_s": 0.3}})
+    job = with_changes(FAILING, {"recovery": {"detection_s": 0.3}})
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "work[0]", "at_s": 2.2}]), SEED)
     place = {verb: next(i for i, e in enumerate(result.entries) if e[1] == verb) for verb in (">crash", ">restore")}
     between = result.entries[place[">crash"] + 1 : place[">restore"]]
@@ -80,7 +82,7 @@ def test_what_crashes_stops_dead_and_the_others_go_on(tmp_path: Path) -> None:
 
 def test_an_async_part_dies_with_its_task(tmp_path: Path) -> None:
     """A checkpoint would complete with a part that was never saved."""
-    job = bent(FAILING, {"checkpoint": {"async_s": 0.2}, "recovery": {"detection_s": 1.0}})
+    job = with_changes(FAILING, {"checkpoint": {"async_s": 0.2}, "recovery": {"detection_s": 1.0}})
     crash = [{"kind": "crash", "task": "map", "at_s": 1.35}]  # it cut at 1.2 s and a little, and saves until 1.4
     result = run(scenario(tmp_path, job, fault=crash), SEED)
     assert result.verdict == "holds", result.violations
@@ -109,7 +111,7 @@ def test_sources_replay_the_very_events(tmp_path: Path) -> None:
 def test_in_flight_data_comes_first_and_once(channel: str, mode: str, tmp_path: Path) -> None:
     """What was in flight would be lost, come twice, or behind what the sender sends anew."""
     slow = {"operator": {"map": {"service_s": {"dist": "exponential", "mean": 0.006}}}}
-    job = bent(bent(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, **slow})
+    job = with_changes(with_changes(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, **slow})
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "sink", "at_s": 3.2}]), SEED)
     assert result.verdict == "holds", result.violations
     back = moves(result, "restored_in_flight")
@@ -127,7 +129,7 @@ def test_in_flight_data_comes_first_and_once(channel: str, mode: str, tmp_path: 
 
 def test_a_finite_job_ends_with_everything_committed(tmp_path: Path) -> None:
     """The last events of a job that ends would never become visible."""
-    job = bent(FAILING, {"until_s": 30.0, "source": {"a": {"events": 400}, "b": {"events": 100}}})
+    job = with_changes(FAILING, {"until_s": 30.0, "source": {"a": {"events": 400}, "b": {"events": 100}}})
     whole = run(scenario(tmp_path, job), SEED)
     for name, crash in CRASHES.items():
         result = run(scenario(tmp_path, job, fault=crash), SEED)
@@ -141,7 +143,7 @@ def test_a_finite_job_ends_with_everything_committed(tmp_path: Path) -> None:
 
 def test_the_final_checkpoint_is_tried_until_it_is_stored(tmp_path: Path) -> None:
     """A store that fails when a job ends would cost its last results."""
-    job = bent(FAILING, {"until_s": 30.0, "source": {"a": {"events": 300}, "b": {"events": 100}}})
+    job = with_changes(FAILING, {"until_s": 30.0, "source": {"a": {"events": 300}, "b": {"events": 100}}})
     outage = {"kind": "failing_store", "at_s": 1.5, "for_s": 3.0}
     for later in ([], [{"kind": "coordinator_crash", "at_s": 4.0}], [{"kind": "crash", "task": "all", "at_s": 2.1}]):
         result = run(scenario(tmp_path, job, fault=[outage, *later]), SEED)
@@ -205,8 +207,10 @@ def test_a_task_that_has_ended_can_fail_until_its_end_is_stored(
 
 def test_a_task_that_has_ended_can_fail_while_others_go_on(tmp_path: Path) -> None:
     """A task would be gone for good with its end in no checkpoint."""
-    job = bent(BOUNDED, {"topology": "a->map b->map map->sink", "source": {"b": {"rate_per_s": 10.0, "events": 10}}})
-    job = bent(job, {"operator": {"map": {"kind": "union"}}})
+    job = with_changes(
+        BOUNDED, {"topology": "a->map b->map map->sink", "source": {"b": {"rate_per_s": 10.0, "events": 10}}}
+    )
+    job = with_changes(job, {"operator": {"map": {"kind": "union"}}})
     # b ends at 1 s; checkpoint 1 is triggered at 1.1 s, its manifest written from 1.6 to 1.9 s
     for at_s, restored in ((1.05, [0]), (1.3, [0]), (1.7, [1]), (1.95, [])):
         result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "b", "at_s": at_s}]), 1)
@@ -229,9 +233,9 @@ def test_a_final_checkpoint_that_fails_is_tried_again(tmp_path: Path) -> None:
 
 def test_what_had_finished_does_not_run_again(tmp_path: Path) -> None:
     """A source that had ended before the restored checkpoint would send everything again, or be waited for."""
-    job = bent(FAILING, {"source": {"b": {"events": 30}}})  # ends in the first second
+    job = with_changes(FAILING, {"source": {"b": {"events": 30}}})  # ends in the first second
     for mode in MODES.values():
-        result = run(scenario(tmp_path, bent(job, mode), fault=CRASHES["an operator's subtask"]), SEED)
+        result = run(scenario(tmp_path, with_changes(job, mode), fault=CRASHES["an operator's subtask"]), SEED)
         assert result.verdict == "holds", result.violations
         begin = next(i for i, e in enumerate(result.entries) if e[1] == ">restore")
         assert "b" not in {e[2] for e in result.entries[begin:] if e[1] in (">emit", "send", ">inject", ">finish")}
@@ -241,9 +245,11 @@ def test_what_had_finished_does_not_run_again(tmp_path: Path) -> None:
 
 def test_an_end_that_was_under_way_is_restored(tmp_path: Path) -> None:
     """A receiver would wait for ever for a sender that had ended just before the cut."""
-    job = bent(bent(FAILING, MODES["unaligned"]), {"source": {"b": {"events": 28}}, "recovery": {"detection_s": 0.02}})
+    job = with_changes(
+        with_changes(FAILING, MODES["unaligned"]), {"source": {"b": {"events": 28}}, "recovery": {"detection_s": 0.02}}
+    )
     late = {"channel": {"b->work": {**LATE, "latency_s": 0.5}}, "checkpoint": {"first_s": 0.7, "interval_s": 9.0}}
-    job = bent(job, late)
+    job = with_changes(job, late)
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "map", "at_s": 1.6}]), SEED)
     assert result.verdict == "holds", result.violations
     assert result.recovery_rows()[0]["checkpoint_id"] == 1
@@ -274,7 +280,7 @@ def test_a_new_coordinator_goes_on_above_every_id(tmp_path: Path) -> None:
 def test_a_manifest_under_way_is_waited_for(tmp_path: Path) -> None:
     """A manifest that lands after the restore would bring back transactions that were rolled back."""
     slow = {"store": {"manifest_s": 0.9}, "recovery": {"restart_s": 0.1}, "checkpoint": {"interval_s": 2.0}}
-    job = bent(FAILING, slow)
+    job = with_changes(FAILING, slow)
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "map", "at_s": 2.2}]), SEED)
     assert result.verdict == "holds", result.violations
     (row,) = result.recovery_rows()
@@ -285,7 +291,7 @@ def test_a_manifest_under_way_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_coordinator_that_dies_while_it_publishes(tmp_path: Path) -> None:
     """A manifest that was written just before the coordinator died would be overlooked, or one that was not be read."""
-    job = bent(FAILING, {"store": {"manifest_s": 0.5}, "checkpoint": {"interval_s": 1.0}})
+    job = with_changes(FAILING, {"store": {"manifest_s": 0.5}, "checkpoint": {"interval_s": 1.0}})
     small = scenario(tmp_path, job, fault=[{"kind": "coordinator_crash", "at_s": 2.3}])
     results = [run(small, seed) for seed in range(1, 9)]
     assert {result.verdict for result in results} == {"holds"}
@@ -368,7 +374,7 @@ def test_what_a_sink_promises(guarantee: str, tmp_path: Path) -> None:
 def test_random_streams_go_on_after_a_restart(tmp_path: Path) -> None:
     """Every attempt would draw the same services, so a job that failed once would fail the same way again."""
     service = {"dist": "exponential", "mean": 0.004}
-    job = bent(PLAIN, {"operator": {"map": {"service_s": service}}, "checkpoint": {"interval_s": 60.0}})
+    job = with_changes(PLAIN, {"operator": {"map": {"service_s": service}}, "checkpoint": {"interval_s": 60.0}})
     result = run(scenario(tmp_path, job), 1)
     taken = [e[0] for e in result.entries if e[1] == "deliver" and e[2] == "map" and e[4].sequence <= 300]
     first, second = taken[:300], taken[-300:]
@@ -435,7 +441,7 @@ def jobs(draw: st.DrawFn) -> tuple[dict[str, Any], int]:
         "store": {"manifest_s": draw(st.sampled_from([0.0, 0.15])), "retained": draw(st.integers(1, 2))},
         "fault": faults,
     }
-    return bent(job, MODES[draw(st.sampled_from(list(MODES)))]), draw(st.integers(0, 99))
+    return with_changes(job, MODES[draw(st.sampled_from(list(MODES)))]), draw(st.integers(0, 99))
 
 
 def _holds(job: dict[str, Any], seed: int, folder: Path) -> None:

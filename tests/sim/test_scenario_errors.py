@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barrierlab.sim import Scenario, ScenarioError, load
-from tests.sim.support import SKEWED, barrierlab, bent, toml
+from tests.sim.support import SKEWED, barrierlab, toml, with_changes
 from tests.sim.test_determinism import BUSY
 
 ROOT = Path(__file__).parents[2]
@@ -271,7 +271,7 @@ def test_a_wrong_scenario_is_one_line(name: str, tmp_path: Path) -> None:
     """A user with a slip in a file would get a traceback, a run of something else, or no hint."""
     changes, texts = WRONG[name]
     path = tmp_path / "wrong.toml"
-    path.write_text(toml(bent(SKEWED, changes)), encoding="utf-8")
+    path.write_text(toml(with_changes(SKEWED, changes)), encoding="utf-8")
     with pytest.raises(ScenarioError) as caught:
         load(path)
     _one_line(caught.value, "wrong.toml: ", *texts)
@@ -324,7 +324,7 @@ def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_a_wrong_setting_is_one_line(key: str, value: Any, texts: list[str], tmp_path: Path) -> None:
     """`--set` with a slip would run something else than what was asked."""
     path = tmp_path / "good.toml"
-    path.write_text(toml(bent(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
+    path.write_text(toml(with_changes(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
     with pytest.raises(ScenarioError) as caught:
         load(path, {key: value})
     _one_line(caught.value, "good.toml: ", *texts)
@@ -333,7 +333,7 @@ def test_a_wrong_setting_is_one_line(key: str, value: Any, texts: list[str], tmp
 def test_settings_and_parameters_are_applied(tmp_path: Path) -> None:
     """`--set` would be read and then ignored."""
     path = tmp_path / "good.toml"
-    path.write_text(toml(bent(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
+    path.write_text(toml(with_changes(SKEWED, {"parameters": PARAMETERS})), encoding="utf-8")
     usual = load(path)
     assert (usual.sources["a"].rate_per_s, usual.channels["a->join"].capacity) == (10.0, 8)
     other = load(path, {"level": "high", "buffers": 3, 'channel."b->join".capacity': 5, "seed": 9})
@@ -429,8 +429,8 @@ def _places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_anything_is_a_scenario_or_one_line(chance: int, values: list[Any], rename: bool, tmp_path: Path) -> None:
     """Some slip that nobody thought of would end in a traceback."""
     choose = random.Random(chance)
-    base = choose.choice([SKEWED, BUSY, bent(SKEWED, {"parameters": PARAMETERS})])
-    data = bent(base, {"fault": [{"kind": "stall", "task": "sink", "at_s": 1.0, "for_s": 1.0}]})
+    base = choose.choice([SKEWED, BUSY, with_changes(SKEWED, {"parameters": PARAMETERS})])
+    data = with_changes(base, {"fault": [{"kind": "stall", "task": "sink", "at_s": 1.0, "for_s": 1.0}]})
     for value in values:
         place = choose.choice(_places(data))
         table: Any = data

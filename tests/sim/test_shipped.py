@@ -12,7 +12,7 @@ import pytest
 from barrierlab.model.checkpoint.trace import judged, read, topology_of
 from barrierlab.sim import load, run, shipped
 from barrierlab.sim.scenario.load import SHIPPED
-from tests.sim.support import SKEWED, bent, scenario
+from tests.sim.support import SKEWED, scenario, with_changes
 
 SMALL: dict[str, dict[str, Any]] = {
     "diamond": {},
@@ -100,16 +100,19 @@ def test_whole_runs_hold(name: str) -> None:
 def test_a_job_unlike_the_measured_ones_says_so(tmp_path: Path) -> None:
     """Who writes a measured job down by its rates alone would be promised a third of its checkpoints' time."""
     two = {"operator": {"join": {"parallelism": 2}}, "source": {"a": {"parallelism": 2}}}
-    job = bent(SKEWED, {"channel": {"default": None, "b->join": None}})
+    job = with_changes(SKEWED, {"channel": {"default": None, "b->join": None}})
     (queue,) = scenario(tmp_path, job).warnings
     assert "a->join, b->join, join->sink: a queue of 64 messages" in queue
     assert 'form = "network"' in queue
-    queue, exchange = scenario(tmp_path, bent(job, two)).warnings
+    queue, exchange = scenario(tmp_path, with_changes(job, two)).warnings
     assert "a->join: the exchange is left to auto" in exchange
     for said in ({"form": "network"}, {"form": "spsc"}, {"capacity": 8}):
-        assert scenario(tmp_path, bent(job, {"channel": {"default": said}})).warnings == ()
+        assert scenario(tmp_path, with_changes(job, {"channel": {"default": said}})).warnings == ()
     assert (
-        scenario(tmp_path, bent(bent(SKEWED, two), {"channel": {"a->join": {"exchange": "rebalance"}}})).warnings == ()
+        scenario(
+            tmp_path, with_changes(with_changes(SKEWED, two), {"channel": {"a->join": {"exchange": "rebalance"}}})
+        ).warnings
+        == ()
     )
 
 

@@ -12,7 +12,7 @@ from barrierlab.model.checkpoint.trace import judged
 from barrierlab.sim import Scenario, run
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel
 from barrierlab.sim.channels.spsc import SpscChannel
-from tests.sim.support import bent, moves, reasons, scenario
+from tests.sim.support import moves, reasons, scenario, with_changes
 
 NETWORK: dict[str, Any] = {
     "topology": "src->map map->sink",
@@ -22,7 +22,7 @@ NETWORK: dict[str, Any] = {
     "channel": {"default": {"form": "network", "segment_bytes": 400}},
     "checkpoint": {"interval_s": 4.0, "timeout_s": 3.0},
 }
-QUEUE = bent(NETWORK, {"channel": {"default": {"form": None, "segment_bytes": None, "capacity": 4}}})
+QUEUE = with_changes(NETWORK, {"channel": {"default": {"form": None, "segment_bytes": None, "capacity": 4}}})
 
 
 class OneBuffer(BufferPool):
@@ -59,7 +59,7 @@ BROKEN = {
 def test_a_job_that_can_move_no_more_breaks_live(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadlock of the channels would pass as a job that holds: four events in twenty seconds."""
     job, name, broken = BROKEN[which]
-    fast = bent(job, {"operator": {"map": {"service_s": 0.02}}}) if name == "SpscChannel" else job
+    fast = with_changes(job, {"operator": {"map": {"service_s": 0.02}}}) if name == "SpscChannel" else job
     made: Scenario = scenario(tmp_path, fast)
     assert run(made).verdict == "holds"
     monkeypatch.setattr(barrierlab.sim.checkpoint.build, name, broken)
@@ -90,9 +90,9 @@ WAITING: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("which", WAITING)
 def test_a_job_that_waits_is_not_stuck(which: str, base: dict[str, Any], tmp_path: Path) -> None:
     """A sound job would be called broken because it is slow, stalled, down or has nothing to do."""
-    changes = bent({}, WAITING[which])
+    changes = with_changes({}, WAITING[which])
     if base is NETWORK and "capacity" in changes.get("channel", {}).get("default", {}):
         del changes["channel"]
-    result = run(scenario(tmp_path, bent(base, changes)), 3)
+    result = run(scenario(tmp_path, with_changes(base, changes)), 3)
     assert result.verdict == "holds", result.violations
     assert not moves(result, ">stuck")

@@ -9,7 +9,7 @@ import pytest
 
 from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, STATIONARY, TOO_SHORT, mser5, piles_up, steady_state
-from tests.sim.support import SKEWED, bent, scenario
+from tests.sim.support import SKEWED, scenario, with_changes
 
 
 def noise(count: int, seed: int, cv: float = 0.3) -> list[float]:
@@ -63,12 +63,14 @@ def test_what_piles_up() -> None:
 
 def test_overload_is_named(tmp_path: Path) -> None:
     """Who sees ever longer checkpoints would look for the cause in checkpoints."""
-    job = bent(SKEWED, {"until_s": 12.0, "operator": {"join": {"service_s": 0.008}}})  # 180 a second at 8 ms: load 1.44
+    job = with_changes(
+        SKEWED, {"until_s": 12.0, "operator": {"join": {"service_s": 0.008}}}
+    )  # 180 a second at 8 ms: load 1.44
     for catch_up in (1.0, None):
-        busy = run(scenario(tmp_path, bent(job, {"source": {"a": {"catch_up_s": catch_up}}})), 1)
+        busy = run(scenario(tmp_path, with_changes(job, {"source": {"a": {"catch_up_s": catch_up}}})), 1)
         assert busy.run_row()["piles_up_share"] == pytest.approx(1.0 - 1.0 / 1.44, abs=0.05)
         assert any(text.startswith("overload") and "load about 1.4" in text for text in busy.warnings)
-    calm = run(scenario(tmp_path, bent(job, {"operator": {"join": {"service_s": 0.005}}})), 1)  # load 0.9
+    calm = run(scenario(tmp_path, with_changes(job, {"operator": {"join": {"service_s": 0.005}}})), 1)  # load 0.9
     assert calm.run_row()["piles_up_share"] < 0.05
     assert not any("overload" in text for text in calm.warnings)
 
