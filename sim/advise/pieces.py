@@ -23,7 +23,7 @@ class NoAdviceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What one checkpoint and one failure cost. Seconds.
+    """Costs of one checkpoint and one failure. Seconds.
 
     Attributes
     ----------

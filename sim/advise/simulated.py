@@ -24,7 +24,7 @@ SHIFTED = 0.05  # of what failures and checkpoints cost: a reason that weighs le
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPoint:
-    """What the runs at one interval gave, beside the closed form with the durations that were simulated.
+    """The results of the runs at one interval, beside the closed form with the simulated durations.
 
     Attributes
     ----------

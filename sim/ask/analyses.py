@@ -34,7 +34,7 @@ Cells = dict[str, Any]
 
 @dataclass(slots=True)
 class Analysed:
-    """What an analysis comes to.
+    """The result of an analysis.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What one run says to a question: plain numbers, taken from its result once, in the process that ran it."""
+"""Facts of one run for a question: plain numbers, taken from its result once, in the process that ran it."""
 
 from __future__ import annotations
 

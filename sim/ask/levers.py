@@ -1,4 +1,4 @@
-"""What a question varies, of any scenario: settings computed from those it has.
+"""Variations of any scenario for a question: settings computed from those it has.
 
 A change is a mapping of names to values. A name is a dotted key of a scenario (``checkpoint.interval_s``), which takes
 the value, or a lever of `LEVERS`, of which the value is a factor or a word.

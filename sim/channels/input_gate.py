@@ -1,4 +1,4 @@
-"""How a task reads its channels: which one next, one buffer at a time, and which not while it waits.
+"""Readers of a task's channels: which one is next, one buffer at a time, and which not while it waits.
 
 Apache Flink, `SingleInputGate`, `UnionInputGate`, `StreamTwoInputProcessor`.
 """

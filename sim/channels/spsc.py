@@ -1,4 +1,4 @@
-"""What a timed channel is, and the simpler of its two forms.
+"""Timed channels, and the simpler of their two forms.
 
 A channel is a queue of buffers at the sender, a link, a queue of buffers at the receiver, with credit between. The
 sender asks `accepts` and calls `push`; the receiver is told `on_arrival`, asks `readable`, takes a buffer's messages
@@ -21,7 +21,7 @@ MessageChunk = list[StreamMessage]
 
 
 class Channel(Protocol):
-    """What nodes ask of a channel, whatever its form."""
+    """The channel as nodes use it, in either form."""
 
     on_arrival: Callable[[], None]
     on_overtaking: Callable[[], None]

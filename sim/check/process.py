@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 20
 """The longest answer: a program that never ends its line must not fill the memory."""
 _LAST_LINES = 5
 _PATIENCE_S = 2.0
-"""How long a program that has closed its output, or was killed, may take to be gone."""
+"""The time that a program has to end after it has closed its output, or was killed."""
 
 
 class FailedError(Exception):
@@ -36,7 +36,7 @@ class FailedError(Exception):
 
 
 class Usage(NamedTuple):
-    """What the processes of a session do.
+    """The CPU use of a session's processes.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ _START = 10
 """So many limits for the first answer: a virtual machine starts and compiles in it."""
 _WALK_STEPS = 12
 _LEAST_WALKS, _STEPS_A_WALK = 5, 100
-"""How far a walk goes without a restore; how many there are at least, and one more for so many new steps."""
+"""The longest walk without a restore; the least number of walks, and the new steps that add one more."""
 _READS = ("offer", "poll")
 _MOST_SHOWN = 300
 
@@ -71,7 +71,7 @@ PortCall = tuple[str, tuple[Any, ...], tuple[bool, bool]]
 
 
 class After(NamedTuple):
-    """What a driver may ask of a state."""
+    """A state's answers to a driver."""
 
     can_drain: bool
     deadline_ns: int | None

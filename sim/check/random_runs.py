@@ -15,7 +15,7 @@ _LONGEST = 60
 
 
 class RandomRuns(NamedTuple):
-    """What random runs came to.
+    """The result of random runs.
 
     Attributes
     ----------

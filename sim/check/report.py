@@ -1,4 +1,4 @@
-"""What a check came to, for people and for machines: text, JSON, JUnit, Markdown, annotations of GitHub Actions."""
+"""Reports of a check, for people and for machines: text, JSON, JUnit, Markdown, annotations of GitHub Actions."""
 
 from __future__ import annotations
 

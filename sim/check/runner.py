@@ -40,12 +40,12 @@ BUDGETS_S = {"full": 3600.0}
 
 
 class CheckError(InputError):
-    """What cannot be checked: one line, with what to do."""
+    """A refused check: one line, with what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckPlan:
-    """What is to be checked.
+    """The plan of a check.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ from barrierlab.sim.scenario.settings import Scenario, ns
 
 NAME = "coordinator"
 CRASHED = "coordinator crashed"
-"""Why a checkpoint failed that was pending when its coordinator stopped dead: nobody was left to say so."""
+"""The failure reason of a checkpoint pending when its coordinator stopped dead: nobody was left to say so."""
 Draw = Mapping[str, Callable[[], int]]
 
 
@@ -44,7 +44,7 @@ def switch_ns(scenario: Scenario) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """How long things take, in nanoseconds.
+    """Latencies, in nanoseconds.
 
     Drawn for each checkpoint: what the coordinator does before its commands leave. Drawn by task: messages to it,
     announcements to it, its answers, the asynchronous part.
@@ -185,7 +185,7 @@ class CoordinatorNode:
             self._unsaved.add((report.task, report.checkpoint_id))
 
     def _hear_in_order(self, task: str, delay_ns: int, action: Callable[[], None]) -> None:
-        """What one task says is heard in the order in which it was said: its end behind its reports."""
+        """Deliver a task's messages in the order in which they were sent: its end behind its reports."""
         at_ns = max(self._clock.now + delay_ns, self._heard_ns.get(task, 0))
         self._heard_ns[task] = at_ns
 

@@ -1,4 +1,4 @@
-"""How far the verdict on a run reaches: what it did not judge, which faults did nothing, whether the job got on.
+"""Coverage of the verdict on a run: what it did not judge, which faults did nothing, whether the job got on.
 
 An invariant whose premise was never met holds of nothing (`model.spec.invariants.PREMISES`). It is *asked for* where
 the scenario sets what it is about: CUT, ONCE, ID, LIVE and FWD where checkpoints are to be taken (FWD besides where
@@ -52,7 +52,7 @@ MET_NOTHING = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What to read beside a verdict.
+    """The limits of a verdict.
 
     Attributes
     ----------

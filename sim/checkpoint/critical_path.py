@@ -72,7 +72,7 @@ class _Came(NamedTuple):
 
 
 class Journal:
-    """What the paths of a run need of its journal, read once."""
+    """The journal of a run for its paths, read once."""
 
     def __init__(self, entries: Iterable[Entry], topology: Topology) -> None:
         self._topology = topology

@@ -110,7 +110,7 @@ class Engine:
         self._builder.build(self.job, ports)
 
     def _note_queued(self) -> None:
-        """How many records wait now: in channels, and at sources since they are due."""
+        """Note how many records wait now: in channels, and at sources since they are due."""
         in_channels = sum(channel.queued for channel in self.job.channels.values())
         rates = self.scenario.sources
         operator_of = self.scenario.topology.operator_of
@@ -229,7 +229,7 @@ class Engine:
         self.coordinator.resume(checkpoint_id, finished)
 
     def _count_on(self, node: Node, before: Node, checkpoint_id: int) -> None:
-        """What was applied up to the cut counts, and everything that was written."""
+        """Carry over what was applied up to the cut, and all that was written."""
         assert isinstance(node, OperatorNode)
         assert isinstance(before, OperatorNode)
         part = self.metrics.part(node.name, checkpoint_id)

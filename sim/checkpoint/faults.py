@@ -1,4 +1,4 @@
-"""What goes wrong in a run: processes like any other, each with its own random streams.
+"""Faults of a run: processes like any other, each with its own random streams.
 
 A fault strikes once, again and again, or at random; most kinds last for a while. What is made slow by several faults at
 a time is slow by all of them. None strikes once the scenario's time is up: what has begun may end well.
@@ -38,7 +38,7 @@ def times_ns(fault: Fault, random: Random) -> Iterator[int]:
 
 @dataclass(slots=True)
 class FaultEffect:
-    """What a fault came to: how often it struck, and how often that, or something while it lasted, met anything."""
+    """The effect of a fault: how often it struck, and how often that, or something while it lasted, met anything."""
 
     struck: int = 0
     met: int = 0
@@ -46,7 +46,7 @@ class FaultEffect:
 
 
 class Slowness:
-    """How much longer something takes than usual, by all that slows it just now."""
+    """The slowdown of something, by all that slows it just now."""
 
     __slots__ = ("_causes",)
 

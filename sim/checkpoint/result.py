@@ -1,4 +1,4 @@
-"""What a run gives: the verdict, the checkpoints under Flink's names, the journal, and frames and pictures of them."""
+"""Result of a run: the verdict, the checkpoints under Flink's names, the journal, and frames and pictures of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what a run measured is of a steady state: a rule for its warm-up, and overload called by its name.
+"""Stationarity of what a run measured: a rule for its warm-up, and overload called by its name.
 
 The rule is MSER-5 over the durations of the checkpoints that completed after the scenario's warm-up: in means of five,
 leave out as many at the front as make the mean of the rest most certain, at most half (K. P. White, "An effective
@@ -24,7 +24,7 @@ OVERLOADED = 0.05  # of what arrives, piling up over the steady time: load 1.05;
 
 
 class SteadyState(NamedTuple):
-    """What the rule says of a run.
+    """The rule's verdict on a run.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ class Ports:
 
 
 class Node:
-    """What sources and operators share: the outbox, the time spent in each state, stalls."""
+    """The base of sources and operators: the outbox, the time spent in each state, stalls."""
 
     __slots__ = (
         "_outputs",

@@ -28,7 +28,7 @@ class DefectsError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class DefectRow:
-    """What running an entry came to."""
+    """The result of running an entry."""
 
     entry: CatalogueEntry
     status: str

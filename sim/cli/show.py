@@ -23,7 +23,7 @@ from barrierlab.sim.core.status import OF_VERDICT
 
 
 class ShowError(InputError):
-    """What cannot be shown: one line, with what to do."""
+    """A refused request: one line, with what to do."""
 
 
 def _text_of(path: Path) -> str:

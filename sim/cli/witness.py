@@ -26,7 +26,7 @@ NO_STATES = "the states of the tasks are not computed again: a trace does not ho
 
 
 class NoWitnessError(InputError):
-    """What there is no witness of: one line, with what to give instead."""
+    """A request without a witness: one line, with what to give instead."""
 
 
 @click.command("witness")

@@ -86,7 +86,7 @@ class ProcessorChannels:
                 link.sender = self
 
     def tell(self, verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
-        """What the machine does, into the journal."""
+        """Note in the journal what the machine does."""
         where = None if carrier is None else carrier.value
         if where is not None and index >= 0:
             where = self.inputs[where][index].name

@@ -1,4 +1,4 @@
-"""What is measured of control signals, read off the journal: waits, skew, and how long an end takes.
+"""Measures of control signals, read off the journal: waits, skew, and how long an end takes.
 
 Times are in ms. alignment wait: at one processor and channel, from the first copy of a barrier to its completion. skew:
 from the first processor at which a barrier is complete to the last. drain: from when a terminal signal is sent to when

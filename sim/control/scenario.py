@@ -91,7 +91,7 @@ class LinkSettings:
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """How processors are connected for control signals, and how they align."""
+    """The wiring of processors for control signals, and how they align."""
 
     wiring: str = "along"
     aligner: str = "identity"

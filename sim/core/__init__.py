@@ -1,1 +1,1 @@
-"""What every wing uses: random streams and distributions, time, files, budgets, exit statuses."""
+"""Tools of every wing: random streams and distributions, time, files, budgets, exit statuses."""

@@ -192,7 +192,7 @@ class Arrivals:
 
 
 class EventLog:
-    """What a source reads: outside of the job, so event `n` is the same however often it is read.
+    """The input of a source: outside of the job, so event `n` is the same however often it is read.
 
     Parameters
     ----------

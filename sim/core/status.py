@@ -20,7 +20,7 @@ from barrierlab.sim.core.budget import BudgetError
 HOLDS, VIOLATION, WRONG, UNDECIDED, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 OF_VERDICT = {"holds": HOLDS, "broken": VIOLATION, "undecided": UNDECIDED}
 RAISED = "RAISED"
-"""What is broken where a machine of the system under test raised: there is no journal of what it did."""
+"""The violation where a machine of the system under test raised: there is no journal of what it did."""
 TRACEBACK = "BARRIERLAB_TRACEBACK"
 """The environment variable that shows where an internal error comes from, if it is set."""
 

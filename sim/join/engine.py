@@ -294,7 +294,7 @@ class Control:
 
 
 class Measures:
-    """What is measured of each output that is wanted after the warm-up and before the cool-down.
+    """The measures of each output that is wanted after the warm-up and before the cool-down.
 
     A sequence is wanted when the first of its frames is here; one that is skipped, when it is skipped.
     """

@@ -65,7 +65,7 @@ CLOCK = "clock"
 
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
-    """What joins, and how its map gets to it."""
+    """A join, and how its map gets to it."""
 
     barrier: str = "timestamp"
     drive: str | None = None
@@ -260,7 +260,7 @@ class JoinBuilder(ScenarioBuilder):
         return scenario
 
     def _check_join(self, scenario: JoinScenario) -> None:
-        """What no single key can show."""
+        """Check what no single key can show."""
         join, inputs = scenario.join, scenario.inputs
         if scenario.warmup_s + scenario.cooldown_s >= scenario.until_s:
             self.fail("", f"measures nothing: warmup_s and cooldown_s leave nothing of until_s = {scenario.until_s:g}")

@@ -60,7 +60,7 @@ OTHERS = {
     "control": ("barrierlab.sim.control.scenario", "ControlBuilder"),
     "join": ("barrierlab.sim.join.scenario", "JoinBuilder"),
 }
-"""What is no scenario of checkpoints, by its table, and who reads it. What is shipped is in a folder of that name."""
+"""The readers of scenarios that are not of checkpoints, by table. A folder of that name has what is shipped."""
 
 
 class ScenarioError(InputError):
@@ -396,7 +396,7 @@ class ScenarioBuilder:
         return Fault(kind=kind, name=f"{kind} {name}".strip(), **values)
 
     def _check_whole(self, scenario: Scenario) -> None:
-        """What no single key can show."""
+        """Check what no single key can show."""
         if scenario.mode.goes_unaligned and scenario.checkpoint.max_concurrent > 1:
             allowed = "1 with unaligned checkpoints, which come one at a time"
             self.fail("[checkpoint] max_concurrent", f"is {scenario.checkpoint.max_concurrent}; allowed: {allowed}")

@@ -1,4 +1,4 @@
-"""How each key of a scenario is read: a reader takes the TOML value and gives the setting, or says what is allowed."""
+"""Readers of a scenario's keys: a reader takes the TOML value and gives the setting, or says what is allowed."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class CheckpointSettings:
 
 @dataclass(frozen=True, slots=True)
 class RecoverySettings:
-    """How long it takes until a job that failed runs again: to be noticed, to be started, to read its state."""
+    """The time until a failed job runs again: to be noticed, to be started, to read its state."""
 
     detection_s: Distribution = TENTH
     restart_s: Distribution = ONE
@@ -122,7 +122,7 @@ class RecoverySettings:
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """Where checkpoints are kept: what a part costs beyond `async_s`, what a manifest does, how many are kept."""
+    """The store of checkpoints: what a part costs beyond `async_s`, what a manifest costs, how many are kept."""
 
     bytes_per_s: float | None = None
     manifest_s: Distribution = ZERO
@@ -131,7 +131,7 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong, where, and when: once (`at_s`), again and again (`every_s`), or at random (`rate_per_s`).
+    """A fault, its place, and its time: once (`at_s`), again and again (`every_s`), or at random (`rate_per_s`).
 
     `name` is that of its random streams. `sim.scenario.readers.FAULTS` says which kind takes what.
     """

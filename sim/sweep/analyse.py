@@ -1,4 +1,4 @@
-"""What a sweep says, computed in Spark from its tables; a plain value that prints as JSON.
+"""Analysis of a sweep, computed in Spark from its tables; a plain value that prints as JSON.
 
 Only steady completed checkpoints of runs without error count. A *cell* is one combination of parameters within a part.
 Intervals are for 95 %, need at least five runs (`LEAST_RUNS`), and keep to what is possible: no time is below 0.

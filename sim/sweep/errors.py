@@ -1,4 +1,4 @@
-"""What is wrong with a sweep, in one line: what came, what is allowed, what to do."""
+"""Errors of a sweep, in one line: what came, what is allowed, what to do."""
 
 from __future__ import annotations
 

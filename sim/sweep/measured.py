@@ -41,7 +41,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Statistic:
-    """What is compared: its column in runs.csv, and in the tables `checkpoints` (no operator) or `tasks`."""
+    """A statistic: its column in runs.csv, and in the tables `checkpoints` (no operator) or `tasks`."""
 
     name: str
     unit: str

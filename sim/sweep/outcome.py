@@ -1,4 +1,4 @@
-"""What the runs of a sweep come to in sum: how many were judged, and how; the line that says so."""
+"""Outcome of a sweep's runs in sum: how many were judged, and how; the line that says so."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class SweepRun:
 
 @dataclass(frozen=True)
 class Axis:
-    """What a part varies: `values` in the order of the file, or None where they are drawn from a range."""
+    """A parameter of a part: `values` in the order of the file, or None where they are drawn from a range."""
 
     name: str
     kind: str
@@ -146,7 +146,7 @@ def plan_of(text: str, name: str, path: Path) -> SweepPlan:
 
 
 class _Wrong(Exception):
-    """What is wrong in the file, without its name."""
+    """An error in the file, without its name."""
 
 
 def _plan(text: str, name: str, path: Path) -> SweepPlan:
@@ -277,7 +277,7 @@ def _drawn(at: str, table: object, stream: list[int], *, latin: bool) -> tuple[l
 
 @dataclass(frozen=True)
 class _Range:
-    """Where an axis is drawn from: [low, high], evenly or evenly in the logarithm, or one of some choices."""
+    """The range of an axis: [low, high], evenly or evenly in the logarithm, or one of some choices."""
 
     low: float = 0.0
     high: float = 1.0

@@ -1,4 +1,4 @@
-"""How far a sweep is: a bar on a terminal, else a plain line now and then; always on stderr."""
+"""Progress of a sweep: a bar on a terminal, else a plain line now and then; always on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINES = 20  # at most about so many plain lines a sweep
 
 
 class _Rate(ProgressColumn):
-    """How many a second."""
+    """Rate per second."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.1f} {task.description}/s" if task.speed else "")

@@ -298,4 +298,4 @@ CHANNELS = TableSchema(
 # A run counts as done once it is in `runs`, so that table is written last.
 TABLES = {table.name: table for table in (CHECKPOINTS, TASKS, JOINS, VIOLATIONS, RUNS)}
 ON_REQUEST: dict[str, TableSchema] = {EVENTS.name: EVENTS, CHANNELS.name: CHANNELS}
-"""What a sweep stores besides if it keeps its events."""
+"""The tables that a sweep adds if it keeps its events."""

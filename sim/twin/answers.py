@@ -27,7 +27,7 @@ METRICS = (
 
 
 class TwinError(InputError):
-    """What cannot be imported, calibrated or predicted: one line, with what to do."""
+    """Data that cannot be imported, calibrated or predicted: one line, with what to do."""
 
 
 class FlinkAnswers:

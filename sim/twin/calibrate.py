@@ -146,7 +146,7 @@ NEVER = {
     "channel_state_write": "an unaligned async part is the wait for the last barriers and the write in one number",
     "service_spread": "counters of busy time and records have no spread from record to record; taken as constant",
 }
-"""What no data of this kind determine, and why."""
+"""Costs that no data of this kind determine, and why."""
 
 
 def calibrate(runs: Sequence[ObservedJob]) -> Profile:

@@ -58,7 +58,7 @@ class Vertex:
 
 @dataclass(frozen=True, slots=True)
 class FlinkJob:
-    """What the answers say of a job. `options` are the cluster's, as texts; `checkpointing` is as Flink gives it."""
+    """A job as the answers give it. `options` are the cluster's, as texts; `checkpointing` is as Flink gives it."""
 
     id: str
     name: str

@@ -21,7 +21,7 @@ STEADY = 6  # of the completed checkpoints the last so many are compared, as in 
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """What one subtask measured of one checkpoint. Times in ms, as Flink gives them; None is not in the answers."""
+    """One subtask's measures of one checkpoint. Times in ms, as Flink gives them; None is not in the answers."""
 
     operator: str
     index: int

@@ -1,4 +1,4 @@
-"""What a sweep of joins says: which barrier, what lateness budget, and the numbers behind that.
+"""Analysis of a sweep of joins: which barrier, what lateness budget, and the numbers behind that.
 
 A *cell* is one barrier and lateness over one kind of streams (whatever else the sweep varies). Its outputs are added up
 over its seeds; times are 99th percentiles of a run, averaged within each seed and then over the seeds, with Student's

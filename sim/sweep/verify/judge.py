@@ -26,7 +26,7 @@ ELSEWHERE = {
     "REC": "what survives a crash, and what is visible in the external system",
     "CUT": "whether each state is the fold of what took effect before the cut",
 }
-"""What is judged where a run runs, and not asked of its events: that takes the operators themselves."""
+"""The invariants judged where a run runs, not from its events: that takes the operators themselves."""
 
 MOST_ENTRIES = 2_000_000
 """Journals are judged so many entries at a time, or one by one if they are longer."""

@@ -1,4 +1,4 @@
-"""What SQL sees of stored journals: who sent and took what, what waits, who cut when; a view each, in order.
+"""SQL views of stored journals: who sent and took what, what waits, who cut when; a view each, in order.
 
 `model/spec/history.py` and `model/spec/attempts.py` say in words what is asked here; nothing of them is used. Every
 view is keyed by the run and the *attempt* of its job, from 1: a ``>restore`` begins a new one.
