@@ -75,7 +75,7 @@ class Pieces:
 
     @property
     def lost_s(self) -> float:
-        """Return what a failure loses besides the work since the last checkpoint: `sim.advise.laws`."""
+        """The time a failure loses besides the work since the last checkpoint: `sim.advise.laws`."""
         return self.down_s + self.duration_s - self.cost_s
 
 

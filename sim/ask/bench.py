@@ -63,7 +63,7 @@ class Serial:
     """Runs one after another, in this process."""
 
     def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
-        """Return what each run says, in order; OutOfTimeError once the clock is past `until`."""
+        """Return the facts of each run, in order; OutOfTimeError once the clock is past `until`."""
         for call in calls:
             if time.monotonic() > until:
                 raise OutOfTimeError
@@ -82,7 +82,7 @@ class Processes:
         self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=in_worker)
 
     def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
-        """Return what each run says, in order; OutOfTimeError once the clock is past `until`."""
+        """Return the facts of each run, in order; OutOfTimeError once the clock is past `until`."""
         waiting = [self._pool.submit(facts_of, *call) for call in calls]
         left = None if until == inf else max(0.0, until - time.monotonic())
         if wait(waiting, left, ALL_COMPLETED).not_done:
@@ -163,7 +163,7 @@ class Bench:
         return found
 
     def facts(self, changes: Changes, seeds: Iterable[int]) -> list[Facts]:
-        """Return what the runs of these seeds say, each run once.
+        """Return the facts of the runs of these seeds, each run once.
 
         Raises
         ------

@@ -75,7 +75,7 @@ class Facts:
 
 
 def facts_of(source: str, settings: Mapping[str, Any], seed: int) -> Facts:
-    """Return what a run of the scenario with these settings says."""
+    """Return the facts of a run of the scenario with these settings."""
     result: Result = run(load(source, settings), seed)
     found = of_result(result)
     del result
@@ -84,7 +84,7 @@ def facts_of(source: str, settings: Mapping[str, Any], seed: int) -> Facts:
 
 
 def of_result(result: Result) -> Facts:
-    """Return what a run says."""
+    """Return the facts of a run."""
     every = result.checkpoint_rows()
     steady = [row for row in every if row["steady"]]
     done = [row for row in steady if row["status"] == "COMPLETED"][result.steady_state.left_out :]

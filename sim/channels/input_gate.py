@@ -61,7 +61,7 @@ class GateReader:
         return self._indices[local], message
 
     def unread(self, local: int) -> MessageChunk:
-        """Return what of channel `local` has been opened and not been taken yet."""
+        """Return the messages of channel `local` opened and not taken yet."""
         if self._open == local:
             return self._chunk[self._place :]
         return self._partial.get(local, [])
@@ -143,7 +143,7 @@ class Inbox:
         reader.recheck(local)
 
     def unread(self, index: int) -> MessageChunk:
-        """Return what of input `index` has been opened and not been taken yet."""
+        """Return the messages of input `index` opened and not taken yet."""
         reader, local = self._where[index]
         return reader.unread(local)
 

@@ -202,7 +202,7 @@ def _reaper(pid: int) -> subprocess.Popen[bytes] | None:
 
 
 def _usage(session: int) -> Usage:
-    """Return what the processes of a session do; nothing where that cannot be seen."""
+    """Return the CPU use of a session's processes; none where that cannot be seen."""
     cpu_s, is_running = 0.0, False
     for path in _PROC.glob("[0-9]*"):
         found = _stat(path / "stat")

@@ -238,7 +238,7 @@ class Program:
         return self._made[text].start
 
     def step(self, place: Reached, line: str) -> Answered:
-        """Return what comes of a line in a state."""
+        """Return the result of a line in a state."""
         try:
             return place.steps[line]
         except KeyError:

@@ -129,7 +129,7 @@ class JobBuilder:
         return lambda: link.slowed(0 if drawn is None else drawn())
 
     def _barrier_latency(self, name: str, settings: ChannelSettings) -> Callable[[CheckpointBarrier], int] | None:
-        """Return what a barrier takes beyond a buffer, by whether it waits its turn or overtakes."""
+        """Return a barrier's latency beyond a buffer's, by whether it waits its turn or overtakes."""
         of_aligned, of_unaligned = settings.barrier_latency_s, settings.unaligned_barrier_latency_s
         if of_unaligned is None:
             of_unaligned = of_aligned

@@ -109,7 +109,7 @@ class Coverage:
 
 
 def coverage_of(scenario: Scenario, engine: Engine, judged: Verdict) -> Coverage:
-    """Return what to read beside the verdict `judged` on the run of `engine`."""
+    """Return the limits of the verdict `judged` on the run of `engine`."""
     asked = asked_for(scenario)
     asked_for_nothing = tuple(name for name in judged.vacuous if name in asked)
     records = list(engine.metrics.checkpoints.values())

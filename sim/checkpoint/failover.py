@@ -204,7 +204,7 @@ class Recovery:
 
 
 def wiring_of(topology: Topology) -> Wiring:
-    """Return what `impl.checkpoint.recovery` must know of the graph."""
+    """Return the graph as `impl.checkpoint.recovery` needs it."""
     return Wiring(
         {
             task: (operator, subtask)

@@ -65,7 +65,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return what the numbers of this run are not, a line each."""
+        """The reservations about this run's numbers, a line each."""
         lines = list(self.scenario.warnings)
         if self.steady_state.verdict == NOT_STATIONARY:
             lines.append(f"{NOT_STATIONARY}: {self.steady_state.why}")
@@ -129,11 +129,11 @@ class Result:
         return judge_attempts(self.attempts, self.limits, self._fold(), engine.cut_off, self._guarantees())
 
     def _fold(self) -> Fold:
-        """Return what computes the states of tasks again, with operators of their own."""
+        """Return a fold that computes the states of tasks again, with operators of its own."""
         return refolding(self.scenario.topology, lambda task: make_task_operator(self.scenario, task))
 
     def _guarantees(self) -> dict[str, str]:
-        """Return what each sink task promises."""
+        """Return the guarantee of each sink task."""
         topology = self.scenario.topology
         return {sink: self.scenario.operators[topology.operator_of(sink)].guarantee for sink in topology.sinks}
 
@@ -290,8 +290,7 @@ class Result:
         return record.triggered_ns >= ns(self.scenario.warmup_s)
 
     def critical_path(self, checkpoint_id: int | None = None) -> tuple[Piece, ...]:
-        """Return what a checkpoint (by default the last completed) waited for, where; the pieces add up to its
-        duration.
+        """Return the waits of a checkpoint (by default the last completed), and where; they add up to its duration.
 
         Raises
         ------

@@ -57,7 +57,7 @@ def mser5(values: Sequence[float]) -> int:
 
 
 def steady_state(durations_ms: Sequence[float]) -> SteadyState:
-    """Return what the rule says of the durations of a run's steady checkpoints, in the order of their triggers."""
+    """Return the rule's verdict on the durations of a run's steady checkpoints, in the order of their triggers."""
     count = len(durations_ms)
     if count < LEAST:
         why = f"{count} checkpoint{'' if count == 1 else 's'} completed after the warm-up, of at least {LEAST}"

@@ -64,7 +64,7 @@ class RefusingStore(MemoryStore):
 
     @property
     def used_bytes(self) -> int:
-        """Return what is kept, whole or in part."""
+        """The bytes of all checkpoints kept, whole or in part."""
         return sum(len(data) for files in self._files.values() for data in files.values())
 
 

@@ -97,7 +97,7 @@ def advise_command(
 
 
 def _by_mode(loaded: Scenario, mtbf_s: float, lag_s: float | None) -> dict[str, tuple[Pieces, Advice]]:
-    """Return what each way of aligning costs and the interval for it, the scenario's own first.
+    """Return the costs of each way of aligning and the interval for it, the scenario's own first.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def _of_trace(path: Path, checkpoint_id: int, has_settings: bool) -> tuple[CutWi
 
 
 def lines_of(found: CutWitness, is_exact: bool) -> list[str]:
-    """Return what a reader is told."""
+    """Return the lines for a reader."""
     if found.obstacle:
         permitted = "" if is_exact else "; the protocol, at least once, permits it"
         return [f"checkpoint {found.checkpoint_id}: not consistent{permitted}", f"! {found.obstacle}"]

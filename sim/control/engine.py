@@ -276,7 +276,7 @@ class ControlResult:
 
     @property
     def coverage(self) -> Coverage:
-        """Return what to read beside the verdict: whether there was a signal to judge."""
+        """The limits of the verdict: whether there was a signal to judge."""
         if self.scenario.signals:
             return Coverage()
         return Coverage(progress=NO_SIGNAL, headline="no signal was sent: nothing was judged but the events")

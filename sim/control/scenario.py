@@ -220,7 +220,7 @@ class ControlBuilder(ScenarioBuilder):
     def _signals(
         self, until_s: float
     ) -> tuple[tuple[float, BarrierControlSignalKind | InstantControlSignal, str], ...]:
-        """Return what the head sends, by time; equal times in the order of the file."""
+        """Return the signals of the head, by time; equal times in the order of the file."""
         tables = self.data.get("signal", [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self.fail("'signal'", "is a list of tables: [[signal]]")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def read_bytes(path: Path, error: type[ValueError], hint: str) -> bytes:
-    """Return what is in a file.
+    """Return the bytes of a file.
 
     Parameters
     ----------

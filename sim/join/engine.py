@@ -500,7 +500,7 @@ class JoinResult:
 
     @property
     def coverage(self) -> Coverage:
-        """Return what to read beside the verdict: whether anything came out that could be judged."""
+        """The limits of the verdict: whether anything came out that could be judged."""
         if any(verb == "emit" for _, verb, _, _ in self.entries):
             return Coverage()
         return Coverage(progress=NO_OUTPUT, headline="no output came out: what comes out was not judged")
@@ -527,7 +527,7 @@ class JoinResult:
 
     @property
     def outputs(self) -> pd.DataFrame:
-        """Return what came out, a row an output: out, at_ms, absent, and the frames' numbers by input."""
+        """The outputs, a row each: out, at_ms, absent, and the frames' numbers by input."""
         import pandas as pd
 
         names = {number: name for name, number in self.scenario.streams.items()}

@@ -307,7 +307,7 @@ def _time_ns(seconds: float | None) -> int | None:
 
 
 def maps(scenario: JoinScenario, epoch: int) -> tuple[SequenceMergeMapAnnounce | TimestampMergeMapAnnounce, ...]:
-    """Return what the authority says of the output in an epoch: a map of each kind.
+    """Return the authority's maps of the output in an epoch, one of each kind.
 
     Raises
     ------

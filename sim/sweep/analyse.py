@@ -147,7 +147,7 @@ def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, in
 
 
 def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
-    """Return what became of the steady checkpoints of each cell: durations are of the completed ones alone.
+    """Return the outcomes of the steady checkpoints of each cell: durations are of the completed ones alone.
 
     A cell whose checkpoints expire has short durations, of the few that did not: its share says that first.
     """
@@ -295,8 +295,7 @@ def _pieces(per_run: DataFrame) -> list[AnalysisRow]:
 
 
 def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[AnalysisRow]:
-    """Return what each operator of a scenario shows: of each checkpoint the largest value over its subtasks, then the
-    mean."""
+    """Return a scenario's times by operator: of each checkpoint the largest value over its subtasks, then the mean."""
     from pyspark.sql import functions as F
 
     about = steady.select("run_id", "checkpoint_id", "part", "scenario")

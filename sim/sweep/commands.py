@@ -123,7 +123,7 @@ def _execute(plan: SweepPlan, store: Store, master: str, again: str, budget_s: f
 
 
 def _outcome(store: Store) -> dict[str, Any]:
-    """Return what the table `runs` says in sum."""
+    """Return the summary of the table `runs`."""
     from barrierlab.sim.sweep.outcome import COLUMNS, outcome
 
     manifest = store.manifest()

@@ -29,7 +29,7 @@ WAYS = {
 
 
 def outcome(runs: Iterable[ResultRow], planned: int) -> dict[str, Any]:
-    """Return what rows of the table `runs` come to, of so many that were planned.
+    """Return the summary of rows of the table `runs`, of so many that were planned.
 
     Counted are runs, but for `violations` and `idle_faults`; `vacuous` and `progress` count runs by invariant that was
     asked for, and by way of not getting on.
@@ -54,7 +54,7 @@ def outcome(runs: Iterable[ResultRow], planned: int) -> dict[str, Any]:
 
 
 def steadiness(runs: ResultRow) -> str:
-    """Return what a reader must know of durations: of a run that is not of a steady state, they are of its length, too.
+    """Return a caution about durations: those of a run that is not of a steady state depend on its length, too.
 
     >>> steadiness(outcome([{"steady_state": "too short to judge", "piles_up_share": 0.1}, {}], 2))
     'Of 2 runs 1 is too short to judge (fewer than 20 checkpoints after the warm-up); 1 is overloaded.'

@@ -94,7 +94,7 @@ class Store:
             raise SweepError(f"{self.directory} was begun {begun} --events: go on so, or name another directory")
 
     def manifest(self) -> dict[str, Any]:
-        """Return what was asked, with which versions."""
+        """Return the request of the sweep, with the versions."""
         path = self._path(MANIFEST)
         hint = "the sweep has to be begun anew, in another directory"
         try:

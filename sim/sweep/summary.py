@@ -11,8 +11,7 @@ from barrierlab.sim.sweep.outcome import ResultRow, steadiness
 
 
 def answer(analysis: ResultRow) -> list[str]:
-    """Return what failures cost, where the time goes, what changes it most, how far to trust it: a sentence or two on
-    each."""
+    """Return sentences on what failures cost, where the time goes, what changes it most, how far to trust it."""
     parts = [part["name"] for part in analysis["sweep"]["parts"]]
     sentences = [text for part in parts if (text := _share(part, [r for r in analysis["pieces"] if r["part"] == part]))]
     if text := steadiness(analysis["runs"]):
@@ -45,7 +44,7 @@ def completed(cells: Sequence[ResultRow]) -> str:
 
 
 def survived(runs: ResultRow) -> str:
-    """Return what became of the failures, or nothing if there were none.
+    """Return a sentence on the failures, or nothing if there were none.
 
     >>> survived({"OK": 9, "failures": 1, "events_replayed": 30, "duplicates": 0, "violations": 0})
     'Jobs failed once in 9 runs and went on from a checkpoint: 30 events were replayed, none was written twice.'

@@ -133,7 +133,7 @@ def saved_in(path: Path) -> dict[str, Any]:
 
 
 def at(answer: Any, *keys: str) -> Any:
-    """Return what is below `keys`, None if the way there does not exist."""
+    """Return the value below `keys`, None if there is no way to it."""
     for key in keys:
         answer = answer.get(key) if isinstance(answer, dict) else None
     return answer

@@ -63,7 +63,7 @@ def _source_delays(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[flo
 
 
 def commands(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """Return what the first source of a checkpoint waits for, which all of them wait for."""
+    """Return the shortest start delay of a checkpoint's sources, a part of every one."""
     delays = _source_delays(run, checkpoint)
     return [min(delays)] if delays else []
 
@@ -75,8 +75,7 @@ def ways(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 
 
 def acknowledgements(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """Return what start delay, alignment, sync and async leave of a subtask's duration; of aligned checkpoints
-    alone."""
+    """Return each subtask's duration less start delay, alignment, sync and async; of aligned checkpoints alone."""
     found = []
     for each in checkpoint.subtasks if run.always_aligns else ():
         parts = (each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms, each.end_to_end_ms)

@@ -82,7 +82,7 @@ class Imported:
 
 
 def job_of(answers: FlinkAnswers, job_id: str | None) -> FlinkJob:
-    """Return what the answers say of one job, without an id of the only one there is.
+    """Return one job as the answers give it; without an id, the only one there is.
 
     Raises
     ------

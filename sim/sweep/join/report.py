@@ -59,7 +59,7 @@ def _outputs(cell: ResultRow, seen: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kind(number: int, streams: str, cells: Sequence[ResultRow]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
-    """Return what is shown of one kind of streams: its name, a figure and the rows of a table."""
+    """Return the section on one kind of streams: its name, a figure and the rows of a table."""
     free = budget(cells)
     svg = figures.against_lateness(cells, None if free is None else free["lateness_ms"], TIMES, f"lateness{number}")
     figure = figure_of(

@@ -47,7 +47,7 @@ JudgedRow = dict[str, Any]
 
 
 def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lambda done: None) -> JudgedRow:
-    """Return what SQL says of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are
+    """Return SQL's judgement of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are
     judged.
 
     Raises
