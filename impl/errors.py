@@ -1,4 +1,4 @@
-"""What can be raised: for what only the caller can cause, or what a store's medium did.
+"""The errors that can be raised: for what only the caller can cause, or what a store's medium did.
 
 What a peer or the network can cause - a duplicate, a stale barrier, a full buffer - is an answer, never an exception.
 A contract error leaves the machine as it was. A store error says that stored bytes are not what was written, or that
@@ -298,7 +298,7 @@ class NoMapError(ContractError):
 
 
 class StoreError(BarrierError):
-    """What a store cannot give or keep: its medium did it, not the caller."""
+    """A store cannot give or keep something: its medium did it, not the caller."""
 
 
 class DamagedError(StoreError):

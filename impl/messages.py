@@ -1,4 +1,4 @@
-"""What travels in band on a channel: events, watermarks, barriers, cancel markers and the end of input.
+"""The messages that travel in band on a channel: events, watermarks, barriers, cancel markers and the end of input.
 
 A channel is first in, first out, and loses nothing; nothing on it is out of band (protocol rule 1). The 24 bytes of a
 barrier are those of F-DCKP-001, "API/Interface". Unlike there, no wrapper surrounds an event: `StreamMessage` is the

@@ -1,4 +1,4 @@
-"""Why a checkpoint is aborted, or not begun: a registry that the documentation is printed from."""
+"""The reasons why a checkpoint is aborted, or not begun: a registry that the documentation is printed from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Reason(StrEnum):
-    """Why a checkpoint is aborted, or not begun."""
+    """The reason why a checkpoint is aborted, or not begun."""
 
     EXPIRED = "expired"
     SUBSUMED = "subsumed"
@@ -45,7 +45,7 @@ class Reason(StrEnum):
 
 
 class ReasonInfo(NamedTuple):
-    """What there is to say about a reason.
+    """The explanation of a reason.
 
     Attributes
     ----------

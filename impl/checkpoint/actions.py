@@ -1,4 +1,4 @@
-"""What the coordinator answers: values that its driver carries out in the order given."""
+"""The answers of the coordinator: values that its driver carries out in the order given."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ KINDS = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInpu
 
 @dataclass(frozen=True, slots=True)
 class BarrierAlignerConfig:
-    """How many inputs, and how much may wait. Limits are inclusive: exactly the limit is allowed (protocol rule 7).
+    """The number of inputs, and how much may wait. Limits are inclusive: the limit itself is allowed (protocol rule 7).
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def _check_id(checkpoint_id: int) -> None:
 
 
 class AlignmentAction(Enum):
-    """What the caller is to do with the message it gave, or got from `drain_next`."""
+    """The caller's duty with the message it gave, or got from `drain_next`."""
 
     PASS_THROUGH = "apply the event"
     WATERMARK_PASS_THROUGH = "apply the watermark"
@@ -103,7 +103,7 @@ class AlignmentAction(Enum):
 
 
 class UnalignedAction(Enum):
-    """What `impl.checkpoint.unaligned.UnalignedCheckpointer` answers beside those; here because both are one answer's
+    """The further answers of `impl.checkpoint.unaligned.UnalignedCheckpointer`; here because both are one answer's
     type."""
 
     TAKE_SNAPSHOT = "snapshot at once, forward `machine.barrier` ahead of everything, begin_recording"
@@ -130,7 +130,7 @@ _REFUSED = AlignmentAction.REFUSED
 
 @dataclass(frozen=True, slots=True)
 class BarrierAlignerMetrics:
-    """What the document lists; events only, and time in nanoseconds.
+    """The metrics that the document lists; events only, and time in nanoseconds.
 
     An alignment lasts from the first barrier of a checkpoint to its last, aligned or unaligned.
     """

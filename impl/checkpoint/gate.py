@@ -1,4 +1,4 @@
-"""What a task sees of an aligner: messages in, effects out, in the order that the protocol asks for.
+"""An aligner as a task sees it: messages in, effects out, in the order that the protocol asks for.
 
 The order at a snapshot is protocol rule 8: image of the state, barrier forwarded, part complete, and only then are
 the buffered messages drained - by the driver, one at a time, before it offers anything new. If the image cannot be
@@ -35,7 +35,7 @@ _PART_COMPLETE = UnalignedAction.PART_COMPLETE
 
 
 class GatePort(Protocol):
-    """Who carries the effects out: a task. Each is called at the moment the effect takes place."""
+    """The task that carries the effects out. Each method is called at the moment its effect takes place."""
 
     def deliver(self, input_id: int, message: Event | Watermark) -> None:
         """An event or a watermark takes effect."""
@@ -332,6 +332,6 @@ class Gate:
         self.aligner.aborts.clear()
 
     def _resume(self, checkpoint_id: int) -> None:
-        """What resumes is the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
+        """Resume the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
         self.port.resume(self._blocking or checkpoint_id)
         self._blocking = 0

@@ -22,7 +22,7 @@ _SLOT = "pending"
 
 @dataclass(frozen=True, slots=True)
 class BarrierInjectorConfig:
-    """How an injector behaves.
+    """The settings of an injector.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ PackedBarrierCmd.EMPTY = PackedBarrierCmd(0)
 
 
 class InjectStatus(Enum):
-    """What became of a command."""
+    """The outcome of a command."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -115,7 +115,7 @@ class InjectStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InjectOutcome:
-    """What became of a command, and the ids that it replaced unclaimed: the coordinator aborts those (rule 3)."""
+    """The outcome of a command, and the ids that it replaced unclaimed: the coordinator aborts those (rule 3)."""
 
     status: InjectStatus
     replaced: tuple[int, ...] = ()
@@ -137,7 +137,7 @@ class CheckpointRequest:
 
 
 class _Cell:
-    """What injector and handles share: the pending command, and the newest one ever accepted."""
+    """The state that injector and handles share: the pending command, and the newest one ever accepted."""
 
     __slots__ = ("newest", "pending")
 

@@ -59,7 +59,7 @@ class Wiring:
 
 @dataclass(frozen=True, slots=True)
 class TaskRestore:
-    """What one task begins with: the fields of its `Acknowledge`.
+    """The start of one task: the fields of its `Acknowledge`.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class TaskRestore:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """What a job begins with.
+    """The start of a job.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ def _put(
     names: Sequence[str],
     channels: dict[str, list[StreamMessage]],
 ) -> None:
-    """What is recorded of some of a task's channels, behind what is in them already."""
+    """Put the records of some of a task's channels behind what is in them already."""
     for record in records:
         if record.channel >= len(names):
             actual = f"something in flight on {record.channel}, as {whose}"

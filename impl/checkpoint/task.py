@@ -44,7 +44,7 @@ from barrierlab.impl.reasons import Reason
 
 
 class Operator(Protocol):
-    """What a task runs. Its outputs are events; it knows nothing of barriers (F-DCKP-001, compatibility note)."""
+    """The code that a task runs. It outputs events and knows nothing of barriers (F-DCKP-001, compatibility note)."""
 
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """The outputs that `event` causes."""
@@ -66,7 +66,7 @@ EXCHANGE_KINDS = ("forward", "rebalance", "hash", "broadcast")
 
 
 class OutputExchange:
-    """How the events of one out-edge are spread over its channels.
+    """The rule that spreads the events of one out-edge over its channels.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class OutputExchange:
 
 
 class Task:
-    """What sources and operator tasks share: outputs, outbox, reports.
+    """The common part of sources and operator tasks: outputs, outbox, reports.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ class Task:
         raise NotRecordingError(checkpoint_id, output)
 
     def _note_output(self, size_bytes: int) -> None:
-        """What the barrier overtook has a size."""
+        """Note the size of what the barrier overtook."""
 
     def notify(self, checkpoint_id: int, now_ns: int) -> None:
         """The coordinator says that a checkpoint is complete. A sink that writes to the external system commits."""

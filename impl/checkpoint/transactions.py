@@ -1,4 +1,4 @@
-"""What a sink writes to the external system, and when that becomes visible there.
+"""The writes of a sink to the external system, and when they become visible there.
 
 Invariant, exactly once: what is visible of a sink is what it had applied before its cut of a complete checkpoint.
 

@@ -90,7 +90,7 @@ class UnalignedCheckpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class InFlightChannelData:
-    """What was in flight on one channel: between the sender's cut and the receiver's.
+    """The events in flight on one channel: between the sender's cut and the receiver's.
 
     Attributes
     ----------

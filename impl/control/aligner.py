@@ -1,4 +1,4 @@
-"""What decides when a barrier control signal is complete: each channel of each processor has one of these.
+"""The aligner that decides when a barrier control signal is complete: each channel of each processor has one.
 
 Invariant: a barrier is complete when every upstream has delivered it, or has closed before that.
 
@@ -23,7 +23,7 @@ from barrierlab.impl.errors import ClosedInputError, InputIndexError
 
 
 class ControlAligner(Protocol):
-    """What a processor asks of an aligner.
+    """The interface that a processor asks of an aligner.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What control signals can raise: for what the builder of a pipeline did wrong, or what its upstreams did.
+"""The errors of control signals: for what the builder of a pipeline did wrong, or what its upstreams did.
 
 Where channels lose and repeat nothing and one head gives the ids, an overlap or a duplicate cannot come. A processor
 that meets one fails: it closes its outputs and says why (`ControlProcessor.failure`). An aligner on its own raises.

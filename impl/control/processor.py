@@ -267,7 +267,7 @@ class ControlProcessor(Sender):
             self._give_off(self.operator.on_end(upstream))
 
     def _end(self, cause: object) -> None:
-        """What is pending on either channel is aborted, and told so (defect S-07)."""
+        """Abort what is pending on either channel, and tell so (defect S-07)."""
         for carrier in Carrier:
             for barrier in self._aligners[carrier].abort():
                 self.tell("abort", carrier, -1, barrier)

@@ -1,4 +1,4 @@
-"""What the head and the processors share: an outbox for each channel, and an end behind which nothing is sent."""
+"""The common part of head and processors: an outbox for each channel, and an end behind which nothing is sent."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from barrierlab.impl.control.errors import BarrierIdError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event
 
 BarrierKey = tuple[int, str]
-"""What copies of one barrier have in common: id and kind."""
+"""The identity that all copies of one barrier share: id and kind."""
 
 
 class Carrier(Enum):
@@ -47,7 +47,7 @@ class InstantControlSignal(Enum):
 
 
 class BarrierControlSignalKind(Enum):
-    """What a barrier is for; an id makes it a signal."""
+    """The purpose of a barrier; an id makes it a signal."""
 
     STREAM_GRACEFUL_END = "StreamGracefulEnd"
     SYNC_TEST = "SyncTest"
@@ -126,4 +126,4 @@ class BarrierControlSignal:
 
 ControlSignal = InstantControlSignal | BarrierControlSignal
 Message = Event | ControlSignal | EndOfInput
-"""What travels on the data channel; on the control channel, the same without events."""
+"""A message of the data channel; on the control channel, the same without events."""

@@ -1,4 +1,4 @@
-"""What the three join barriers have in common: the map in force, a cursor for each input, and when one is absent.
+"""The common part of the three join barriers: the map in force, a cursor for each input, and when one is absent.
 
 A barrier answers one question: may an output be attempted? It never waits for a slot, keeps none from being
 overwritten, and says nothing about what the attempt finds (sections 5, 7.2, 8.3). Where the document leaves a choice,
@@ -43,7 +43,7 @@ _NO_OUTPUT = -1
 
 
 class Readiness(Enum):
-    """What a barrier answers.
+    """The answer of a barrier.
 
     READY and DEGRADED allow an attempt. DEGRADED says that inputs are absent: `absent` names them.
     """
@@ -63,7 +63,7 @@ class Readiness(Enum):
 
 
 class MapChange(Enum):
-    """What became of an announce."""
+    """The outcome of an announce."""
 
     APPLIED = "applied"
     UNCHANGED = "unchanged"
@@ -75,7 +75,7 @@ class MapChange(Enum):
 
 
 class Observed(Enum):
-    """What became of an observation."""
+    """The outcome of an observation."""
 
     TAKEN = "taken"
     BEHIND = "behind"
@@ -100,7 +100,7 @@ _READY, _WAITING = Readiness.READY, Readiness.WAITING
 
 @dataclass(frozen=True, slots=True)
 class JoinConfig:
-    """What a barrier is told once.
+    """The settings of a barrier, told once.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class JoinConfig:
 
 
 class Read(NamedTuple):
-    """What an attempt is to look for at one input, once: the newest valid frame from `first` to `last`, both included.
+    """One look of an attempt at one input: for the newest valid frame from `first` to `last`, both included.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ class JoinBarrier:
     )
 
     strict: ClassVar[bool] = True
-    """Whether an output must be more than the last one, or may equal it."""
+    """True if an output must be more than the last one, false if it may equal it."""
 
     def __init__(self, config: JoinConfig) -> None:
         self.config = config

@@ -55,7 +55,7 @@ ENTRIES = {
 
 
 class Refusal(StrEnum):
-    """Why bytes are no message of this schema."""
+    """The reason why bytes are no message of this schema."""
 
     SHORT = "short"
     LONG = "long"

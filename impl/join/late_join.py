@@ -1,4 +1,4 @@
-"""How a map gets to a barrier: an authority that announces and answers, and a joiner that asks until it hears.
+"""The way of a map to a barrier: an authority that announces and answers, and a joiner that asks until it hears.
 
 Merge maps are soft state: an authority says them again and again, and answers requests (sections 10.1, 10.3 to 10.5).
 Nobody else keeps them. Where the document is silent (defects J-05, J-13, J-23):
@@ -32,7 +32,7 @@ _ANSWERS: dict[type[MergeMapRequest], type[MergeMap]] = {
 
 
 class MergeMapAuthority:
-    """Who owns output streams, and says their maps: a producer or supervisor.
+    """The owner of output streams, who says their maps: a producer or supervisor.
 
     A sequence map and a timestamp map of one output live side by side (protocol rule 33).
 
@@ -107,7 +107,7 @@ class MergeMapAuthority:
 
 
 class MergeMapJoiner:
-    """Who needs a map and asks for it.
+    """The party that needs a map and asks for it.
 
     Parameters
     ----------

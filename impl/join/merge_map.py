@@ -26,28 +26,28 @@ MOST_RULES = 65_534
 
 
 class ClockDomain(IntEnum):
-    """What all timestamps of a join are measured by."""
+    """The clock that all timestamps of a join are measured by."""
 
     MONOTONIC = 1
     REALTIME_SYNCED = 2
 
 
 class TimestampSource(IntEnum):
-    """Where a rule reads timestamps: when a frame became available, or when it was captured (section 8.2)."""
+    """The timestamp that a rule reads: when a frame became available, or when it was captured (section 8.2)."""
 
     FRAME_DESCRIPTOR = 1
     SLOT_HEADER = 2
 
 
 class MergeRuleType(IntEnum):
-    """How an output's sequence number maps to an input's."""
+    """The mapping from an output's sequence number to an input's."""
 
     OFFSET = 0
     WINDOW = 1
 
 
 class MergeTimeRuleType(IntEnum):
-    """How an output's timestamp maps to an input's."""
+    """The mapping from an output's timestamp to an input's."""
 
     OFFSET_NS = 0
     WINDOW_NS = 1
@@ -79,7 +79,7 @@ def _check_pair(kind: str, takes: str, given: int | None, other: str, against: i
 
 @dataclass(frozen=True, slots=True)
 class SequenceMergeRule:
-    """What one input owes to an output, by sequence number (section 6.2).
+    """The part that one input owes to an output, by sequence number (section 6.2).
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class SequenceMergeRule:
 
 @dataclass(frozen=True, slots=True)
 class TimestampMergeRule:
-    """What one input owes to an output, by time (section 6.3).
+    """The part that one input owes to an output, by time (section 6.3).
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class TimestampMergeRule:
 def _check_map(
     out_stream_id: int, epoch: int, rules: Sequence[object], streams: Sequence[int], stale_timeout_ns: int | None
 ) -> None:
-    """What both kinds of map have in common."""
+    """Check what both kinds of map have in common."""
     check_stream("output stream", out_stream_id)
     check_range("epoch", epoch, 0, NULL_U64 - 1)
     if type(rules) is not tuple or not 1 <= len(rules) <= MOST_RULES:

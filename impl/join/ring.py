@@ -28,7 +28,7 @@ class Frame(NamedTuple):
 
 
 class Miss(Enum):
-    """Why a read found no frame."""
+    """The reason why a read found no frame."""
 
     MISSING = "missing"
     OVERWRITTEN = "overwritten"

@@ -34,14 +34,14 @@ from barrierlab.impl.join.timestamp import TimestampJoinBarrier
 
 
 class OnFailure(Enum):
-    """What an output becomes of which a frame could not be read."""
+    """The fate of an output of which a frame could not be read."""
 
     SKIP = "skip"
     ABSENT = "absent"
 
 
 class PendingPolicy(Enum):
-    """What becomes of a new output time while an older one waits.
+    """The fate of a new output time while an older one waits.
 
     QUEUE: it waits behind it. REPLACE: it takes its place, and the older one is skipped. HOLD: it is skipped itself.
     """
@@ -53,7 +53,7 @@ class PendingPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """What a stage is told once.
+    """The settings of a stage, told once.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Joined(NamedTuple):
 
 
 class SkipReason(Enum):
-    """Why outputs were passed over."""
+    """The reason why outputs were passed over."""
 
     FAILED = "failed"
     REPLACED = "replaced"

@@ -1,4 +1,4 @@
-"""What a checkpoint holds, as values, and the bytes of its files.
+"""The content of a checkpoint, as values, and the bytes of its files.
 
 A checkpoint is a manifest and, for each task, a state file and a file for each channel that had something in flight
 (F-DCKP-006, "In-Flight Buffer Persistence Format"; protocol rule 21):
@@ -49,7 +49,7 @@ _CHECKSUM = re.compile(r"[0-9a-f]{32}")
 
 
 def _check_task(operator_id: object, subtask: object, position: object) -> None:
-    """What is the same in a snapshot and in what the manifest says of it."""
+    """Check what is the same in a snapshot and in what the manifest says of it."""
     fits = type(operator_id) is str and _FOLDER_NAME.fullmatch(operator_id)
     if not fits or len(str(operator_id).encode()) > _MOST_NAME_BYTES:
         allowed = f"1 to 120 letters, digits, _ and -, {_MOST_NAME_BYTES} bytes at most: it names a folder"
@@ -74,7 +74,7 @@ def _once(name: str, values: list[object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """What was in flight on one channel: `InFlightChannelData` of the document, as bytes.
+    """The events in flight on one channel: `InFlightChannelData` of the document, as bytes.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class InFlightFile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the manifest says of one task: its answer to the coordinator once its files are durable.
+    """The manifest's record of one task: its answer to the coordinator once its files are durable.
 
     Raises
     ------
@@ -208,7 +208,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What makes a checkpoint complete: every part of it, by name, length and checksum.
+    """The file that makes a checkpoint complete: every part of it, by name, length and checksum.
 
     Attributes
     ----------

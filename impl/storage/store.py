@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: in memory, or in a directory that survives a crash at any moment.
+"""The store of checkpoints: in memory, or in a directory that survives a crash at any moment.
 
 Invariant: what is listed as complete is what was written, every byte of it, or an error names the file that is not.
 An attempt writes each task's part, flushed, into the checkpoint's folder; the checkpoint is complete when its manifest,
@@ -77,7 +77,7 @@ class Usable:
 
 
 class SnapshotStore:
-    """Where checkpoints are kept: attempts, completion, recovery, retention, over a medium that a subclass provides."""
+    """The store of checkpoints: attempts, completion, recovery, retention, over a medium that a subclass provides."""
 
     def __init__(self) -> None:
         self._attempts: dict[int, dict[tuple[str, int], Part]] = {}
