@@ -32,7 +32,7 @@ _STATM = Path("/proc/self/statm")  # its second number: how many pages of the pr
 
 
 class System(Protocol[S, M]):
-    """What can be explored. A move's `str` is its line of text."""
+    """A system that can be explored. A move's `str` is its line of text."""
 
     def start(self) -> S:
         """The state in which every run begins."""
@@ -81,7 +81,7 @@ Property = Always[S] | Quiescent[S] | Sometimes[S] | SometimesMove[S, M]
 
 @dataclass(frozen=True, slots=True)
 class ExplorationLimits:
-    """How far an exploration goes; None is no limit. Over one, nothing can hold any more.
+    """The limits of an exploration; None is no limit. Over one, nothing can hold any more.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class ExplorationLimits:
 
 
 class Counts(NamedTuple):
-    """What was looked at.
+    """The numbers of what was looked at.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Broken(Generic[S, M]):
 
 @dataclass(frozen=True)
 class Exploration(Generic[S, M]):
-    """What an exploration found.
+    """The findings of an exploration.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class Exploration(Generic[S, M]):
 
 
 class UndecidedError(Exception):
-    """What was asked of a state would take too much to find out: the exploration ends, and has found nothing."""
+    """A question about a state would take too much to answer: the exploration ends, and has found nothing."""
 
 
 class NonDeterministicError(Exception):

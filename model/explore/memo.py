@@ -1,4 +1,4 @@
-"""What a deterministic machine does, worked out once: a table of calls, states and arguments, and what comes of each.
+"""The steps of a deterministic machine, worked out once: a table of calls, states and arguments, and what each gives.
 
 The machines that are explored give themselves away as values. So each distinct local step is made once: the machine is
 restored, called, and captured. From then on it is a lookup, however many states of the whole it is part of.

@@ -27,7 +27,7 @@ class TableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[V, H]):
-    """Where every guard of `when` holds, the actions of `then` are done, in order."""
+    """A row: if every guard of `when` holds, the actions of `then` are done, in order."""
 
     name: str
     when: tuple[Guard[V, H], ...]

@@ -1,4 +1,4 @@
-"""What the invariants ask, each equation once, over plain values.
+"""The equations of the invariants, each once, over plain values.
 
 There are two who ask. `model.spec.invariants` has the whole journal of a run, and names every event that is wrong.
 `model.checkpoint.monitor` has one state of an exploration: it forgets what is settled, so that few states differ, and

@@ -1,4 +1,4 @@
-"""What a run owes that was restored: every source event has its effect exactly once, whatever crashed.
+"""The duty of a run that was restored: every source event has its effect exactly once, whatever crashed.
 
 Said of the surviving history (`model.spec.attempts`) and of what became visible in the external system: each source
 made 1, 2, ... n; on each channel what took effect is what was sent, in that order; each state that was restored is that

@@ -1,4 +1,4 @@
-"""What happened in a run: a journal of entries, grouped by channel, by task and by checkpoint.
+"""The history of a run: a journal of entries, grouped by channel, by task and by checkpoint.
 
 A journal is a flat list of entries ``(time_ns, verb, node, channel, subject)`` in the order in which they happened.
 A verb that begins with ``>`` is a *move*, one thing that a whole dataflow can do; the entries up to the next move are
@@ -92,7 +92,7 @@ class HistoryError(ValueError):
 
 
 class MessageView(Protocol):
-    """What is asked of a message of any kind; each has what its kind has."""
+    """The interface asked of a message of any kind; each has what its kind has."""
 
     checkpoint_id: int
     epoch: int
@@ -115,7 +115,7 @@ def size_of(message: object) -> int:
 
 
 class ChannelHistory:
-    """What one channel carried.
+    """The traffic of one channel.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class ExternalEffect(NamedTuple):
 
 
 class TaskHistory:
-    """What one task did.
+    """The deeds of one task.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ class TaskHistory:
 
 
 class Start(NamedTuple):
-    """What a restore begins with.
+    """The start of a restore.
 
     Attributes
     ----------

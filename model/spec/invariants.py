@@ -1,4 +1,4 @@
-"""What correct means, over histories alone.
+"""The meaning of correct, over histories alone.
 
 All of consistency is one equation, for each channel from u to v and each completed checkpoint (Chandy and Lamport 1985,
 section 2)::
@@ -38,10 +38,10 @@ from barrierlab.model.spec.history import (
 from barrierlab.model.spec.topology import Topology
 
 MOST_TOLD = 20
-"""How many violations of one invariant a verdict spells out; of the others it gives the number."""
+"""The most violations of one invariant that a verdict spells out; of the others it gives the number."""
 
 OF_A_STATE = "the state of "
-"""How a reason of CUT begins that is about what a task kept; the others are about messages."""
+"""The beginning of a reason of CUT that is about what a task kept; the others are about messages."""
 
 Applied = tuple[str | None, object]
 """A channel, and a message of it that took effect; for a source no channel, and an event that it made.
@@ -107,7 +107,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What all the invariants say about a run.
+    """The verdict of all the invariants on a run.
 
     Attributes
     ----------
@@ -481,7 +481,7 @@ SITUATIONS = {
     "in flight": "channels of completed checkpoints with something sent, and not taken, before the cut",
     "buffered": "channels of which messages waited behind a barrier",
 }
-"""What makes a run a harder test of CUT and FIFO, though they are asked without it; counted beside `PREMISES`."""
+"""The situations that make a run a harder test of CUT and FIFO, which are asked without; counted beside `PREMISES`."""
 
 
 def judge(

@@ -31,7 +31,7 @@ class WitnessError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CutWitness:
-    """What came of putting the steps before the cut of a checkpoint first.
+    """The outcome of putting the steps before the cut of a checkpoint first.
 
     Attributes
     ----------
