@@ -36,7 +36,7 @@ from barrierlab.model.explore.checker import (
 from barrierlab.model.spec.invariants import PREMISES
 
 MOST_STATES = 3_000_000
-"""What an exploration keeps at most, about a gigabyte; over it, it is undecided."""
+"""The most states that an exploration keeps, about a gigabyte; over it, it is undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ScopeViolation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the exploration of one scope came to.
+    """The outcome of the exploration of one scope.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Outcome:
 
 
 class Scope(Protocol):
-    """What can be checked.
+    """A scope that can be checked.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class WorldScope:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far the verdict over several scopes reaches.
+    """The reach of the verdict over several scopes.
 
     Attributes
     ----------

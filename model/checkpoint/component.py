@@ -33,7 +33,7 @@ _MOST_COMPARED = 3
 
 
 class CallStimulus(NamedTuple):
-    """What happens to a machine: the name of a method of both sides, and its arguments."""
+    """A call of a machine: the name of a method of both sides, and its arguments."""
 
     verb: str
     arguments: tuple[object, ...] = ()
@@ -78,7 +78,7 @@ class Under(Side, Protocol):
 
 
 class ComponentDifference(NamedTuple):
-    """Where the two part."""
+    """The point where the two part."""
 
     reason: str
 

@@ -47,7 +47,7 @@ def sound_aligner(
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """What may be another's than the classes of `impl`.
+    """The classes that may be another's than those of `impl`.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ COUNTERS = (
     *("alignments_completed", "events_drained", "max_alignment_duration_ns", "unaligned_count"),
     *("threshold_switches", "total_inflight_bytes", "flag_mismatches", "barriers_injected"),
 )
-"""What the machines of `impl` only count."""
+"""The attributes in which the machines of `impl` only count."""
 
 
 def reset_counters(machines: Iterable[object]) -> None:

@@ -309,7 +309,7 @@ class CoordinatorReference:
         return self._answer()
 
     def _look(self) -> None:
-        """What is whole is written; behind the end of the job comes one checkpoint more, of final snapshots alone."""
+        """Write what is whole; behind the end of the job comes one checkpoint more, of final snapshots alone."""
         self._write()
         if self._wants_final():
             if len(self.final_snapshots) < len(self.job.tasks):

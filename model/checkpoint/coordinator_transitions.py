@@ -33,7 +33,7 @@ from barrierlab.model.spec.history import COORDINATOR
 
 
 class CoordinatorMonitor(NamedTuple):
-    """What judging needs to know of the coordinator.
+    """The state of the coordinator that judging needs.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class CoordinatorMonitor(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What the coordinator comes to.
+    """A decision of the coordinator.
 
     Attributes
     ----------

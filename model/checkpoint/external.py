@@ -57,7 +57,7 @@ _END = EndOfInput()
 
 
 class Driven(Protocol):
-    """What is asked of every aligner, whoever reads the channels."""
+    """The interface asked of every aligner, whoever reads the channels."""
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> object:
         """The coordinator aborts a checkpoint, and with it every older one (rule 10).
@@ -86,7 +86,7 @@ class Driven(Protocol):
 
 
 class Aligner(Driven, Protocol):
-    """What is asked of an aligner: a machine without clock, thread and I/O, made as ``Class(port, config)``.
+    """The interface asked of an aligner: a machine without clock, thread and I/O, made as ``Class(port, config)``.
 
     `config` is an `impl.checkpoint.alignment.BarrierAlignerConfig`; inputs are numbered from 0, and times are
     nanoseconds, of which only differences count. Every call may tell the port things (`impl.checkpoint.gate.GatePort`),
@@ -142,7 +142,7 @@ class Aligner(Driven, Protocol):
 
 
 class PullAligner(Driven, Protocol):
-    """What is asked of an aligner that reads the channels itself, made and told as `Aligner`.
+    """The interface asked of an aligner that reads the channels itself, made and told as `Aligner`.
 
     Its loop is driven by one call: the world says which inputs have something in their channels, in every combination
     and order that channels allow, and the aligner chooses. One that goes unaligned has the methods of
@@ -173,7 +173,7 @@ class PullAligner(Driven, Protocol):
 
 
 class UnalignedAligner(Aligner, Protocol):
-    """What is asked of one that goes unaligned, made as ``Class(port, config, unaligned, is_sink)``.
+    """The interface asked of one that goes unaligned, made as ``Class(port, config, unaligned, is_sink)``.
 
     `unaligned` is an `impl.checkpoint.unaligned.UnalignedCheckpointConfig`, or None where all is aligned. What the port
     is told beside (rules 14 to 18):
@@ -693,7 +693,7 @@ def _maker(
 
 
 def _examine(kind: type, components: Components, protocol: str) -> None:
-    """What it answers to a few messages, whether it raises, and whether it restores what it captured."""
+    """Examine what it answers to a few messages, whether it raises, and whether it restores what it captured."""
     rules = next(scope.rules for scope in SCOPES if scope.protocol == protocol)
     if not components.capabilities.several_inputs:
         rules = replace(rules, num_inputs=1)

@@ -37,7 +37,7 @@ _OPTIONAL = {"aborts": "abort", "recovery": "recover"}
 
 
 class NotVisibleError(Exception):
-    """What a writer shows, or does not show, is not what its sink has taken."""
+    """A writer shows, or does not show, something else than its sink has taken."""
 
     invariant = "REC"
 

@@ -312,7 +312,7 @@ def _asked(gate: GateState, stimulus: Stimulus) -> Iterator[tuple[int, Checkpoin
 
 
 class _Counts:
-    """What the documents have a machine count, worked out from what the table says."""
+    """The counts that the documents ask of a machine, worked out from what the table says."""
 
     def __init__(self, enabled: bool) -> None:
         self.completed = self.buffered = self.unaligned = self.switched = self.in_flight_bytes = self.longest_ns = 0

@@ -1,4 +1,4 @@
-"""What an engine brings beside its aligner to be checked: a coordinator, a sink's writer, a source, a store.
+"""The machines an engine brings to be checked beside its aligner: a coordinator, a sink's writer, a source, a store.
 
 Each is a class that inherits nothing, says what it is by the attribute ``role``, and has at most ten methods. It has no
 clock, no thread and no I/O of its own: the time comes in as nanoseconds, of which only differences count, and effects
@@ -233,7 +233,7 @@ class CheckpointStore(Protocol):
 
 
 class SourcePort(Protocol):
-    """What a source calls: the log that it reads, and what is behind it."""
+    """The port that a source calls: the log that it reads, and what is behind it."""
 
     def read(self, position: int) -> Event:
         """Return the record at a position of the log; the first is at 1."""

@@ -54,7 +54,7 @@ _ENDED = -1
 
 
 class CompletedCut(NamedTuple):
-    """What a task has to say about a checkpoint that completes.
+    """The account that a task gives of a checkpoint that completes.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class TaskCut(NamedTuple):
 
 
 class Owed(NamedTuple):
-    """What a task is to send.
+    """The messages that a task is to send.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Owed(NamedTuple):
 
 
 class TaskMonitor:
-    """What judging needs to know of one task.
+    """The state of one task that judging needs.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ class TaskMonitor:
         self._taken = None
 
     def passed(self, messages: Sequence[StreamMessage]) -> None:
-        """What a barrier has passed in an output channel."""
+        """Note what a barrier has passed in an output channel."""
         self._passed = messages
 
     def note(self, verb: str, index: int, subject: Any, task: Task) -> None:
@@ -483,7 +483,7 @@ class TaskMonitor:
         return None
 
     def _shows(self, event: Event) -> None:
-        """What takes effect at a sink is to be shown: at once, or when a checkpoint that covers it is complete."""
+        """Ask that a sink show what took effect: at once, or when a checkpoint that covers it is complete."""
         if self._guarantee == "exactly_once":
             self.unseen = (*self.unseen, event)
         elif self._guarantee:

@@ -1,4 +1,4 @@
-"""What the tasks of a run compute: the operators that the simulation and the explorer share.
+"""The operators of the tasks of a run, which the simulation and the explorer share.
 
 Each follows `impl.checkpoint.task.Operator`: it is told an event, a watermark of its task or the end of an input, and
 answers with the events that this causes. All are deterministic; what looks like chance (a filter's choice) is a stable
@@ -163,7 +163,7 @@ class KeyedAggregate:
 
 
 class _Windowed(Generic[W]):
-    """What operators on windows of event time share: the windows that are open, and what comes too late for one."""
+    """The common part of operators on windows of event time: the open windows, and what comes too late for one."""
 
     __slots__ = ("late", "made", "name", "size_bytes", "watermark_ms", "window_ms", "windows")
 

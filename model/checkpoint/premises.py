@@ -1,4 +1,4 @@
-"""What the exploration of a world had to judge: how often each premise was met, and which faults could strike.
+"""The cases that an exploration of a world judged: how often each premise was met, and which faults could strike.
 
 The counts are of distinct steps. A step is worked out once (`model.checkpoint.task_transitions`), however many runs it
 is part of; so a count says that there was something to judge, and of how many kinds, and not how often it came about.

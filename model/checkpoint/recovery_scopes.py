@@ -1,4 +1,4 @@
-"""What is stored of parts, and what a job begins with that goes on from them: every small checkpoint of a join.
+"""The stored parts, and what a job begins with that goes on from them: every small checkpoint of a join.
 
 `RecoveryReference` is written from protocol rule 22: in a channel comes what its receiver had recorded, then what its
 sender had, then the end, if the sender had finished and that had not taken effect at the receiver.
@@ -128,7 +128,7 @@ _ODD_WIRINGS: dict[str, tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence
 
 
 class RecoveryReference:
-    """What comes back, as the rules have it. It has one state: nothing is kept from one recovery to the next."""
+    """The recovery that the rules ask for. It has one state: nothing is kept from one recovery to the next."""
 
     def capture(self) -> Hashable:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Whether a gate of `impl` does what its table says: effect for effect, and state for state.
+"""The check that a gate of `impl` does what its table says: effect for effect, and state for state.
 
 The table is what a protocol is, the machine how it is done (`model.suites.tables`, `impl`). A step of the table's gate
 and the same call of the machine must give the same effects, and must leave the machine in the very state that the
@@ -44,7 +44,7 @@ END = EndOfInput()
 
 
 class SnapshotAnswer(NamedTuple):
-    """What comes of it, if an image is asked for.
+    """The outcome, if an image is asked for.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SnapshotAnswer(NamedTuple):
 
 
 class GateMove(NamedTuple):
-    """What happens at a gate, with the answer to what it may ask."""
+    """A stimulus at a gate, with the answer to what it may ask."""
 
     stimulus: Stimulus
     answer: SnapshotAnswer = SnapshotAnswer()
@@ -404,13 +404,13 @@ class GateDifference:
 
 
 PERMITTED = GateDifference("")
-"""Where they part as the machine declares: nothing beyond is compared."""
+"""The point where they part as the machine declares: nothing beyond is compared."""
 
 Point = GateState | GateDifference
 
 
 class GateSteps:
-    """What may happen at a table's gate, over and over, and what the table makes of it.
+    """All that may happen at a table's gate, over and over, and what the table makes of it.
 
     Parameters
     ----------

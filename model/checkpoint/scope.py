@@ -1,4 +1,4 @@
-"""What a world is made of: which dataflow, how far it goes, which faults, and whose machines."""
+"""The parts of a world: which dataflow, how far it goes, which faults, and whose machines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BoundsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a world is made of, and how far it goes: a small scope, in which most faults already show.
+    """The parts of a world, and how far it goes: a small scope, in which most faults already show.
 
     Attributes
     ----------

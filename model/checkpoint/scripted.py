@@ -28,7 +28,7 @@ from barrierlab.model.spec.history import Entry
 
 FOLDER = Path(__file__).parents[1] / "cases"
 MOST_MOVES = 10_000
-"""How many moves `stabilize` makes at most: a world without end is none that can rest."""
+"""The most moves that `stabilize` makes: a world without end is none that can rest."""
 
 _MOVE, _EFFECT, _NESTED, _VERDICT = "> ", "    ", "  > ", "! "
 

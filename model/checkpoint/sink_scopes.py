@@ -22,7 +22,7 @@ SinkRow = tuple[int, int]
 
 @dataclass(frozen=True)
 class SinkBounds:
-    """What a scope asks: of which guarantee, of which sinks, and how far.
+    """The bounds of a scope: which guarantee, which sinks, and how far.
 
     Attributes
     ----------

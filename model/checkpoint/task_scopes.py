@@ -64,7 +64,7 @@ class Shape:
 
 
 class ReportedSnapshot(NamedTuple):
-    """What a task reports of a checkpoint; declined, if there is a reason."""
+    """A task's report of a checkpoint; declined, if there is a reason."""
 
     checkpoint_id: int
     state: str = ""
@@ -292,7 +292,7 @@ class TaskReference:
         )
 
     def _passes(self, output: int, passed: Queue, n: int) -> None:
-        """What a barrier passed on its way out is in the part, ahead of what it passed before (rule 16)."""
+        """Add to the part what a barrier passed on its way out, ahead of what it passed before (rule 16)."""
         events = tuple(each for each in passed if type(each) is Event)
         if not events or n <= self.aborted:
             return

@@ -30,7 +30,7 @@ TIMEOUT_NS = 1_000_000
 
 
 class Finished(NamedTuple):
-    """What a task reports when it has nothing more to do.
+    """The report of a task that has nothing more to do.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class TaskState(NamedTuple):
 
 
 class LocalStep(NamedTuple):
-    """What a local step comes to.
+    """The outcome of a local step.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class LocalStep(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a cell can do.
+    """The moves of a cell.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ from barrierlab.model.spec.topology import Topology, suggestion
 
 NS_PER_S = 1_000_000_000
 NS_PER_MOVE = 1
-"""What a move takes where there is no clock."""
+"""The time that a move takes where there is no clock."""
 
 STABILIZE = "stabilize"
 COMMENT = "#"
@@ -203,7 +203,7 @@ def judged(text: str, name: str = "trace") -> Verdict:
 
 
 class _TraceReader:
-    """Where the reading is, and what was read."""
+    """The place of the reading, and what was read."""
 
     def __init__(self, name: str) -> None:
         self.name = name

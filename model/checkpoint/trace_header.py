@@ -1,4 +1,4 @@
-"""What a world is made of as the header of a trace, and read back from one.
+"""The parts of a world as the header of a trace, and read back from one.
 
 Beside topology and mode, only what is not as usual stands there: ``capacity: 1``, ``closes: yes``, ``aborts_one: 1 0``.
 """

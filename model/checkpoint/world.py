@@ -56,7 +56,7 @@ _DOWN = 1
 """In a state: the job has failed. More by the number of what is being written then."""
 
 LATE = ("", " late")
-"""What the text of a move says of the time."""
+"""The words of a move's text for the time."""
 _LATENESS = (None, "late")
 """The same in a journal."""
 
@@ -99,7 +99,7 @@ class Move:
 
 
 class Stored(NamedTuple):
-    """What is in the store: the newest complete checkpoint.
+    """The content of the store: the newest complete checkpoint.
 
     Attributes
     ----------
@@ -864,7 +864,7 @@ class World:
         return {name: self._tables[at].part[new[at], checkpoint_id] for name, at in self._task_at.items()}
 
     def _breaks(self, new: list[int], broken: tuple[Breach, ...]) -> None:
-        """What is broken first stays."""
+        """Keep what is broken first."""
         if broken:
             new[-1] = new[-1] or self._broken.number(broken)
 
@@ -985,7 +985,7 @@ class World:
         return move
 
     def _add_failures(self, moves: list[Move], state: WorldState, publishing: int) -> None:
-        """What a manifest that is being written, and a job that has failed or may fail, can do."""
+        """Add what a manifest that is being written, and a job that has failed or may fail, can do."""
         if publishing:
             moves.append(self._numbered("publish", publishing))
         elif state[self._down_at]:

@@ -1,4 +1,4 @@
-"""What a row can do: each action gives the next gate and its effects, and a row does its actions in order."""
+"""The actions of a row: each gives the next gate and its effects, and a row does its actions in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every protocol does alike: how a checkpoint ends otherwise than well, and what comes too late to matter."""
+"""The rows common to every protocol: how a checkpoint ends otherwise than well, and what comes too late to matter."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class TableGate:
                 getattr(port, verb)(input_id, subject)
 
     def _take_image(self, barrier: CheckpointBarrier) -> None:
-        """What the port answers is the next thing that happens; so is that an unaligned barrier is gone."""
+        """Take the port's answer as the next thing that happens; so is that an unaligned barrier is gone."""
         try:
             self.port.snapshot(barrier)
         except SnapshotFailedError as error:
@@ -250,7 +250,7 @@ class TableGate:
 
 
 class InHand:
-    """What a task asks about the part that it completes, or that is under way."""
+    """The answers to a task about the part that it completes, or that is under way."""
 
     __slots__ = ("gate", "part")
 

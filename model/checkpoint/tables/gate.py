@@ -37,7 +37,7 @@ KINDS = (Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput)
 
 @dataclass(frozen=True, slots=True)
 class GateRules:
-    """What a gate is set to.
+    """The settings of a gate.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a row can ask: each guard answers for anything that can happen, and its name reads as a phrase."""
+"""The guards of a row: each answers for anything that can happen, and its name reads as a phrase."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def barriers_to_come(gate: GateState, stimulus: Stimulus) -> bool:
 
 
 def is_early_news(gate: GateState, stimulus: Arrival) -> bool:
-    """What is said about the pending checkpoint, or an older one, is heeded although its input waits."""
+    """Heed what is said about the pending checkpoint, or an older one, although its input waits."""
     if gate.pending is None or not gate.is_waiting(stimulus.input_id):
         return False
     checkpoint_id, pending_id = checkpoint_of(stimulus), gate.pending.checkpoint_id

@@ -1,4 +1,4 @@
-"""What can happen at a gate, and what a gate asks for: values, each of which reads as a line.
+"""The stimuli of a gate, and what a gate asks for: values, each of which reads as a line.
 
 Time comes in with what happens; nothing here has a clock. What a gate asks for bears the verbs of a journal
 (`model.spec.history.EFFECTS`), and two more: ``refuse``, which leaves a message in its channel, and ``record``.
