@@ -1,4 +1,4 @@
-"""What correct means for control signals, over journals alone.
+"""The meaning of correct for control signals, over journals alone.
 
 A journal is a list of entries (time in ns, verb, node, channel, subject), moves with a ``>`` before their effects; what
 the verbs mean is in `MOVES` and `EFFECTS`. Nothing here knows the code that made it: of a message, its class name is
@@ -82,7 +82,7 @@ def rows_of(event: Any) -> Iterator[tuple[str, int]]:
 
 
 class ProcessorWatch:
-    """What one processor has done, as far as the invariants ask: all that can be judged without looking elsewhere.
+    """The deeds of one processor, as far as the invariants ask: all that can be judged without looking elsewhere.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class ProcessorWatch:
 
 
 class HeadWatch:
-    """What the head has sent.
+    """The signals that the head has sent.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ def _is_barrier(signal: object) -> bool:
 
 
 class FinalObligations:
-    """What a whole run owes once nothing more can happen, from what was sent and what each processor has done.
+    """The debts of a whole run once nothing more can happen, from what was sent and what each processor has done.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What processors compute in runs of control signals: operators that lose nothing they were given.
+"""The operators of processors in runs of control signals, which lose nothing they were given.
 
 Beside those of `model.checkpoint.operators` that pass events on, these gather events and give them off as one, whose
 value is the tuple of them; the end of the last input gives off what is left. So a run can be asked whether each event
@@ -13,7 +13,7 @@ from barrierlab.impl.messages import Event
 from barrierlab.model.checkpoint.operators import Filter, Kind, Map, OperatorError, Sink, Union
 
 MOST_NAMED = 8
-"""How many events a gathered one names."""
+"""The most events that a gathered one names."""
 
 
 class Gathering:

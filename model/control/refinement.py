@@ -1,4 +1,4 @@
-"""Whether an aligner of control signals does what the table says: effect for effect, and `impl`'s state for state.
+"""The check that an aligner of control signals does what the table says, by effect, and by state for `impl`'s.
 
 As `model.checkpoint.refinement`, of the other table. Machine and table step side by side from the start, so that any
 aligner can be compared, whatever its captures mean; of `IdentityAligner` it is known: `captured` says it.

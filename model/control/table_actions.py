@@ -1,4 +1,4 @@
-"""What a row of control signals can do: each action gives the next value and what came of it."""
+"""The actions of a row of control signals: each gives the next value and what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of control signals can ask: each guard answers for anything that can happen."""
+"""The guards of a row of control signals: each answers for anything that can happen."""
 
 from __future__ import annotations
 

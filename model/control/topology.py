@@ -1,4 +1,4 @@
-"""How the processors of a pipeline are connected: a data graph and a control graph over the same names, and a head.
+"""The connections of a pipeline's processors: a data graph and a control graph over the same names, and a head.
 
 The data graph is written as its edges; the head feeds every source of it. The control graph goes along the data graph,
 or straight from the head to every processor, or is written too. A data channel is called ``a->join``, a control channel

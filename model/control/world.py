@@ -67,7 +67,7 @@ def head_of(
 
 @dataclass(frozen=True, slots=True)
 class Processors:
-    """How processors are made: `kind` says what each computes, `options` go to `ControlProcessor`.
+    """The recipe for processors: `kind` says what each computes, `options` go to `ControlProcessor`.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Processors:
 
 @dataclass(frozen=True, slots=True)
 class ControlBounds:
-    """What does not change while a pipeline runs.
+    """The part that does not change while a pipeline runs.
 
     Attributes
     ----------
@@ -380,7 +380,7 @@ class ControlWorld:
                     self._take_end(parts, entries, channel)
 
     def _push(self, parts: list[int], entries: list[ControlEntry], name: str) -> None:
-        """What is in the outboxes enters the channels, as far as there is room."""
+        """Push what is in the outboxes into the channels, as far as there is room."""
         place, node = self._node_at[name], self._nodes[name]
         for kind in CARRIER:
             outputs = self.wiring.outputs(kind, name)

@@ -1,4 +1,4 @@
-"""What happened in a join: a journal of entries, and the words in which it is written.
+"""The history of a join: a journal of entries, and the words in which it is written.
 
 An entry is ``(time_ns, verb, stream, subject)``; `VERBS` says what each verb means and what its subject is. An output
 stream's entries tell what it was told and what it did, an input's what there was and what of it was seen. A map is
@@ -66,7 +66,7 @@ class MapFacts:
 
 @dataclass(frozen=True, slots=True)
 class JoinSpec:
-    """How a join is configured, as far as what is right depends on it.
+    """The configuration of a join, as far as what is right depends on it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a correct join means, over its journal alone.
+"""The meaning of a correct join, over its journal alone.
 
 The one that matters is READY, in both directions: an output is called ready exactly when each input that is not absent
 was really observed, in the map's epoch and its own, at or beyond what its rule requires::

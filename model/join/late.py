@@ -1,4 +1,4 @@
-"""Who owns maps and who asks for them, beside their reference: in every order, with every loss and delay.
+"""The owner of maps and who asks for them, beside their reference: in every order, with every loss and delay.
 
 What the authority says may be lost or come late: the joiner hears whatever a script lets it hear, whenever.
 """

@@ -60,7 +60,7 @@ class JoinPair:
 
 
 Answers = tuple[object, object]
-"""What the code answered, and what the reference did."""
+"""The answer of the code, and that of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class JoinState(NamedTuple):
 
 
 class JoinDifference(NamedTuple):
-    """Where the code and its reference part."""
+    """The point where the code and its reference part."""
 
     reason: str
 

@@ -44,7 +44,7 @@ class Input(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a barrier knows: the map in force, the output's epoch, its last output, its inputs, epochs and clocks."""
+    """A barrier's knowledge: the map in force, the output's epoch, its last output, its inputs, epochs and clocks."""
 
     map: MapFacts | None = None
     epoch: int | None = None
@@ -345,7 +345,7 @@ def _with(pairs: tuple[tuple[int, Any], ...], key: int, value: object) -> tuple[
 
 
 class Slot(NamedTuple):
-    """What lies in one slot: the frame begun last, whether it is whole, and how many were begun."""
+    """The content of one slot: the frame begun last, whether it is whole, and how many were begun."""
 
     frame: FrameFacts
     is_whole: bool
@@ -434,7 +434,7 @@ class ReferenceAttempt(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """What a stage knows beside its barrier.
+    """The knowledge of a stage beside its barrier.
 
     Attributes
     ----------
@@ -609,7 +609,7 @@ class JoinReference:
 
 
 class AuthorityReference:
-    """Who owns maps (sections 10.1, 10.3; defects J-13, J-23): announces each at intervals, and answers requests.
+    """The owner of maps (sections 10.1, 10.3; defects J-13, J-23): announces each at intervals, and answers requests.
 
     Attributes
     ----------
@@ -645,7 +645,7 @@ class AuthorityReference:
 
 
 class JoinerReference:
-    """Who needs a map (section 10.3): asks at intervals, so often at most, until it hears of one that is no older.
+    """The party that needs a map (section 10.3): asks at intervals, so often at most, until it hears of one no older.
 
     Attributes
     ----------

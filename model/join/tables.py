@@ -1,4 +1,4 @@
-"""What needs no order of events: which maps and settings there are, and what bytes say.
+"""The cases that need no order of events: which maps and settings there are, and what bytes say.
 
 Each table has cases, and of each case what the document says; `JoinTable.check` lays the code of `impl.join` beside
 it. The schema is that of merge-map-join-barrier, section 15, with the framing of FIX Simple Binary Encoding 1.0; what
@@ -42,7 +42,7 @@ from barrierlab.model.explore.checker import BROKEN, HOLDS
 from barrierlab.model.join.reference import MOST, REFUSED
 
 TableCase = tuple[str, object, object]
-"""What is tried, what the code answers, what the document says."""
+"""The case that is tried, what the code answers, what the document says."""
 
 # What a map may be, in numbers; None is null.
 

@@ -217,7 +217,7 @@ def changed(data: bytes, step: int = 1) -> Iterator[bytes]:
 
 
 class CodecCase(NamedTuple):
-    """What is asked, and why it is not so, or None."""
+    """A question, and why it is not so, or None."""
 
     name: str
     ask: Callable[[], str | None]

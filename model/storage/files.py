@@ -56,7 +56,7 @@ EMPTY: Tree = (Folder(),)
 
 
 class FileCall(NamedTuple):
-    """What is asked of the file system."""
+    """A request to the file system."""
 
     verb: str
     path: str
@@ -67,7 +67,7 @@ class FileCall(NamedTuple):
 
 
 class FileAnswer(NamedTuple):
-    """What comes of it: a value, or the number of an error."""
+    """The answer: a value, or the number of an error."""
 
     value: object = None
     error: int = 0

@@ -72,7 +72,7 @@ class CallsScope:
 
 @dataclass(frozen=True, slots=True)
 class BytesScope:
-    """What is stored, case by case.
+    """The scope of what is stored, case by case.
 
     Attributes
     ----------

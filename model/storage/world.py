@@ -131,7 +131,7 @@ class Client(NamedTuple):
 
 
 class StoreMonitor(NamedTuple):
-    """What the properties remember.
+    """The memory of the properties.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class StoreMonitor(NamedTuple):
 
 
 class FoundCheckpoints(NamedTuple):
-    """What a process finds that looks at everything: what is complete, the highest id, what is left over."""
+    """The findings of a process that looks at everything: what is complete, the highest id, what is left over."""
 
     completed: tuple[int, ...] = ()
     highest: int = 0
@@ -162,7 +162,7 @@ class FoundCheckpoints(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How an operation ended: a verb, a subject, and what the store remembers then."""
+    """The end of an operation: a verb, a subject, and what the store remembers then."""
 
     verb: str
     subject: object = None
