@@ -136,7 +136,7 @@ def _outcome(store: Store) -> dict[str, Any]:
 @_spark_master
 @_json
 def analyse_command(directory: Path, master: str, as_json: bool) -> None:
-    """What the sweep in DIRECTORY says: answer, verdict, quantiles, effects. (Joins need no Spark for that.)
+    """Print what the sweep in DIRECTORY says: answer, verdict, quantiles, effects. Joins need no Spark for that.
 
     Example: barrierlab analyse out/demo --json
     """
