@@ -24,7 +24,7 @@ MODES = ("aligned", "unaligned")
 """The protocols that the model states."""
 
 GUARANTEES = ("", "at_least_once")
-"""What sinks may promise: other ones keep transactions, or rows, that the model does not state."""
+"""The promises that sinks may make: other ones keep transactions, or rows, that the model does not state."""
 
 MOST_EVENTS = 99
 """Events of all sources together: a message is one byte, and the numbers from 100 on are barriers and cancel markers

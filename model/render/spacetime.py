@@ -23,7 +23,7 @@ from barrierlab.model.spec.topology import Topology
 
 
 class Fate(Enum):
-    """Where a message stands to the cut that the picture is about."""
+    """The side of a message towards the cut that the picture is about."""
 
     AHEAD = "ahead of the cut"
     BEHIND = "behind the cut"
@@ -225,7 +225,7 @@ def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | N
 
 
 class _Layout:
-    """Where the laying out is: what is on its way on each channel, and what is buffered."""
+    """The state of the laying out: what is on its way on each channel, and what is buffered."""
 
     def __init__(self, drawn: SpaceTime, topology: Topology) -> None:
         self.drawn = drawn

@@ -1,1 +1,1 @@
-"""What is offered whole: the tables by name, the standard scopes, the conformance suite."""
+"""The parts that are offered whole: the tables by name, the standard scopes, the conformance suite."""

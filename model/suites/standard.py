@@ -50,7 +50,7 @@ FAULTS: dict[str, dict[str, object]] = {
     "closed input": {"closes": True},
     "crash": {"crashes": 1, "guarantee": "exactly_once"},
 }
-"""What goes wrong once in a scope, in the words of `Bounds`."""
+"""The faults that strike once in a scope, in the words of `Bounds`."""
 
 NO_CRASH = tuple(name for name in FAULTS if name != "crash")
 
@@ -60,7 +60,7 @@ COMBINED: dict[str, dict[str, object]] = {
     "crash, idempotent": {"crashes": 1, "guarantee": "idempotent"},
     "closed input and crash, idempotent": {"closes": True, "crashes": 1, "guarantee": "idempotent"},
 }
-"""What goes wrong together, or where a sink promises less."""
+"""The faults that strike together, or where a sink promises less."""
 
 ABORTED: dict[str, dict[str, object]] = {
     "abort and crash": {"cancels": 1, "crashes": 1, "guarantee": "exactly_once"},

@@ -1,4 +1,4 @@
-"""What arrives while buffered events are handed out takes effect before them.
+"""An event that arrives while buffered ones are handed out takes effect before them.
 
 Source
     F-DCKP-002, `complete_alignment`: the state is reset and the queue is returned as a shared reference; nothing marks
@@ -18,7 +18,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 class PassesBetweenCheckpoints(Gate):
-    """What was buffered is for the caller to look after, who comes round to it when it is time to."""
+    """A gate that leaves what was buffered to the caller, who comes round to it when it is time to."""
 
     can_drain = False
 

@@ -18,7 +18,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 class AppliesInBatches(OperatorTask):
-    """What passes is collected. A snapshot is urgent: it is taken first, and then all that came before it is done."""
+    """A task that collects what passes. A snapshot is urgent: it is taken first, then what came before it is done."""
 
     batch: tuple[tuple[int, Event | Watermark], ...] = ()
     cut_by: tuple[int, int] | None = None

@@ -21,7 +21,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 class LimitsTheSum(BarrierAligner):
-    """What one input leaves unused, another may take."""
+    """An aligner in which one input may take what another leaves unused."""
 
     def __init__(self, config: BarrierAlignerConfig) -> None:
         super().__init__(replace(config, max_buffer_per_input=config.max_buffer_per_input * config.num_inputs))

@@ -19,7 +19,7 @@ from barrierlab.model.defects.kinds.witness import Witness
 
 
 class Bits:
-    """What of `AlignmentState` is asked here, in a release build."""
+    """The part of `AlignmentState` that is asked here, in a release build."""
 
     def __init__(self, num_inputs: int) -> None:
         self.inputs_aligned, self.mask = 0, (1 << num_inputs) - 1

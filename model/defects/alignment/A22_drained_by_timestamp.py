@@ -1,4 +1,4 @@
-"""What was buffered is drained in the order of its timestamps.
+"""Buffered events are drained in the order of their timestamps.
 
 Source
     F-DCKP-002, "All aligned", step 5c, and the first of its open questions: in which order is open. The aligner that

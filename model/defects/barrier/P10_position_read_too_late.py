@@ -21,7 +21,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 
 class PositionsLate(SourceTask):
-    """What is acknowledged is the position of the reader, which is one event ahead."""
+    """A source that acknowledges the position of the reader, which is one event ahead."""
 
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
         barrier = super().poll(now_ns)

@@ -1,4 +1,4 @@
-"""What came of earlier records is still in the operator's batch when the barrier goes out.
+"""The outputs of earlier records are still in the operator's batch when the barrier goes out.
 
 Source
     F-DCKP-001, "Barrier Propagation Through Operators", step 2c: "snapshot operator state ... forward barrier"; nothing

@@ -1,4 +1,4 @@
-"""Where a channel is full the barrier goes ahead of what the source has read and could not push.
+"""The barrier goes ahead of what the source has read and could not push into a full channel.
 
 Source
     F-DCKP-001, "Error Handling": "ChannelFull: apply backpressure (block), barrier has priority over events"; against

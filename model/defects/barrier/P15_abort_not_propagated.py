@@ -43,7 +43,7 @@ class SendsNoMarker(Fails):
 
 
 class TellsNobody(CheckpointCoordinator):
-    """What is aborted is its own affair."""
+    """A coordinator that tells no task of an abort."""
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
         return tuple(each for each in super().decline(report, now_ns) if type(each) is not AbortTask)

@@ -11,7 +11,7 @@ from barrierlab.model.defects.engines.aligners import Alternating, EpochMerge, F
 from barrierlab.model.defects.engines.kind import EngineEntry
 
 TRACES = Path(__file__).with_name("traces")
-"""Where the shortest run of each entry is kept, as ``ID.trace``."""
+"""The folder of the shortest run of each entry, as ``ID.trace``."""
 
 SOUND: dict[str, tuple[type, tuple[str, ...]]] = {
     "Hazelcast Jet, as it is now": (Jet, ("aligned",)),

@@ -1,4 +1,4 @@
-"""What was not observed counts as observed at 0.
+"""An input that was not observed counts as observed at 0.
 
 Source
     merge-map-join-barrier, sections 4 and 7.1: "highest sequence observed", and nothing on what it is before.

@@ -18,7 +18,7 @@ from barrierlab.model.join.world import JoinWorld
 
 
 class TakesReadyForThere(JoinStage):
-    """What was not found is taken to be what was asked for."""
+    """A stage that takes what was not found to be what was asked for."""
 
     def finish(self, found: Sequence[Frame | Miss], now_ns: int) -> Joined | Skipped:
         reads = self.attempt.reads if self.attempt is not None else ()

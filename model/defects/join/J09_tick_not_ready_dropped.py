@@ -16,7 +16,7 @@ from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_n
 
 
 class NowOrNever(JoinStage):
-    """What does not succeed at once is forgotten."""
+    """A stage that forgets what does not succeed at once."""
 
     def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
         answer = super().poll(now_ns)

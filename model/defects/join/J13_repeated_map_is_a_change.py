@@ -16,7 +16,7 @@ from barrierlab.model.join.world import JoinWorld
 
 
 class EachIsAChange(SequenceJoinBarrier):
-    """What is announced is applied, from the beginning."""
+    """A barrier that applies each announce from the beginning."""
 
     def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
         self.active = None

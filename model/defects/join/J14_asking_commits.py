@@ -16,7 +16,7 @@ from barrierlab.model.join.world import JoinWorld
 
 
 class Commits(SequenceJoinBarrier):
-    """What was asked for counts as put out, up to one below."""
+    """A barrier that counts all below what was asked for as put out."""
 
     def ready(self, out: int, now_ns: int) -> Readiness:
         answer = super().ready(out, now_ns)

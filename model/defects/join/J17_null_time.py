@@ -1,4 +1,4 @@
-"""What stands for null is taken for a number.
+"""The null sentinel is taken for a number.
 
 Source
     merge-map-join-barrier, sections 8.2 and 15: timestamps may be null, which on the wire is 2**64 - 1.

@@ -16,7 +16,7 @@ from barrierlab.model.join.world import JoinWorld
 
 
 class ByStreamAlone(TimestampJoinBarrier):
-    """What one source has, the other has."""
+    """A barrier in which one source has what the other has."""
 
     def process_time(self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int) -> Observed:
         for each in TimestampSource:

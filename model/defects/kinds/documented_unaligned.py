@@ -15,7 +15,7 @@ from barrierlab.impl.messages import CheckpointBarrier, Event
 
 ReadInFlight = Callable[[int], Sequence[Event]]
 SIZE_OF_EVENT = 24
-"""What `std::mem::size_of` says of an event, whatever its payload."""
+"""The answer of `std::mem::size_of` for an event, whatever its payload."""
 
 
 class DocumentedAnswer(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class Found(NamedTuple):
-    """What looking for a violation came to.
+    """The outcome of a search for a violation.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ FRAME, SLOT = TimestampSource.FRAME_DESCRIPTOR, TimestampSource.SLOT_HEADER
 
 @dataclass(frozen=True, slots=True)
 class JoinComponents:
-    """What a join is made of; a defect changes one of them."""
+    """The parts of a join; a defect changes one of them."""
 
     sequence: Callable[[JoinConfig], SequenceJoinBarrier] = SequenceJoinBarrier
     timestamp: Callable[[JoinConfig], TimestampJoinBarrier] = TimestampJoinBarrier

@@ -1,4 +1,4 @@
-"""What is late does not switch: only one barrier more does, and not the last.
+"""Lateness does not switch: only one barrier more does, and not the last.
 
 Source
     F-DCKP-006, `handle_barrier`: the threshold is looked at when a barrier comes, after the test whether all are in.

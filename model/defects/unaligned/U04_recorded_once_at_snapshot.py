@@ -1,4 +1,4 @@
-"""What is in flight is read once, at the snapshot; what comes between that and the barrier is not recorded.
+"""The channels are read once, at the snapshot; what comes between that and the barrier is not recorded.
 
 Source
     F-DCKP-006, "Threshold-Based Switching", step 5 (c) reads the channels once, (f) goes on without blocking; the

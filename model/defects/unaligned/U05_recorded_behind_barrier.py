@@ -1,4 +1,4 @@
-"""What is recorded is all that is in the channel, and not only what is ahead of the barrier.
+"""The record is of all that is in the channel, and not only of what is ahead of the barrier.
 
 Source
     F-DCKP-006, `read_inflight`: "Returns events currently buffered in the channel". The diagram beside it says only

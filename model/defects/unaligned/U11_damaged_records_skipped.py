@@ -1,4 +1,4 @@
-"""What was in flight cannot be read, and the job goes on without it.
+"""The events in flight cannot be read, and the job goes on without them.
 
 Source
     F-DCKP-006, "Error Handling", `InFlightDeserializationFailed`: "Skip in-flight data; events will be replayed from
