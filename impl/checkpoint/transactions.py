@@ -68,11 +68,7 @@ class Ledger:
     def roll_back_others(self, sink: str, keep: Iterable[str]) -> tuple[str, ...]:
         """Of one sink, drop all that is prepared but for `keep`; the names of what was dropped, as prepared."""
         kept = set(keep)
-        others = tuple(
-            name
-            for name, (whose, state, _) in self._transactions.items()
-            if whose == sink and state == _PREPARED and name not in kept
-        )
+        others = tuple(name for name in self.prepared(sink) if name not in kept)
         for name in others:
             self._transactions[name] = sink, _ROLLED_BACK, ()
         return others
