@@ -50,6 +50,8 @@ def sweep_command(
 
     Example: barrierlab sweep aligned_under_backpressure --out out/demo
     """
+    import pyarrow as pa  # noqa: F401  (the extra is missed before a Java that it brings)
+
     from barrierlab.sim.sweep.plan import load_plan
     from barrierlab.sim.sweep.session import check_master, process_count, usable_java
     from barrierlab.sim.sweep.store import Store
