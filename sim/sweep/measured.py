@@ -132,7 +132,7 @@ def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
         if row.get("debloat_target_ms"):
             continue
         try:
-            job = _job({**row, "mode": TIMEOUT if "timeout" in row["mode"] else row["mode"]})
+            job = _job(row)
         except (KeyError, ValueError, TypeError, AttributeError) as wrong:
             raise SweepError(f"{path}: row {number}: {type(wrong).__name__} {wrong}; {hint}") from wrong
         if not job.name or job.name in found or not all(0 <= value < math.inf for value in job.values.values()):
@@ -145,20 +145,19 @@ def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
 
 def _job(row: Mapping[str, str]) -> MeasuredJob:
     level = _level(row)
+    mode = TIMEOUT if "timeout" in row["mode"] else row["mode"]  # the driver of the cluster names how long it is, too
     settings = {
         "level": level,
         "topology": {"remote": "R", "local": "L"}[row["topology"]],
         "parallelism": int(row["parallelism"]),
         "record_bytes": int(row["record_bytes"]),
         "segment_bytes": int(row["segment_bytes"]),
-        "mode": row["mode"],
+        "mode": mode,
     }
     values = {s.name: float(row[s.measured]) * s.factor for s in STATISTICS if row[s.measured]}
     setup = row["run"].rpartition("_")[0]
     saturated = level.startswith("sat")
-    return MeasuredJob(
-        row["run"], setup, row["mode"], _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values
-    )
+    return MeasuredJob(row["run"], setup, mode, _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values)
 
 
 def _level(row: Mapping[str, str]) -> str:

@@ -101,8 +101,12 @@ def test_every_run_is_a_job_that_can_be_loaded():
         assert edge.segment_bytes == int(row["segment_bytes"])
         assert edge.local == (row["topology"] == "local")
         assert job.saturated == ("sat" in row["run"])
-        assert job.mode == row["mode"]
-        timeout = {"aligned": 0.0, "unaligned": 0.0, "aligned_with_timeout": 0.3}[row["mode"]]
+        mode, timeout = {  # as the cluster's driver has written it: a measurement is not renamed
+            "aligned": ("aligned", 0.0),
+            "unaligned": ("unaligned", 0.0),
+            "aligned-timeout-300ms": ("aligned_with_timeout", 0.3),
+        }[row["mode"]]
+        assert job.mode == mode
         assert scenario.checkpoint.aligned_checkpoint_timeout_s == timeout
         assert scenario.protocol == ("aligned" if row["mode"] == "aligned" else "unaligned")
         assert job.values["end to end"] == float(row["e2e_ms_mean"])
