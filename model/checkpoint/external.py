@@ -34,7 +34,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
-from barrierlab.model.checkpoint.hosting import ExternalError, brief, difference, said
+from barrierlab.model.checkpoint.hosting import ExternalError, brief, captured, said
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import GateMachine, GateMove, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
@@ -392,7 +392,7 @@ class ExternalGate:
     """
 
     __slots__ = (
-        *("_lacks", "_listening", "_name", "_put_back", "_silence", "_twin"),
+        *("_lacks", "_listening", "_name", "_restored", "_silence", "_twin"),
         *("capabilities", "config", "inner", "last_terminated_id", "port", "recorded", "unaligned"),
     )
 
@@ -412,7 +412,7 @@ class ExternalGate:
         make = _maker(kind, config, unaligned, is_sink)
         self._listening, self._silence = _Listening(self), _Silence()
         self.inner, self._twin = make(cast(GatePort, self._listening)), make(cast(GatePort, self._silence))
-        self._put_back: set[Hashable] = set()
+        self._restored: set[Hashable] = set()
         self._lacks = {name for name in _optional(self.capabilities) if not hasattr(self.inner, name)}
         shapes = [*([] if pulls(kind) else [Aligner]), *([] if unaligned is None else [UnalignedAligner])]
         for name, value in (each for shape in shapes for each in vars(shape).items()):
@@ -522,23 +522,7 @@ class ExternalGate:
 
     def capture(self) -> Hashable:
         """`Aligner.capture`, and what is kept here."""
-        value = self.inner.capture()
-        try:
-            is_known = value in self._put_back
-        except TypeError as error:
-            raise ExternalError(
-                f"{self._name}.capture answered {brief(value)}: {said(error)}; "
-                "allowed: a hashable value, such as a tuple of tuples"
-            ) from error
-        if not is_known:
-            self._twin.restore(value)
-            again = self._twin.capture()
-            if again != value:
-                raise ExternalError(
-                    f"{self._name} does not restore what it captured: {difference(value, again)}; "
-                    "allowed: what is restored is captured as the same value"
-                )
-            self._put_back.add(value)
+        value = captured(self._name, self.inner, self._twin, self._restored)
         return self.last_terminated_id, self.recorded, value
 
     def restore(self, value: Hashable) -> None:

@@ -143,24 +143,7 @@ class Hosted:
                     f"{name} cannot be copied: {said(error)}; allowed: fields that can be, or capture() and "
                     "restore(value)"
                 ) from error
-        value = self.machine.capture()
-        try:
-            is_known = value in self._restored
-        except TypeError as error:
-            raise ExternalError(
-                f"{name}.capture answered {brief(value)}: {said(error)}; allowed: a hashable value, such as a tuple "
-                "of tuples"
-            ) from error
-        if not is_known:
-            self._twin.restore(value)
-            again = self._twin.capture()
-            if again != value:
-                raise ExternalError(
-                    f"{name} does not restore what it captured: {difference(value, again)}; allowed: what is restored "
-                    "is captured as the same value"
-                )
-            self._restored.add(value)
-        return value  # type: ignore[no-any-return]
+        return captured(name, self.machine, self._twin, self._restored)
 
     def restore(self, value: Any) -> None:
         """Be as the object was that gave `value`."""
@@ -168,6 +151,43 @@ class Hosted:
             self.machine = value.machine(self._kept)
         else:
             self.machine.restore(value)
+
+
+def captured(name: str, machine: Any, twin: Any, known: set[Hashable]) -> Hashable:
+    """Return what an external machine captures, once a second one of its kind has been restored from it.
+
+    Parameters
+    ----------
+    name : str
+        Of the class, for an error.
+    machine, twin : object
+        The one that captures, and one that nothing else uses.
+    known : set
+        The values that were restored before; this one is added.
+
+    Raises
+    ------
+    ExternalError
+        If the value is not hashable, or the second machine captures another one behind restoring it.
+    """
+    value = machine.capture()
+    try:
+        is_known = value in known
+    except TypeError as error:
+        raise ExternalError(
+            f"{name}.capture answered {brief(value)}: {said(error)}; allowed: a hashable value, such as a tuple of "
+            "tuples"
+        ) from error
+    if not is_known:
+        twin.restore(value)
+        again = twin.capture()
+        if again != value:
+            raise ExternalError(
+                f"{name} does not restore what it captured: {difference(value, again)}; allowed: what is restored is "
+                "captured as the same value"
+            )
+        known.add(value)
+    return value  # type: ignore[no-any-return]
 
 
 def has(kind: type, name: str) -> bool:
