@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from xml.sax.saxutils import escape
 
+from barrierlab.model.render import palette
 from barrierlab.model.render.spacetime import FAULTY, Arrow, Fate, Mark, SpaceTime
 from barrierlab.model.spec.history import COORDINATOR
 
@@ -19,18 +20,18 @@ STEP, ROW, LEFT, TOP = 26, 76, 110, 74  # pixels
 WIDE = 10  # of a letter of the title, at most, more or less
 
 _COLOURS = {
-    Fate.AHEAD: "#2b6cb0",
-    Fate.BEHIND: "#8a94a0",
-    Fate.IN_FLIGHT: "#dd7a00",
-    Fate.ORPHAN: "#c81e1e",
-    Fate.LOST: "#c81e1e",
-    None: "#2b6cb0",
+    Fate.AHEAD: palette.AHEAD,
+    Fate.BEHIND: palette.BEHIND,
+    Fate.IN_FLIGHT: palette.IN_FLIGHT,
+    Fate.ORPHAN: palette.WRONG,
+    Fate.LOST: palette.WRONG,
+    None: palette.AHEAD,
 }
-_BARRIER, _CONTROL, _HELD, _INK, _BAD = "#1a202c", "#718096", "#f3c76b", "#1a202c", "#c81e1e"
+_BARRIER, _CONTROL, _HELD, _INK, _BAD = palette.INK, palette.CONTROL, palette.ALIGNMENT, palette.INK, palette.BAD
 _STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#1a202c;paint-order:stroke;stroke:#fff;stroke-width:3px}"
+    f"text{{font:12px system-ui,sans-serif;fill:{palette.INK};paint-order:stroke;stroke:#fff;stroke-width:3px}}"
     ".s{font-size:10px}.t{font-size:15px;font-weight:600}"
-    ".bad{fill:#c81e1e;font-weight:600}.g{fill:#5a6572}"
+    f".bad{{fill:{palette.BAD};font-weight:600}}.g{{fill:{palette.DIM}}}"
 )
 _SIGNS = {"snapshot", "completed", "aborted", "decline", "cancel", ">crash", "commit", "rollback", "prepare"}
 
@@ -114,7 +115,7 @@ def _lines(drawn: SpaceTime, rows: dict[str, int], width: int) -> Iterable[str]:
     for process, y in rows.items():
         last = width - 8 if process not in ends or drawn.restores else _x(ends[process])
         dash = ' stroke-dasharray="2 4"' if process == COORDINATOR else ""
-        yield f'<line x1="{LEFT}" y1="{y}" x2="{last}" y2="{y}" stroke="#cbd2d9" stroke-width="2"{dash}/>'
+        yield f'<line x1="{LEFT}" y1="{y}" x2="{last}" y2="{y}" stroke="{palette.LINE}" stroke-width="2"{dash}/>'
         yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(process)}</text>'
 
 
@@ -136,8 +137,8 @@ def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
     top, bottom = min(rows.values()) - 26, max(rows.values()) + 20
     for step in drawn.restores:
         x = _x(step)
-        yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="#2f855a" stroke-width="3"/>'
-        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="#2f855a">the job is restored</text>'
+        yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="{palette.RESTORED}" stroke-width="3"/>'
+        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="{palette.GOOD}">the job is restored</text>'
 
 
 def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
@@ -146,7 +147,7 @@ def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
         return
     (first, top), (last, bottom) = places[0], places[-1]
     points = " ".join(f"{x},{y}" for x, y in [(first, top - 30), *places, (last, bottom + 26)])
-    yield f'<polyline points="{points}" fill="none" stroke="#2d3748" stroke-width="1.6" stroke-dasharray="6 4"/>'
+    yield f'<polyline points="{points}" fill="none" stroke="{_INK}" stroke-width="1.6" stroke-dasharray="6 4"/>'
 
 
 def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
@@ -182,7 +183,7 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
         f"{short}{escape(note)}</text>"
     )
     if arrow.recorded:
-        yield f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="7" fill="none" stroke="#dd7a00" stroke-width="2"/>'
+        yield f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="7" fill="none" stroke="{palette.IN_FLIGHT}" stroke-width="2"/>'
 
 
 def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
@@ -196,9 +197,9 @@ def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
         cross = f"M{x - 8} {y - 8}l16 16m0-16l-16 16"
         yield f'<path d="{cross}" stroke="{_BAD}" stroke-width="3"><title>crash</title></path>'
     elif mark.kind == ">emit":
-        yield f'<circle cx="{x}" cy="{y}" r="4" fill="#2b6cb0"><title>{text} is made</title></circle>'
+        yield f'<circle cx="{x}" cy="{y}" r="4" fill="{palette.AHEAD}"><title>{text} is made</title></circle>'
     else:
-        yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="#fff" stroke="{_INK}"><title>{text}</title></circle>'
+        yield f'<circle cx="{x}" cy="{y}" r="3.5" fill="{palette.PAPER}" stroke="{_INK}"><title>{text}</title></circle>'
     if mark.process == COORDINATOR:
         yield f'<text class="s g" x="{x - 4}" y="{y + 20 + 12 * (mark.step % 3)}">{text}</text>'
     elif mark.kind in _SIGNS:
@@ -217,7 +218,7 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
     others = (
         ("black bar", "snapshot"),
         ("dashed", "cut"),
-        ("yellow", "buffered behind its barrier"),
+        ("broad", "buffered behind its barrier"),
         ("ring", "recorded"),
     )
     signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in others)
@@ -227,6 +228,6 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
 
 def _verdicts(called_out: Sequence[str], y: int) -> Iterable[str]:
     if not called_out:
-        yield f'<text x="16" y="{y}" fill="#2f855a">the invariants hold</text>'
+        yield f'<text x="16" y="{y}" fill="{palette.GOOD}">the invariants hold</text>'
     for index, verdict in enumerate(called_out):
         yield f'<text class="bad" x="16" y="{y + 20 * index}">! {escape(verdict)}</text>'

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from barrierlab.impl.messages import CheckpointBarrier, Event
+from barrierlab.model.render import palette
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord
@@ -13,8 +14,8 @@ from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WAITS, ALIGNS, SAVES = "#9aa5b1", "#d9822b", "#2b7bba"
-AHEAD, BEHIND, BARRIER = "#2b7bba", "#9aa5b1", "#b3261e"
+WAITS, ALIGNS, SAVES = palette.START_DELAY, palette.ALIGNMENT, palette.STORED
+AHEAD, BEHIND, BARRIER = palette.AHEAD, palette.BEHIND, palette.INK
 
 
 def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
@@ -70,12 +71,14 @@ def topology(graph: Topology, record: CheckpointRecord) -> Figure:
             if part is None or part.snapshot_ns is None
             else f"\ncut at {(part.snapshot_ns - record.triggered_ns) / NS_PER_MS:.1f} ms"
         )
-        box = {"boxstyle": "round", "fc": "white", "ec": SAVES}
+        box = {"boxstyle": "round", "fc": "white", "ec": palette.INK}
         boxes[task] = axes.text(x, y, task + cut, ha="center", va="center", bbox=box).get_bbox_patch()
     for channel in graph.channels:
         sender, receiver = graph.ends(channel)
         ends = {"patchA": boxes[sender], "patchB": boxes[receiver], "shrinkA": 0, "shrinkB": 2}
-        axes.annotate("", place[receiver], place[sender], arrowprops={"arrowstyle": "-|>", "color": WAITS, **ends})
+        axes.annotate(
+            "", place[receiver], place[sender], arrowprops={"arrowstyle": "-|>", "color": palette.DIM, **ends}
+        )
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(min(y for _, y in place.values()) - 0.6, max(y for _, y in place.values()) + 0.6)
     axes.set_axis_off()
@@ -100,7 +103,7 @@ def space_time(
     steps = [step for step in _steps(tasks, record, entries) if -margin <= step.at and step.sent_at <= length + margin]
     figure = Figure(figsize=(9, 1.4 + 0.55 * len(tasks)), layout="constrained")
     axes = figure.subplots()
-    axes.hlines(range(len(tasks)), -margin, length + margin, color="#dde2e7", zorder=0)
+    axes.hlines(range(len(tasks)), -margin, length + margin, color=palette.LINE, zorder=0)
     thin = min(0.8, 60 / (1 + len(steps)) + 0.1)
     for colour, words in ((AHEAD, "event ahead of the barrier"), (BEHIND, "event behind the barrier")):
         lines = [[(s.sent_at, s.sender), (s.at, s.receiver)] for s in steps if s.sent_side == colour]

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from barrierlab.model.render import palette
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK = "#010203"  # stands for the page's text colour until the SVG is written
-COLOURS = ("#3b82c4", "#e08a1e", "#3f9d63", "#9467bd")  # apart for colour-blind eyes, and on light and dark
-MORE_COLOURS = ("#56b4e9", "#cc79a7", "#8c8c8c", "#bcbd22", "#8c564b", "#17becf")  # for more than four, if need be
+COLOURS, MORE_COLOURS = palette.SERIES, palette.MORE_SERIES
 BARRIERS = {"latest": COLOURS[1], "sequence": COLOURS[2]}  # those without a lateness
 PIECES = {
     "start_delay_ms": "start delay",
@@ -25,6 +26,7 @@ PIECES = {
     "sync_ms": "snapshot, blocking",
     "rest_ms": "storage, acknowledgement, full outputs",
 }
+OF_PIECES = (palette.START_DELAY, palette.ALIGNMENT, palette.SNAPSHOT, palette.STORED)
 
 
 def svg_of(figure: Figure, name: str) -> str:
@@ -70,7 +72,7 @@ def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: s
     with _drawing(8.0, 0.9 + 0.32 * len(bars)) as (figure, (axes,)):
         labels = [label for label, _ in bars]
         left = [0.0] * len(bars)
-        for colour, (piece, words) in zip(COLOURS, PIECES.items(), strict=True):
+        for colour, (piece, words) in zip(OF_PIECES, PIECES.items(), strict=True):
             widths = [max(row[piece], 0.0) for _, row in bars]
             if any(width > 0.0005 * max([*left, 1.0]) for width in widths):
                 axes.barh(range(len(bars)), widths, left=left, color=colour, label=words, height=0.7)
@@ -88,9 +90,10 @@ def where_the_time_goes(bars: Sequence[tuple[str, Mapping[str, float]]], name: s
 
 def effect_of_axes(effects: Sequence[Mapping[str, Any]], name: str) -> str:
     """One panel an axis: mean end-to-end duration and its pieces by value, with 95 % intervals over seeds."""
-    series = (("end_to_end_ms", "end to end", INK), *((p, PIECES[p], c) for p, c in zip(PIECES, COLOURS, strict=True)))[
-        :3
-    ]
+    series = (
+        ("end_to_end_ms", "end to end", INK),
+        *((p, PIECES[p], c) for p, c in zip(PIECES, OF_PIECES, strict=True)),
+    )[:3]
     with _drawing(min(9.5, 3.1 * len(effects) + 0.6), 3.2, len(effects)) as (figure, panels):
         for axes, effect in zip(panels, effects, strict=True):
             places = range(len(effect["values"]))
