@@ -23,6 +23,7 @@ COMMANDS = {
     "analyse": ("sim.sweep.commands:analyse_command", "Print the answer of a sweep, and its figures."),
     "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in Spark SQL."),
     "report": ("sim.sweep.commands:report_command", "Write the report on a sweep: one HTML file."),
+    "rerun": ("sim.cli.rerun:rerun_command", "Make one run of a sweep or an answer again, and check its digest."),
     "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),
     "witness": ("sim.cli.witness:witness_command", "Pass through the state of a checkpoint: reorder the run's steps."),
     "import": ("sim.cli.twin:import_command", "Write the scenario of a job that runs on Apache Flink."),

@@ -92,6 +92,12 @@ class SweepPlan:
         return [run for part in self.parts for run in part.runs]
 
     @property
+    def scenario_files(self) -> list[Path]:
+        """The files of the scenarios that do not come with the package."""
+        sources = dict.fromkeys(part.runs[0].source for part in self.parts if not part.measured)
+        return [Path(source) for source in sources if source.endswith(".toml")]
+
+    @property
     def is_of_joins(self) -> bool:
         """Return whether these are runs of joins; a plan has such runs or runs of jobs, never both."""
         return self.parts[0].runs[0].is_join
@@ -116,6 +122,12 @@ def short_hash(value: object) -> str:
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:
     """Parameters as the canonical JSON that the tables hold."""
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)
+
+
+def run_id_of(loaded: Any, settings: Mapping[str, Any], seed: int) -> str:
+    """The id of a run: a digest of its scenario's name and text, of what is set in it, and of the seed."""
+    text = hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
+    return short_hash([loaded.name, text, dict(settings), seed])
 
 
 def load_plan(sweep: str | Path) -> SweepPlan:
@@ -226,9 +238,8 @@ def _runs(
         loaded = load(source, settings=settings)
     except ScenarioError as error:
         raise _Wrong(f"{at}{error}") from None
-    text = hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
     for seed in seeds:
-        run_id = short_hash([loaded.name, text, settings, seed])
+        run_id = run_id_of(loaded, settings, seed)
         yield SweepRun(run_id, part, loaded.name, source, settings, seed, isinstance(loaded, JoinScenario))
 
 

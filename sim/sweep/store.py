@@ -4,7 +4,7 @@ Each finished chunk of runs is one file in each of the folders `runs`, `checkpoi
 same name; and in `events` and `channels` if the sweep keeps its events. A file is written under another name and
 renamed when it is whole; a chunk counts once all its files are there. The name of a chunk is a digest of its runs, so a
 chunk computed twice is written twice under one name. One sweep at a time writes here: it holds a lock that the system
-gives back when the sweep ends, however it ends.
+gives back when the sweep ends, however it ends. Scenario files of the user's own are copied into `scenarios`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 ANALYSIS = "analysis.json"
+SCENARIOS = "scenarios"
 LOCK = "sweep.lock"
 _CHUNK = re.compile(r"[0-9a-f]{16}-(\d{5,})\.parquet")
 _AGAIN = "remove it, and `barrierlab sweep ... --resume` computes its runs again"
@@ -63,6 +64,7 @@ class Store:
             for name in (*ON_REQUEST, *TABLES) if keeps_events else TABLES:
                 store._path(name).mkdir(parents=True, exist_ok=True)
             store._write("sweep.toml", plan.text.encode())
+            keep_scenarios(store.directory, plan.scenario_files)
             store._write(MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False).encode())
         except OSError as error:
             raise SweepError(f"{directory}: cannot be written: {error.strerror or error}") from None
@@ -254,6 +256,15 @@ class Store:
     def _write(self, name: str, content: bytes) -> None:
         """Write a file whole or not at all, even if the machine stops."""
         replace(self._path(name), content)
+
+
+def keep_scenarios(directory: Path, files: Iterable[Path]) -> None:
+    """Copy scenario files into a directory of results, from where `barrierlab rerun` takes them."""
+    for file in files:
+        content = file.read_bytes()
+        kept = directory / SCENARIOS / short_hash(content.decode(errors="replace")) / file.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace(kept, content)
 
 
 def read_file(declared: TableSchema, file: str) -> pa.Table:
