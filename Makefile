@@ -10,7 +10,7 @@ FUZZ_RUNS ?= 500000
 SAMPLE ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-full mutants fuzz bench figures flink check lint types clean
+.PHONY: help venv demo test test-full mutants fuzz bench figures flink docs check lint types clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,10 @@ flink: $(STAMP)  ## jobs on real clusters of Apache Flink, their answers into ou
 
 figures: $(STAMP)  ## measure the figures of README and the kept report anew (a quarter of an hour)
 	@$(BIN)/python -m tests.figures
+
+docs: $(STAMP)  ## the documentation as a site, into out/docs; a broken link or a warning fails
+	@$(BIN)/python -m sphinx -q -W --keep-going -n -b html docs out/docs
+	@echo "out/docs/index.html"
 
 lint: $(STAMP)
 	@$(BIN)/ruff check
