@@ -24,12 +24,13 @@ from barrierlab.impl.checkpoint.actions import (
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.monitor import Breach, raised
+from barrierlab.model.checkpoint.monitor import raised
 from barrierlab.model.checkpoint.task_transitions import NOW_NS, CoordinatorOrder, Finished, Note
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.explore.memo import Memo
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.history import COORDINATOR
+from barrierlab.model.spec.watch import Breach
 
 
 class CoordinatorMonitor(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from barrierlab.impl.checkpoint.report import Acknowledge, digest
 from barrierlab.impl.checkpoint.task import Operator, Task
@@ -35,9 +35,7 @@ from barrierlab.model.spec import equations
 from barrierlab.model.spec.history import let_go
 from barrierlab.model.spec.invariants import Limits
 from barrierlab.model.spec.topology import Topology
-
-Breach = tuple[str, str]
-"""An invariant, and why it does not hold."""
+from barrierlab.model.spec.watch import Breach, TaskWatch, later, put
 
 TASK = "TASK"
 """The name of what no journal tells: a task sends or reports something else than its operator and its cut ask for."""
@@ -158,8 +156,8 @@ class Owed(NamedTuple):
     outputs: tuple[int, ...]
 
 
-class TaskMonitor:
-    """The state of one task that judging needs.
+class TaskMonitor(TaskWatch):
+    """The state of one task that judging needs: its watch, and what a journal tells otherwise.
 
     Parameters
     ----------
@@ -184,14 +182,13 @@ class TaskMonitor:
         What was seen since it was last emptied.
     """
 
-    _KEPT = (
-        *("waiting", "blocked", "inside", "promised", "open", "applied", "sent", "outside", "marks"),
-        *("made", "finished", "watermark_ms", "newest", "epoch", "last_cut", "cause"),
-        *("aborted", "unaligned", "begun", "suspects", "settled", "done", "cuts", "state"),
+    KEPT = (
+        *("waiting", "blocked", "applied", "sent", "made", "finished", "last_cut"),
+        *("aborted", "begun", "suspects", "settled", "done", "cuts", "state"),
         *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
     )
     __slots__ = (
-        *_KEPT,
+        *KEPT,
         "_ahead",
         "_fold",
         "_groups",
@@ -206,10 +203,6 @@ class TaskMonitor:
         "_passing",
         "_taken",
         "_to_show",
-        "broken",
-        "inputs",
-        "name",
-        "outputs",
     )
 
     def __init__(
@@ -224,30 +217,19 @@ class TaskMonitor:
         guarantee: str = "",
         must_repeat: bool = False,
     ) -> None:
-        self.name, self.inputs, self.outputs = name, inputs, outputs
+        super().__init__(name, inputs, outputs, limits.permits_orphans)
         self._fold, self._groups, self._limits = fold, groups, limits
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
-        self.broken: list[Breach] = []
-        # By input: taken and without effect so far; the checkpoint it waits for; the last barrier that took effect;
-        # the last watermark; whether its end has not come; how many events took effect.
+        # By input: taken and without effect so far; the checkpoint it waits for; how many events took effect.
         self.waiting: tuple[tuple[StreamMessage, ...], ...] = ((),) * len(inputs)
         self.blocked = (0,) * len(inputs)
-        self.inside = (0,) * len(inputs)
-        self.promised: tuple[int | None, ...] = (None,) * len(inputs)
-        self.open = (True,) * len(inputs)
         self.applied = (0,) * len(inputs)
-        # By output: events sent; the last barrier, or `_ENDED`; the last watermark.
-        self.sent = (0,) * len(outputs)
-        self.outside = (0,) * len(outputs)
-        self.marks: tuple[int | None, ...] = (None,) * len(outputs)
+        self.sent = (0,) * len(outputs)  # events, by output
         self.made = 0  # events of a source; and the most that it had made when the job failed
         self.most_made = 0
         self.finished = False
-        self.watermark_ms: int | None = None
-        self.newest, self.epoch, self.last_cut = 0, -1, 0
-        self.cause: int | None = None  # the side on which the message that took effect last was, while that matters
+        self.last_cut = 0
         self.aborted: frozenset[int] = frozenset()
-        self.unaligned: frozenset[int] = frozenset()
         self.begun: frozenset[int] = frozenset()
         self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
         self.settled: frozenset[int] = frozenset()
@@ -282,13 +264,13 @@ class TaskMonitor:
 
     def restore(self, value: tuple[object, ...]) -> None:
         """Be as the monitor was that gave `value`."""
-        # Written out, in the order of `_KEPT`: a loop over the names takes several times as long.
+        # Written out, in the order of both `KEPT`: a loop over the names takes several times as long.
         # fmt: off
         (
-            self.waiting, self.blocked, self.inside, self.promised, self.open, self.applied, self.sent, self.outside,
-            self.marks, self.made, self.finished, self.watermark_ms, self.newest, self.epoch, self.last_cut,
-            self.cause, self.aborted, self.unaligned, self.begun, self.suspects, self.settled, self.done, self.cuts,
-            self.state, self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made, self.owed,
+            self.promised, self.open, self.watermark_ms, self.marks, self.inside, self.outside, self.newest, self.epoch,
+            self.cause, self.unaligned, self.waiting, self.blocked, self.applied, self.sent, self.made, self.finished,
+            self.last_cut, self.aborted, self.begun, self.suspects, self.settled, self.done, self.cuts, self.state,
+            self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made, self.owed,
             self.has_announced,
         ) = value  # type: ignore[assignment]
         # fmt: on
@@ -325,19 +307,19 @@ class TaskMonitor:
             index, message = self._taken
             if not equations.has_no_effect(message, self.aborted):
                 what = "never took effect" if type(message) is Event else "had no effect"
-                self._breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
+                self.breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
         for index, over in self._passed_over:
             if not equations.has_no_effect(over, self.aborted):
-                self._breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
+                self.breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
             if not equations.may_overtake(barrier, self.unaligned, self.aborted):
-                self._breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
+                self.breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
         if self._to_show is not None:
-            self._breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
+            self.breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
         if self._over_limit is not None and self._over_limit[0] not in self.aborted:
             checkpoint_id, recorded_bytes = self._over_limit
             what = f"{recorded_bytes} bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
-            self._breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
+            self.breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
         for output, (there, recorded) in self._passed_out.items():
             if recorded != there[-len(recorded) :]:
                 wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
@@ -363,9 +345,7 @@ class TaskMonitor:
             self.made += 1
         else:
             assert type(item) is Watermark
-            self.watermark_ms = (
-                item.timestamp_ms if self.watermark_ms is None else max(self.watermark_ms, item.timestamp_ms)
-            )
+            self.watermark_ms = later(self.watermark_ms, item.timestamp_ms)
         self._owes(item)
 
     def send(self, output: int, message: StreamMessage, last: bool) -> None:
@@ -375,20 +355,19 @@ class TaskMonitor:
             self._separated(output, message)
             self._pays(output, message)  # type: ignore[arg-type]
         if self.outside[output] == _ENDED:
-            self._breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
+            self.breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
-            self.sent = _put(self.sent, output, self.sent[output] + 1)
+            self.sent = put(self.sent, output, self.sent[output] + 1)
             if not self.inputs:
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
-            self._promise(output, message)  # type: ignore[arg-type]
+            self.marks_output(output, message)
         elif kind is CheckpointBarrier and self.outside[output] != _ENDED:
-            side = max(self.outside[output], message.checkpoint_id)  # type: ignore[union-attr]
-            self.outside = _put(self.outside, output, side)
+            self.bars_output(output, message.checkpoint_id)  # type: ignore[union-attr]
         elif kind is EndOfInput:
             if not self.inputs and self.made != self._sent_of(output):
-                self._breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
-            self.outside = _put(self.outside, output, _ENDED)
+                self.breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
+            self.outside = put(self.outside, output, _ENDED)
         if last:
             self._nothing_waits()
 
@@ -449,7 +428,7 @@ class TaskMonitor:
         """A new task is restored to a cut."""
         shown, covered = self.covered, sum(past.applied)
         if self._guarantee == "exactly_once" and shown > covered:
-            self._breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
+            self.breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
             shown = covered
         self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
         self.finished, self.made = past.finished, past.made
@@ -462,16 +441,16 @@ class TaskMonitor:
     def came_back(self, its_digest: str) -> None:
         """It has been restored, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
         if digest(self.state if self.inputs else self.made + 1) != its_digest:
-            self._breaks("REC", f"the state of {self.name} is not that of its cut")
+            self.breaks("REC", f"the state of {self.name} is not that of its cut")
         if self.unseen:
-            self._breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
+            self.breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
 
     def announced(self, checkpoint_id: int) -> None:
         """The sink has been told that a checkpoint is complete: all that it covers is visible."""
         shown = sum(self.applied) - len(self.unseen)
         for number, covered in self.due:
             if number == checkpoint_id and shown < covered:
-                self._breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
+                self.breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
         self.due = tuple(each for each in self.due if each[0] > checkpoint_id)
 
     def missing(self) -> str | None:
@@ -493,7 +472,7 @@ class TaskMonitor:
 
     def _shown(self, index: int, event: Event, task: Task) -> None:
         if self._to_show != event:
-            self._breaks("REC", f"{event} was shown by {self.name} and did not take effect there just now")
+            self.breaks("REC", f"{event} was shown by {self.name} and did not take effect there just now")
         self._to_show = None
         if self._guarantee == "idempotent":
             self.visible_rows |= {event}
@@ -501,10 +480,10 @@ class TaskMonitor:
     def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Task) -> None:
         transaction, events = subject
         if events != self.unseen[: len(events)]:
-            self._breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
+            self.breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
         self.unseen = self.unseen[len(events) :]
         if events and sum(self.applied) - len(self.unseen) > self.covered:
-            self._breaks("REC", f"{transaction} became visible at {self.name}, and no complete checkpoint covers it")
+            self.breaks("REC", f"{transaction} became visible at {self.name}, and no complete checkpoint covers it")
 
     # What is asked when a checkpoint completes.
 
@@ -551,24 +530,19 @@ class TaskMonitor:
 
     # How each effect is judged.
 
-    def _breaks(self, invariant: str, reason: str) -> None:
-        self.broken.append((invariant, reason))
-
     def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
         self._turn_of(index, message)
         self.cause = self.inside[index]
         assert self._fold is not None
         self._fold.restore(self.state)
         if type(message) is Event:
-            self.applied = _put(self.applied, index, self.applied[index] + 1)
+            self.applied = put(self.applied, index, self.applied[index] + 1)
             self._shows(message)
             self._gives(self._fold.process(index, message))
         else:
             assert type(message) is Watermark
-            before = self.promised[index]
-            promise = message.timestamp_ms if before is None else max(before, message.timestamp_ms)
-            self.promised = _put(self.promised, index, promise)
-            self._advance()
+            self.promises(index, message.timestamp_ms)
+            self.advance()
         self.state = self._fold.checkpoint()
 
     def _end(self, index: int, message: StreamMessage, task: Task) -> None:
@@ -576,25 +550,24 @@ class TaskMonitor:
         self.cause = self.inside[index]
         assert self._fold is not None
         self._fold.restore(self.state)
-        self.open = _put(self.open, index, False)
+        self.ends(index)
         self.finished = not any(self.open)
         self._gives(self._fold.on_end(index))
-        self._advance()
+        self.advance()
         self.state = self._fold.checkpoint()
 
-    def _advance(self) -> None:
+    def advance(self) -> int | None:
         """The watermark of the task, as `model.checkpoint.operators.refolding` has it; its state is the fold's."""
         assert self._fold is not None
-        promises = [promise for promise, is_open in zip(self.promised, self.open, strict=True) if is_open]
-        least = equations.least_promise(promises)
-        if least is not None:
-            if self.watermark_ms is None or self.watermark_ms < least:
-                self.watermark_ms = least
-                self._gives(self._fold.on_watermark(least))
-            elif self.has_announced or least < self.watermark_ms:
-                return
-            self.has_announced = True
-            self._owes(Watermark(least))
+        reached = super().advance()
+        if reached is not None:
+            self._gives(self._fold.on_watermark(reached))
+        elif self.has_announced or self.watermark_ms != self.least_promise():
+            return None
+        assert self.watermark_ms is not None
+        self.has_announced = True
+        self._owes(Watermark(self.watermark_ms))
+        return reached
 
     def _gives(self, outputs: Iterable[Event]) -> None:
         for event in outputs:
@@ -617,10 +590,10 @@ class TaskMonitor:
         if place is None or exact(owed[place].message) != exact(message):
             due = "nothing" if place is None else str(owed[place].message)
             due += " with another payload" if due == str(message) else ""
-            self._breaks(TASK, f"{self.name} sent {message} on {self.outputs[output]} where {due} was due")
+            self.breaks(TASK, f"{self.name} sent {message} on {self.outputs[output]} where {due} was due")
             place = next((at for at, its in enumerate(owed) if output in its.outputs and its.message == message), None)
         if place is not None:
-            self.owed = _put(self.owed, edge, (*owed[:place], *owed[place + 1 :]))
+            self.owed = put(self.owed, edge, (*owed[:place], *owed[place + 1 :]))
 
     def unsent(self) -> StreamMessage | None:
         """The first of what was to be sent and is not."""
@@ -628,17 +601,17 @@ class TaskMonitor:
 
     def _buffer(self, index: int, message: StreamMessage, task: Task) -> None:
         waiting = (*self.waiting[index], message)
-        self.waiting = _put(self.waiting, index, waiting)
+        self.waiting = put(self.waiting, index, waiting)
         if self._taken == (index, message):
             self._taken = None
         most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
         if most is not None and len(waiting) > most:
-            self._breaks(
+            self.breaks(
                 "BOUND", f"{len(waiting)} messages of {self.inputs[index]} were buffered; at most {most} may be"
             )
         buffered = sum(size_of(each) for queue in self.waiting for each in queue)
         if most_bytes is not None and buffered > most_bytes:
-            self._breaks(
+            self.breaks(
                 "BOUND", f"{buffered} bytes were buffered at {self.name} at a time; at most {most_bytes} may be"
             )
 
@@ -651,24 +624,18 @@ class TaskMonitor:
     def _block(self, index: int, checkpoint_id: int, task: Task) -> None:
         barrier = self._barrier(index, checkpoint_id)
         if barrier is None:
-            self._breaks("FIFO", f"barrier {checkpoint_id} took effect on {self.inputs[index]} where it was not next")
+            self.breaks("FIFO", f"barrier {checkpoint_id} took effect on {self.inputs[index]} where it was not next")
         elif self._taken is not None and self._taken[1] is barrier:
             self._taken = None
             if self._ahead or any(not self._excused(each) for each in self.waiting[index]):
                 self._passing.append((index, barrier))
         else:
             self._turn_of(index, barrier)
-        epoch = self.epoch if barrier is None else barrier.epoch
-        newest, inside = (self.newest, self.epoch), self.inside[index]
-        back = equations.barrier_goes_back(self.name, self.inputs[index], (checkpoint_id, epoch), newest, inside)
-        if back is not None:
-            self._breaks("ID", back)
-        self.newest, self.epoch = max(self.newest, checkpoint_id), max(self.epoch, epoch)
-        self.inside = _put(self.inside, index, max(self.inside[index], checkpoint_id))
-        self.blocked = _put(self.blocked, index, checkpoint_id)
+        self.bars(index, checkpoint_id, None if barrier is None else barrier.epoch)
+        self.blocked = put(self.blocked, index, checkpoint_id)
         self._begin(checkpoint_id)
         if checkpoint_id == self.done:
-            self._breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
+            self.breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
 
     def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
         self.blocked = tuple(0 if each == checkpoint_id else each for each in self.blocked)
@@ -676,10 +643,10 @@ class TaskMonitor:
     def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
         checkpoint_id, its_digest = subject
         if checkpoint_id == self.last_cut:
-            self._breaks("ONCE", f"{self.name} took 2 snapshots of checkpoint {checkpoint_id}")
+            self.breaks("ONCE", f"{self.name} took 2 snapshots of checkpoint {checkpoint_id}")
         elif checkpoint_id < self.last_cut:
             reason = f"{self.name} took its snapshot of checkpoint {checkpoint_id} after {self.last_cut}"
-            self._breaks("ID", reason)
+            self.breaks("ID", reason)
         self.last_cut = max(self.last_cut, checkpoint_id)
         if checkpoint_id in self.settled or self._cut(checkpoint_id) is not None:
             return
@@ -698,7 +665,7 @@ class TaskMonitor:
         cut = self._cut(checkpoint_id)
         if cut is None:
             if checkpoint_id == self.done:
-                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+                self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
         to_come: list[StreamMessage] = [*self.waiting[index]]
         if self._taken is not None and self._taken[0] == index:
@@ -709,9 +676,9 @@ class TaskMonitor:
             wrong = f"{event} is recorded in checkpoint {checkpoint_id} of {self.name} where another was next"
             cut = cut._replace(wrong=wrong)
         if cut.past is not None:
-            recorded = _put(cut.past.recorded, index, (*cut.past.recorded[index], event))
+            recorded = put(cut.past.recorded, index, (*cut.past.recorded[index], event))
             cut = cut._replace(past=cut.past._replace(recorded=recorded))
-        cut = cut._replace(recorded=_put(cut.recorded, index, cut.recorded[index] + 1))
+        cut = cut._replace(recorded=put(cut.recorded, index, cut.recorded[index] + 1))
         self._records(checkpoint_id, event, cut)
 
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
@@ -720,14 +687,14 @@ class TaskMonitor:
         cut = self._cut(checkpoint_id)
         if cut is None:
             if checkpoint_id == self.done:
-                self._breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+                self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
         if cut.past is not None:
             kept = cut.past.recorded_out[output]
             # What was passed in a channel is told after what was passed in the outbox, and comes before it.
             order = (*kept, event) if not self._passed else _in_front(kept, event, self._passed)
-            cut = cut._replace(past=cut.past._replace(recorded_out=_put(cut.past.recorded_out, output, order)))
-        cut = cut._replace(recorded_out=_put(cut.recorded_out, output, cut.recorded_out[output] + 1))
+            cut = cut._replace(past=cut.past._replace(recorded_out=put(cut.past.recorded_out, output, order)))
+        cut = cut._replace(recorded_out=put(cut.recorded_out, output, cut.recorded_out[output] + 1))
         self._records(checkpoint_id, event, cut)
         if output not in self._passed_out:
             there = self._passed or [each for where, each in task.outbox if where == output]
@@ -750,13 +717,13 @@ class TaskMonitor:
     def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
         checkpoint_id, reason = subject
         most = self._limits.max_inflight_buffer_bytes
-        if reason is Reason.IN_FLIGHT_LIMIT and most is not None:
+        if reason is Reason.IN_FLIGHT_LIMIT and most is not None and checkpoint_id not in self.settled:
             cut = self._cut(checkpoint_id)
             to_come = [*self._ahead, *(() if self._taken is None else (self._taken[1],))]
             counted = sum(map(size_of, to_come)) + (0 if cut is None else cut.recorded_bytes)
             if counted <= most:
                 what = f"{self.name} aborted checkpoint {checkpoint_id} over {counted} bytes in flight"
-                self._breaks(TASK, f"{what}; {most} may be")
+                self.breaks(TASK, f"{what}; {most} may be")
         self._abort(index, checkpoint_id, task)
 
     def _abort(self, index: int, checkpoint_id: int, task: Task) -> None:
@@ -775,7 +742,7 @@ class TaskMonitor:
         passed = next((each for each in ahead if not self._excused(each)), None)
         event = next((each for each in ahead if type(each) is Event), None)
         if type(message) is Watermark and event is not None:
-            self._breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
+            self.breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
         if message in waiting:
             if passed is not None:
                 self._out_of_turn(index, message, passed)
@@ -786,16 +753,16 @@ class TaskMonitor:
                 self._out_of_turn(index, message, passed)
             self._let_go(index, message)
         else:
-            self._breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
+            self.breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
 
     def _out_of_turn(self, index: int, message: StreamMessage, turn: StreamMessage) -> None:
-        self._breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
+        self.breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
 
     def _let_go(self, index: int, message: StreamMessage) -> None:
         """It waits no more, nor does what `model.spec.history.let_go` passes over."""
         waiting: deque[Any] = deque(self.waiting[index])
         self._passed_over += [(index, gone) for gone in let_go(waiting, message) if gone != message]
-        self.waiting = _put(self.waiting, index, tuple(waiting))
+        self.waiting = put(self.waiting, index, tuple(waiting))
 
     def _barrier(self, index: int, checkpoint_id: int) -> CheckpointBarrier | None:
         """The barrier of a checkpoint that was taken, now or before, and had no effect so far."""
@@ -816,34 +783,22 @@ class TaskMonitor:
 
     def _separated(self, output: int, message: StreamMessage) -> None:
         """FWD, of the checkpoint that was completed last; of those that may be yet, it is asked when they are."""
-        side, cause = self.outside[output], self.cause
-        if cause is None or side in (cause, _ENDED):
+        if self.outside[output] == _ENDED:
             return
-        ids, permits_orphans = range(min(side, cause) + 1, max(side, cause) + 1), self._limits.permits_orphans
-        between = {n for n in ids if equations.separates(n, side, cause, n in self.unaligned, permits_orphans)}
+        between = {*self.separators(output)}
         if self.done in between:
-            self._breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
+            self.breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
         self.suspects |= between - self.settled
 
     def _in_sequence(self, output: int, event: Event) -> None:
         """NOLOSS: a source sends what it made, in order."""
         if event.sequence != self._sent_of(output) or event.sequence > self.made:
-            self._breaks("NOLOSS", f"{self.name} sent {event} on {self.outputs[output]} out of its turn")
+            self.breaks("NOLOSS", f"{self.name} sent {event} on {self.outputs[output]} out of its turn")
 
     def _sent_of(self, output: int) -> int:
         """Return how many events were sent on the edge of an output; of a broadcast on that output."""
         exchange, outputs = next(group for group in self._groups if output in group[1])
         return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
-
-    def _promise(self, output: int, mark: Watermark) -> None:
-        last = self.marks[output]
-        if last is not None and mark.timestamp_ms < last:
-            self._breaks("WM", f"{mark} was sent on {self.outputs[output]} after watermark {last}")
-        self.marks = _put(self.marks, output, mark.timestamp_ms)
-        inputs = zip(self.inputs, self.promised, self.open, strict=True)
-        promises = [(channel, promise) for channel, promise, is_open in inputs if is_open]
-        for reason in equations.promised_too_much(self.name, self.outputs[output], mark, promises):
-            self._breaks("WM", reason)
 
 
 _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
@@ -865,19 +820,13 @@ _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
 }
 
 
-_kept = attrgetter(*TaskMonitor._KEPT)
-
-V = TypeVar("V")
+_kept = attrgetter(*TaskWatch.KEPT, *TaskMonitor.KEPT)
 
 
 def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMessage]) -> tuple[Event, ...]:
     """`event` behind those of `passed` that are in `kept`, and ahead of all others."""
     count = sum(each in passed for each in kept)
     return (*kept[:count], event, *kept[count:])
-
-
-def _put(values: tuple[V, ...], index: int, value: V) -> tuple[V, ...]:
-    return (*values[:index], value, *values[index + 1 :])
 
 
 def differs(part: Acknowledge, past: Past) -> Iterator[Breach]:

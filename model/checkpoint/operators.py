@@ -22,9 +22,9 @@ from zlib import crc32
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.messages import Event, Watermark
-from barrierlab.model.spec import equations
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.topology import Topology, suggestion
+from barrierlab.model.spec.watch import TaskWatch, later
 
 GroupKey = int | str
 W = TypeVar("W")
@@ -188,7 +188,7 @@ class _Windowed(Generic[W]):
 
     def _completed(self, timestamp_ms: int) -> list[int]:
         """Return where the windows begin that this watermark completes."""
-        self.watermark_ms = _later(self.watermark_ms, timestamp_ms)
+        self.watermark_ms = later(self.watermark_ms, timestamp_ms)
         return [start for start in self.windows if start + self.window_ms - 1 <= timestamp_ms]
 
 
@@ -396,11 +396,6 @@ def _at_least(name: str, value: int, least: int) -> int:
     return value
 
 
-def _later(watermark_ms: int | None, timestamp_ms: int) -> int:
-    """A watermark never goes back: after a restore the inputs may begin again with older ones."""
-    return timestamp_ms if watermark_ms is None else max(watermark_ms, timestamp_ms)
-
-
 def _number(value: object) -> int | float:
     """Return what `value` adds to a sum: itself if it is a number, else nothing."""
     return value if isinstance(value, int | float) else 0
@@ -436,30 +431,26 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
     def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
         operator = make_operator(task)
-        index = {channel: i for i, channel in enumerate(topology.inputs(task))}
-        promised: dict[str, int | None] = dict.fromkeys(topology.inputs(task))
-        watermark_ms: int | None = None
+        watch = TaskWatch(task, topology.inputs(task), (), False)
+        index = {channel: i for i, channel in enumerate(watch.inputs)}
 
         def advance() -> None:
-            nonlocal watermark_ms
-            least = equations.least_promise(promised.values())
-            if least is not None and (watermark_ms is None or least > watermark_ms):
-                watermark_ms = least
-                _run(operator.on_watermark(least))
+            reached = watch.advance()
+            if reached is not None:
+                _run(operator.on_watermark(reached))
 
         def digest_after(stretch: Sequence[Applied]) -> str:
             process = operator.process
             for channel, message in stretch:
                 if channel is None:
-                    promised.update(dict.fromkeys(promised))
+                    watch.promised = (None,) * len(index)
                 elif type(message) is Event:
                     _run(process(index[channel], message))
                 elif type(message) is Watermark:
-                    if channel in promised:  # a broken journal may promise behind an end
-                        promised[channel] = _later(promised[channel], message.timestamp_ms)
+                    watch.promises(index[channel], message.timestamp_ms)
                     advance()
                 else:
-                    promised.pop(channel, None)  # a broken journal may end a channel twice
+                    watch.ends(index[channel])
                     _run(operator.on_end(index[channel]))
                     advance()
             return digest(operator.checkpoint())

@@ -18,9 +18,10 @@ from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask, 
 from barrierlab.impl.checkpoint.transactions import Ledger
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.components import COUNTERS
-from barrierlab.model.checkpoint.monitor import Breach, CompletedCut, Past, TaskMonitor, raised
+from barrierlab.model.checkpoint.monitor import CompletedCut, Past, TaskMonitor, raised
 from barrierlab.model.explore.intern import Interner, exact
 from barrierlab.model.explore.memo import Memo
+from barrierlab.model.spec.watch import Breach
 
 NOW_NS = 0
 THRESHOLD_NS = 1_000

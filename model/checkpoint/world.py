@@ -28,7 +28,6 @@ from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.coordinator_transitions import CoordinatorTransitions, Decision
 from barrierlab.model.checkpoint.monitor import (
     TASK,
-    Breach,
     CompletedCut,
     Past,
     TaskMonitor,
@@ -48,6 +47,7 @@ from barrierlab.model.explore.queues import Queues
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.invariants import Verdict, judge_run
 from barrierlab.model.spec.topology import Topology
+from barrierlab.model.spec.watch import Breach
 
 MOST_TO_REST = 10_000
 """States on the way of a run to rest; the longest of the standard scopes has fewer than a hundred."""

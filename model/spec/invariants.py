@@ -32,10 +32,10 @@ from barrierlab.model.spec.history import (
     Entry,
     History,
     MessageView,
-    TaskHistory,
     kind_of,
 )
 from barrierlab.model.spec.topology import Topology
+from barrierlab.model.spec.watch import TaskWatch
 
 MOST_TOLD = 20
 """The most violations of one invariant that a verdict spells out; of the others it gives the number."""
@@ -139,7 +139,7 @@ class Verdict:
 class Case:
     """One attempt before its judge, with what is asked more than once."""
 
-    __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
+    __slots__ = ("_first", "_order", "_watched", "attempt", "cut_off", "history", "limits", "states", "topology")
 
     def __init__(self, attempt: Attempt, limits: Limits, states: States | None, cut_off: bool) -> None:
         self.attempt = attempt
@@ -150,10 +150,17 @@ class Case:
         self.cut_off = cut_off or attempt.crashed
         self._order: dict[str, tuple[object, object] | None] = {}
         self._first: dict[str, dict[tuple[str | None, object], int]] = {}
+        self._watched: list[Violation] | None = None
 
     def events(self, channel: str, which: str) -> list[object]:
         """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
         return self.history.events(channel, which)
+
+    def watched(self, invariant: str) -> Iterator[Violation]:
+        """The violations of FWD, ID or WM that are seen by watching each task by itself."""
+        if self._watched is None:
+            self._watched = list(_watched(self))
+        return (violation for violation in self._watched if violation.invariant == invariant)
 
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
@@ -267,42 +274,10 @@ def fwd(case: Case) -> Iterator[Violation]:
 
     Of an unaligned one nothing is asked but that it is sent before what input behind it caused: CUT has the rest; at
     least once, that it is sent behind what input ahead of it caused.
-    The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits.
+    The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits. A
+    source is its own cause; CUT asks whether its barrier overtook an event.
     """
-    completed = sorted(case.history.completed)
-    permits_orphans = case.limits.permits_orphans
-    for name in case.topology.tasks:
-        if name in case.topology.sources:
-            continue  # a source is its own cause; CUT asks whether its barrier overtook an event
-        inside = dict.fromkeys(case.topology.inputs(name), 0)  # the last barrier that took effect, by input
-        outside = dict.fromkeys(case.topology.outputs(name), 0)  # the last barrier sent, by output
-        cause, cause_side, cause_channel = cast(object, None), 0, ""
-        unaligned = case.history.tasks[name].unaligned
-        for at_ns, verb, _, channel, subject in case.history.tasks[name].steps:
-            if verb == "send":
-                kind = kind_of(subject)
-                if kind == "Event" or kind == "Watermark":
-                    side = outside[channel]  # type: ignore[index]
-                    if side != cause_side and cause is not None:
-                        low, high = sorted((side, cause_side))
-                        for between in completed[bisect_right(completed, low) : bisect_right(completed, high)]:
-                            is_unaligned = between in unaligned
-                            if not equations.separates(between, side, cause_side, is_unaligned, permits_orphans):
-                                continue
-                            out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
-                            reason = (
-                                f"{name} sent {subject} on {channel} {out} barrier {between}, "
-                                f"but its cause {cause} came {into} barrier {between} on {cause_channel}"
-                            )
-                            yield Violation("FWD", reason, at_ns)
-                            break
-                elif kind == "CheckpointBarrier":
-                    # An older one may come later: a newer one, unaligned, overtook it.
-                    outside[channel] = max(outside[channel], cast(MessageView, subject).checkpoint_id)  # type: ignore[index]
-            elif verb == "deliver" or verb == "end":
-                cause, cause_side, cause_channel = subject, inside[channel], channel  # type: ignore[index, assignment]
-            elif verb == "block":
-                inside[channel] = cast(int, subject)  # type: ignore[index]
+    return case.watched("FWD")
 
 
 def noloss(case: Case) -> Iterator[Violation]:
@@ -344,18 +319,9 @@ def wm(case: Case) -> Iterator[Violation]:
     No more than that, and once every source has finished no less: what came again after a restore goes on again.
     """
     for channel, kept in case.history.channels.items():
-        last: MessageView | None = None
-        for mark in cast(list[MessageView], [m for m in kept.sent if kind_of(m) == "Watermark"]):
-            if last is not None and mark.timestamp_ms < last.timestamp_ms:
-                yield Violation("WM", f"{mark} was sent on {channel} after {last}", case.history.end_ns)
-            last = mark
         if case.out_of_order(channel) is not None:
             yield from _overtaken(case, channel, kept)
-    ends = not case.cut_off and all(case.history.tasks[each].finished_ns is not None for each in case.topology.sources)
-    for name in case.topology.tasks:
-        yield from _promised_too_much(case, name)
-        if ends:
-            yield from _withheld(case, name)
+    yield from case.watched("WM")
 
 
 def ids(case: Case) -> Iterator[Violation]:
@@ -372,8 +338,8 @@ def ids(case: Case) -> Iterator[Violation]:
         for reason in equations.completed_out_of_turn(checkpoint_id, last, checkpoint_id in triggered):
             yield Violation("ID", reason, completion.at_ns)
         last = max(last, checkpoint_id)
+    yield from case.watched("ID")
     for name, task in case.history.tasks.items():
-        yield from _barriers_go_back(case, name, task)
         for older, newer in zip(task.cuts, task.cuts[1:], strict=False):
             if newer.checkpoint_id < older.checkpoint_id:
                 reason = f"{name} took its snapshot of checkpoint {newer.checkpoint_id} after {older.checkpoint_id}"
@@ -814,70 +780,69 @@ def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Viola
             yield Violation("WM", reason, case.when(channel, mark))
 
 
-def _promised_too_much(case: Case, name: str) -> Iterator[Violation]:
-    """Watermarks that the task sent while an open input had promised less."""
-    inputs, start = case.topology.inputs(name), case.history.start
-    ended = start.ended.get(name, ()) if start is not None else ()
-    promised: dict[str, int | None] = {channel: None for channel in inputs if channel not in ended}
-    if not promised:
-        return
-    for at_ns, verb, _, channel, subject in case.history.tasks[name].controls:
-        if verb == "end":
-            promised.pop(cast(str, channel), None)
-        elif kind_of(subject) == "Watermark":
-            mark = cast(MessageView, subject).timestamp_ms
-            if verb == "deliver" and channel in promised:
-                before = promised[channel]
-                promised[channel] = mark if before is None else max(before, mark)
-            elif verb == "send":
-                for reason in equations.promised_too_much(name, cast(str, channel), subject, promised.items()):
-                    yield Violation("WM", reason, at_ns)
+class _Watch(TaskWatch):
+    """The watch of a task that knows which checkpoints complete, and which barriers are forwarded flagged."""
+
+    def __init__(self, case: Case, name: str, completed: Sequence[int]) -> None:
+        topology, start = case.topology, case.history.start
+        super().__init__(name, topology.inputs(name), topology.outputs(name), case.limits.permits_orphans)
+        self.unaligned = frozenset(case.history.tasks[name].unaligned)
+        self._completed = completed
+        self.newest = case.attempt.restored_id
+        self.inside, self.outside = (self.newest,) * len(self.inputs), (self.newest,) * len(self.outputs)
+        if start is not None:
+            ended = start.ended.get(name, ())
+            self.open = tuple(channel not in ended for channel in self.inputs)
+
+    def _between(self, low: int, high: int) -> Sequence[int]:
+        return self._completed[bisect_right(self._completed, low) : bisect_right(self._completed, high)]
 
 
-def _withheld(case: Case, name: str) -> Iterator[Violation]:
-    """Watermarks that all open inputs of the task had promised, and that it did not pass on."""
-    start = case.history.start
-    ended = start.ended.get(name, ()) if start is not None else ()
-    promised: dict[str, int | None] = {channel: None for channel in case.topology.inputs(name) if channel not in ended}
-    sent: dict[str, int] = {}
-    due_ms: int | None = None
-    for _, verb, _, channel, subject in case.history.tasks[name].controls:
-        is_mark = kind_of(subject) == "Watermark"
-        if verb == "send" and is_mark:
-            sent[cast(str, channel)] = cast(MessageView, subject).timestamp_ms
-            continue
-        if verb == "end":
-            promised.pop(cast(str, channel), None)
-        elif verb == "deliver" and is_mark and channel in promised:
-            promised[channel] = _later(promised[channel], cast(MessageView, subject).timestamp_ms)
-        least_ms = equations.least_promise(promised.values())
-        if least_ms is not None:
-            due_ms = _later(due_ms, least_ms)
-    for channel in case.topology.outputs(name):
-        if due_ms is not None and (channel not in sent or sent[channel] < due_ms):
-            yield Violation("WM", f"{name} never sent watermark {due_ms} on {channel}", case.history.end_ns)
-
-
-def _later(before_ms: int | None, now_ms: int) -> int:
-    return now_ms if before_ms is None else max(before_ms, now_ms)
-
-
-def _barriers_go_back(case: Case, name: str, task: TaskHistory) -> Iterator[Violation]:
-    """Barriers of a task that took effect after one of a higher id or epoch, or twice on a channel."""
-    newest = case.attempt.restored_id
-    epoch, of_channel = -1, dict.fromkeys(case.topology.inputs(name), newest)
-    for at_ns, verb, _, channel, subject in task.controls:
-        if verb != "block" or channel is None:
-            continue
-        checkpoint_id = cast(int, subject)
-        barrier = case.history.channels[channel].barriers.get(checkpoint_id)
-        its_epoch = cast(MessageView, barrier).epoch if barrier is not None else epoch
-        barrier_now, newest_now = (checkpoint_id, its_epoch), (newest, epoch)
-        back = equations.barrier_goes_back(name, channel, barrier_now, newest_now, of_channel[channel])
-        if back is not None:
-            yield Violation("ID", back, at_ns)
-        newest, epoch = max(newest, checkpoint_id), max(epoch, its_epoch)
-        of_channel[channel] = max(of_channel[channel], checkpoint_id)
+def _watched(case: Case) -> Iterator[Violation]:
+    """What breaks FWD, ID and WM at a task."""
+    history, completed = case.history, sorted(case.history.completed)
+    ends = not case.cut_off and all(history.tasks[each].finished_ns is not None for each in case.topology.sources)
+    for name, task in history.tasks.items():
+        watch = _Watch(case, name, completed)
+        input_of = {channel: index for index, channel in enumerate(watch.inputs)}
+        output_of = {channel: index for index, channel in enumerate(watch.outputs)}
+        cause, came_on = cast(object, None), cast(str | None, "")
+        for at_ns, verb, _, channel, subject in task.steps if completed and input_of else task.controls:
+            if verb == "send":
+                output, kind = output_of[cast(str, channel)], kind_of(subject)
+                if kind == "CheckpointBarrier":
+                    watch.bars_output(output, cast(MessageView, subject).checkpoint_id)
+                elif watch.outside[output] != watch.cause and (kind == "Event" or kind == "Watermark"):
+                    for between in watch.separators(output)[:1]:
+                        out, into = (
+                            ("ahead of", "behind") if watch.outside[output] < between else ("behind", "ahead of")
+                        )
+                        reason = (
+                            f"{name} sent {subject} on {channel} {out} barrier {between}, "
+                            f"but its cause {cause} came {into} barrier {between} on {came_on}"
+                        )
+                        yield Violation("FWD", reason, at_ns)
+                if kind == "Watermark":
+                    watch.marks_output(output, subject)
+            elif verb == "deliver" or verb == "end":
+                index = input_of[cast(str, channel)]
+                watch.cause, cause, came_on = watch.inside[index], subject, channel
+                if verb == "end":
+                    watch.ends(index)
+                    watch.advance()
+                elif kind_of(subject) == "Watermark":
+                    watch.promises(index, cast(MessageView, subject).timestamp_ms)
+                    watch.advance()
+            elif verb == "block":
+                barrier = history.channels[cast(str, channel)].barriers.get(cast(int, subject))
+                epoch = cast(MessageView, barrier).epoch if barrier is not None else None
+                watch.bars(input_of[cast(str, channel)], cast(int, subject), epoch)
+            if watch.broken:
+                yield from (Violation(invariant, reason, at_ns) for invariant, reason in watch.broken)
+                watch.broken.clear()
+        for channel, mark in zip(watch.outputs, watch.marks, strict=True) if ends else ():
+            if watch.watermark_ms is not None and (mark is None or mark < watch.watermark_ms):
+                yield Violation("WM", f"{name} never sent watermark {watch.watermark_ms} on {channel}", history.end_ns)
 
 
 def _unsettled(case: Case, surely: bool) -> Iterator[str]:

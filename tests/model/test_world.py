@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator
 from barrierlab.impl.checkpoint.recovery import Restore, Wiring
+from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.snapshot import Checkpoint
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.monitor import TASK
@@ -409,6 +410,15 @@ def test_a_plan_that_raises_breaks_the_restore() -> None:
     assert result.why == "always: RAISED: coordinator: ValueError: no plan"
     assert str(result.violations[0].moves[-1]) == "restore 1"
     assert len(world.rest(result.violations[0].state or world.start())[0]) > 0  # and it ends
+
+
+def test_a_task_may_refuse_what_the_coordinator_has_aborted_already() -> None:
+    """A sound source that records too much for a checkpoint that is over would be called broken."""
+    bounds = Bounds(CHAIN, mode="unaligned", events=2, cancels=1, sender_records=True, max_inflight_buffer_bytes=1)
+    world = World(bounds)
+    moves, state = run_of(world, "trigger 1, cancel 1, emit a, emit a, inject a")
+    assert [entry[4] for entry in world.journal(moves) if entry[1] == "decline"] == [(1, Reason.IN_FLIGHT_LIMIT)]
+    assert world.broken(state) is None
 
 
 def raises(*_: object) -> Any:
