@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 
 from barrierlab.impl import StreamMessage
+from barrierlab.sim.channels.debloat import ThroughputMeter
 from barrierlab.sim.channels.spsc import Channel, MessageChunk
 
 
@@ -15,9 +16,25 @@ class GateReader:
     """The messages of one input gate's channels: round robin over those with data, one buffer at a time.
 
     Apache Flink, `SingleInputGate.inputChannelsWithData`: a channel that has more goes to the end of the line.
+
+    Attributes
+    ----------
+    meter : ThroughputMeter or None
+        It measures what is read, where the gate debloats.
     """
 
-    __slots__ = ("_channels", "_chunk", "_indices", "_line", "_listed", "_open", "_partial", "_place", "blocked")
+    __slots__ = (
+        "_channels",
+        "_chunk",
+        "_indices",
+        "_line",
+        "_listed",
+        "_open",
+        "_partial",
+        "_place",
+        "blocked",
+        "meter",
+    )
 
     def __init__(self, indices: list[int], channels: list[Channel]) -> None:
         self._indices, self._channels = indices, channels
@@ -28,6 +45,7 @@ class GateReader:
         self._place = 0
         self._open = -1
         self._partial: dict[int, MessageChunk] = {}
+        self.meter: ThroughputMeter | None = None
 
     def notify(self, local: int) -> None:
         """Channel `local` has data."""
@@ -42,16 +60,13 @@ class GateReader:
     def ready(self) -> bool:
         return self._open >= 0 or bool(self._line)
 
-    def take(self) -> tuple[int, StreamMessage]:
-        """The next message and the input it is from. The caller has asked `ready`."""
-        if self._open < 0:
-            local = self._line.popleft()
-            self._listed[local] = False
-            rest = self._partial.pop(local, None)
-            self._chunk = self._channels[local].open() if rest is None else rest
-            self._place, self._open = 0, local
-            if self._channels[local].readable():
-                self.notify(local)
+    def take(self) -> tuple[int, StreamMessage] | None:
+        """The next message and the input it is from; None if there are but parts of one. The caller has asked
+        `ready`."""
+        while self._open < 0:
+            if not self._line:
+                return None
+            self._open_next(self._line.popleft())
         local = self._open
         message = self._chunk[self._place]
         self._place += 1
@@ -59,6 +74,27 @@ class GateReader:
             self._open = -1
             self._channels[local].close()
         return self._indices[local], message
+
+    def _open_next(self, local: int) -> None:
+        """Open a buffer of channel `local`; one in which no message ends is read to its end by that."""
+        channel = self._channels[local]
+        self._listed[local] = False
+        rest = self._partial.pop(local, None)
+        if rest is None:
+            rest = channel.open()
+            if self.meter is not None:
+                self.meter.read(channel.opened_bytes)
+        if rest:
+            self._chunk, self._place, self._open = rest, 0, local
+        else:
+            channel.close()
+        if channel.readable():
+            self.notify(local)
+
+    def polled_in_vain(self) -> None:
+        """The task found nothing to read here."""
+        if self.meter is not None:
+            self.meter.pause()
 
     def unread(self, local: int) -> MessageChunk:
         """Return the messages of channel `local` opened and not taken yet."""
@@ -122,7 +158,10 @@ class Inbox:
         """The next message, or None when no input that may be read has one."""
         readers = self._readers
         if len(readers) == 1:
-            return readers[0].take() if readers[0].ready() else None
+            taken = readers[0].take() if readers[0].ready() else None
+            if taken is None:
+                readers[0].polled_in_vain()
+            return taken
         turn = self._turn
         if not self._by_message and readers[turn].in_buffer():
             return readers[turn].take()
@@ -130,8 +169,16 @@ class Inbox:
             candidate = (turn + step) % len(readers)
             if readers[candidate].ready():
                 self._turn = candidate
-                return readers[candidate].take()
+                taken = readers[candidate].take()
+                if taken is not None:
+                    return taken
+            if self._by_message:  # a union asks only the gates that have said that they have data
+                readers[candidate].polled_in_vain()
         return None
+
+    def measure(self, gate: int, meter: ThroughputMeter) -> None:
+        """Let `meter` measure what is read of a gate, by its number."""
+        self._readers[gate].meter = meter
 
     def block(self, index: int) -> None:
         reader, local = self._where[index]

@@ -7,8 +7,14 @@ for one of them. Barriers and ends need neither buffer nor credit; a barrier or 
 full buffer is noticed when the next one is begun or the flush timer fires; partial ones leave when it fires. Where a
 barrier's channel is to wait, its sender stops behind the barrier until the receiver resumes it.
 
-Source: Apache Flink, `PipelinedSubpartition`, `LocalBufferPool`, `RemoteInputChannel`, `BufferManager`; "Network memory
-tuning guide". Departure: a record is never split over two buffers, so none may be larger than a segment.
+Where records span, one that does not fit into what is left of a buffer goes on in the next, and may be larger than a
+segment; it is the receiver's when its last byte is. A record that finds no buffer to go on in stops its task. A gate
+that debloats says how large its channels' next buffers are to be (`sim.channels.debloat`); a record that begins in one
+gets all of it there that a segment holds, whatever the size asked for.
+
+Source: Apache Flink, `PipelinedSubpartition`, `BufferWritingResultPartition`, `LocalBufferPool`, `RemoteInputChannel`,
+`BufferManager`; "Network memory tuning guide". Departure: unless they span, a record is not split over two buffers, so
+none may be larger than a segment.
 """
 
 from __future__ import annotations
@@ -33,31 +39,44 @@ class BufferPool:
     Source: Apache Flink, `LocalBufferPool.requestMemorySegment`.
     """
 
-    __slots__ = ("at_most", "free", "on_room", "overdraft", "size")
+    __slots__ = ("at_most", "free", "on_room", "overdraft", "size", "unwritten")
 
     def __init__(self, size: int, overdraft: int = 0) -> None:
         self.size = self.free = size
         self.overdraft = overdraft
         self.at_most = 0
         self.on_room: Callable[[], None] = nobody
+        self.unwritten: NetworkChannel | None = None  # it has begun a record, and waits for a buffer to go on in
 
     def available(self) -> bool:
         """A task asks before it takes its next message, so that it need not stop in the middle of one."""
         return self.free > 0 and self.at_most == 0
 
+    def grants(self) -> bool:
+        """Return whether a step that has begun gets one more buffer."""
+        return self.free > -self.overdraft
+
 
 class Buffer:
-    """A segment being filled, sent or read. `start` is how far it has been read, `readers` who still reads it."""
+    """A segment being filled, sent or read: the messages that end in it, and its bytes.
 
-    __slots__ = ("finished", "messages", "needs_segment", "readers", "size", "start")
+    `start` and `sent` are how far it has been read, in messages and in bytes; `readers` who still reads it.
+    """
 
-    def __init__(self, needs_segment: bool) -> None:
+    __slots__ = ("capacity", "finished", "messages", "needs_segment", "readers", "sent", "size", "start")
+
+    def __init__(self, needs_segment: bool, capacity: int = 0) -> None:
         self.messages: MessageChunk = []
-        self.size = 0
+        self.capacity = capacity
+        self.size = self.sent = 0
         self.start = 0
         self.readers = 0
         self.finished = False
         self.needs_segment = needs_segment
+
+    def unsent(self) -> bool:
+        """Return whether something was written that has not left."""
+        return self.start < len(self.messages) or self.sent < self.size
 
 
 class NetworkChannel:
@@ -83,12 +102,20 @@ class NetworkChannel:
         Transfer time of the link.
     stops_behind_barriers : bool
         Whether nothing leaves behind a barrier until `resume`.
+    spans : bool
+        Whether a record may go on in the next buffer.
+
+    Attributes
+    ----------
+    opened_bytes : int
+        Bytes of the buffer that was opened last.
     """
 
     __slots__ = (
         "_arrives_ns",
         "_barrier_latency",
         "_clock",
+        "_desired_bytes",
         "_flush",
         "_free_exclusive",
         "_free_floating",
@@ -101,8 +128,10 @@ class NetworkChannel:
         "_pool",
         "_received",
         "_required",
+        "_rest",
         "_returns_ns",
         "_segment_bytes",
+        "_spans",
         "_stopped",
         "_stops",
         "_subpartition",
@@ -114,6 +143,7 @@ class NetworkChannel:
         "on_arrival",
         "on_departure",
         "on_overtaking",
+        "opened_bytes",
         "waiting_for_floating",
     )
 
@@ -129,6 +159,7 @@ class NetworkChannel:
         ns_per_byte: float = 0.0,
         stops_behind_barriers: bool = False,
         barrier_latency: Callable[[CheckpointBarrier], int] | None = None,
+        spans: bool = False,
     ) -> None:
         self._pool, self._segment_bytes, self._most_buffers, self._clock = pool, segment_bytes, most_buffers, clock
         self._gate, self._latency, self.ns_per_byte = gate, latency, ns_per_byte
@@ -137,7 +168,10 @@ class NetworkChannel:
         self._used = 0
         self._flush = False
         self._stops, self._stopped = stops_behind_barriers, False
-        self._received: deque[tuple[MessageChunk, int]] = deque()
+        self._spans, self._desired_bytes = spans, segment_bytes
+        self._rest: tuple[StreamMessage, int] | None = None  # a message that is not written whole, and bytes to come
+        self._received: deque[tuple[MessageChunk, int, int]] = deque()  # with what holds it, and its bytes
+        self.opened_bytes = 0
         self._opened: Buffer | int = NO_BUFFER
         self.exclusive = exclusive
         self.credit = self._free_exclusive = exclusive
@@ -158,9 +192,11 @@ class NetworkChannel:
         if type(message) is not Event and type(message) is not Watermark:
             return True
         tail = self._tail()
+        if self._spans:
+            return tail is not None or self._pool.grants()
         if tail is not None and tail.size + size_of(message) <= self._segment_bytes:
             return True
-        return self._pool.free > -self._pool.overdraft
+        return self._pool.grants()
 
     def push(self, message: StreamMessage) -> None:
         """Write `message` behind all that was written before. The caller has asked `accepts`."""
@@ -168,11 +204,14 @@ class NetworkChannel:
         if kind is Event or kind is Watermark:
             size = size_of(message)
             tail = self._tail()
+            if self._spans:
+                self._write(self._request(size) if tail is None else tail, message, size)
+                return
             if tail is not None and tail.size + size > self._segment_bytes:
                 self._finish(tail)
                 tail = None
             if tail is None:
-                tail = self._request()
+                tail = self._request(size)
             tail.messages.append(message)
             tail.size += size
             if kind is Watermark:
@@ -190,6 +229,59 @@ class NetworkChannel:
         self._subpartition.append(event)
         self._offer()
 
+    def _write(self, tail: Buffer, message: StreamMessage, left: int) -> None:
+        """Write the last `left` bytes of `message` from `tail` on, as far as there are buffers.
+
+        Where the pool has none to offer, the last buffer grows beyond the size asked for: Apache Flink,
+        `BufferWritingResultPartition.append`.
+        """
+        pool = self._pool
+        while True:
+            room = tail.capacity - tail.size
+            if left >= room and not pool.available():
+                tail.capacity = min(self._segment_bytes, tail.capacity + left - room + 1)
+                room = tail.capacity - tail.size
+            part = min(left, room)
+            tail.size += part
+            left -= part
+            if left == 0:
+                tail.messages.append(message)
+            is_flushed = left == 0 and type(message) is Watermark
+            if is_flushed or tail.size >= tail.capacity:
+                self._finish(tail)
+            if left == 0:
+                if is_flushed:
+                    self._offer()
+                return
+            if not pool.grants():
+                self._rest, pool.unwritten = (message, left), self
+                return
+            tail = self._request(left)
+
+    def write_on(self) -> bool:
+        """Go on with the message that is not written whole; whether it is now."""
+        assert self._rest is not None
+        if not self._pool.grants():
+            return False
+        (message, left), self._rest = self._rest, None
+        self._pool.unwritten = None
+        self._write(self._request(left), message, left)
+        return self._rest is None
+
+    def resize(self, buffer_bytes: int) -> None:
+        """The receiver asks for buffers of this size from now on; one that is being filled keeps its own."""
+        if self._gate is None:
+            self._desired_bytes = buffer_bytes
+        else:
+            self._tell_sender(lambda: self._resized(buffer_bytes))
+
+    def _resized(self, buffer_bytes: int) -> None:
+        self._desired_bytes = buffer_bytes
+
+    def starts_with(self, buffer_bytes: int) -> None:
+        """Buffers have this size until the receiver asks for another."""
+        self._desired_bytes = buffer_bytes
+
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """Ahead of all, in chunks of a segment's size that take neither buffer nor credit.
 
@@ -206,7 +298,7 @@ class NetworkChannel:
             room -= size
         for chunk in chunks:
             if self._gate is not None:
-                self._received.append((chunk, NO_BUFFER))
+                self._received.append((chunk, NO_BUFFER, sum(map(size_of, chunk))))
             else:
                 buffer = Buffer(needs_segment=False)
                 buffer.messages, buffer.finished = chunk, True
@@ -218,7 +310,7 @@ class NetworkChannel:
         """The flush timer: what has been written may leave although its buffer is not full."""
         if self._subpartition and not self._flush:
             tail = self._subpartition[-1]
-            if len(self._subpartition) > 1 or tail.start < len(tail.messages):
+            if len(self._subpartition) > 1 or tail.unsent():
                 self._flush = True
                 self._offer()
 
@@ -230,13 +322,14 @@ class NetworkChannel:
                 return tail
         return None
 
-    def _request(self) -> Buffer:
+    def _request(self, size: int) -> Buffer:
+        """Begin a buffer with something of which so many bytes are to be written."""
         pool = self._pool
         pool.free -= 1
         self._used += 1
         if self._used == self._most_buffers:
             pool.at_most += 1
-        buffer = Buffer(needs_segment=True)
+        buffer = Buffer(True, min(self._segment_bytes, max(self._desired_bytes, size)))
         self._subpartition.append(buffer)
         if len(self._subpartition) > 1:
             self._offer()  # the buffer before it is full
@@ -244,7 +337,7 @@ class NetworkChannel:
 
     def _recycle(self, buffer: Buffer) -> None:
         """Back into the pool, once it is written, sent and read whole."""
-        if not buffer.needs_segment or not buffer.finished or buffer.readers or buffer.start < len(buffer.messages):
+        if not buffer.needs_segment or not buffer.finished or buffer.readers or buffer.unsent():
             return
         buffer.needs_segment = False
         if self._used == self._most_buffers:
@@ -255,7 +348,7 @@ class NetworkChannel:
 
     def _finish(self, tail: Buffer) -> None:
         tail.finished = True
-        if tail.start == len(tail.messages):  # all of it left in flushes
+        if not tail.unsent():  # all of it left in flushes
             self._subpartition.pop()
             self._recycle(tail)
 
@@ -264,7 +357,7 @@ class NetworkChannel:
         if not self._subpartition or self._stopped:
             return False
         head = self._subpartition[0]
-        return head.finished or (self._flush and head.start < len(head.messages))
+        return head.finished or (self._flush and head.unsent())
 
     def _offer(self) -> None:
         """Send what may be sent; a local receiver is told and fetches it itself."""
@@ -275,18 +368,20 @@ class NetworkChannel:
         while self._sendable() and (self.credit > 0 or not self._subpartition[0].needs_segment):
             self._send()
 
-    def _slice(self) -> tuple[MessageChunk, Buffer]:
+    def _slice(self) -> tuple[MessageChunk, Buffer, int]:
+        """Take what the head holds that has not left: the messages, their buffer, and the bytes."""
         head = self._subpartition[0]
         if len(self._subpartition) == 1:
             self._flush = False
         chunk = head.messages[head.start :] if head.start else list(head.messages)
-        head.start = len(head.messages)
+        size = head.size - head.sent
+        head.start, head.sent = len(head.messages), head.size
         if head.finished:
             self._subpartition.popleft()
-        if type(chunk[0]) is CheckpointBarrier:
+        if chunk and type(chunk[0]) is CheckpointBarrier:
             self._stopped = self._stops
             self.on_departure(chunk[0].checkpoint_id)
-        return chunk, head
+        return chunk, head, size
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
         """Send `barrier` past all that lies here. Like any barrier it ends the buffer that is being filled.
@@ -365,7 +460,16 @@ class NetworkChannel:
         stored = sum(buffer.needs_segment for buffer in self._subpartition)
         return stored if self._flush or not self._subpartition[-1].needs_segment else max(stored - 1, 0)
 
-    def _on_the_way(self, message: StreamMessage) -> int:
+    def buffers_in_use(self) -> int:
+        """Return how many buffers wait to be read, at the receiver and, as far as it has heard, at the sender.
+
+        Apache Flink, `InputChannel.getBuffersInUseCount`.
+        """
+        if self._gate is None:
+            return len(self._subpartition)
+        return len(self._received) + max(0, self._required - self.exclusive)
+
+    def _on_the_way(self, message: StreamMessage | None) -> int:
         """Return how long a buffer that begins with `message` takes to the receiver, in nanoseconds, transfer apart."""
         way_ns = 0 if self._latency is None else self._latency()
         if self._barrier_latency is not None and type(message) is CheckpointBarrier:
@@ -374,23 +478,23 @@ class NetworkChannel:
 
     def _send(self) -> None:
         takes_buffer = self._subpartition[0].needs_segment
-        chunk, head = self._slice()
+        chunk, head, size = self._slice()
         if takes_buffer:
             self.credit -= 1
         self._recycle(head)
         backlog = self._backlog()
         now_free = max(self._line_free_ns, self._clock.now)
-        self._line_free_ns = now_free + round(sum(map(size_of, chunk)) * self.ns_per_byte)
+        self._line_free_ns = now_free + round((size if takes_buffer else sum(map(size_of, chunk))) * self.ns_per_byte)
         if self._latency is None and self._barrier_latency is None and self._line_free_ns == self._clock.now:
-            self._receive(chunk, takes_buffer, backlog)
+            self._receive(chunk, takes_buffer, backlog, size)
             return
-        due_ns = self._line_free_ns + self._on_the_way(chunk[0])
+        due_ns = self._line_free_ns + self._on_the_way(chunk[0] if chunk else None)
         self._arrives_ns = max(self._arrives_ns, due_ns)
-        self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog))
+        self._clock.after(self._arrives_ns - self._clock.now, lambda: self._receive(chunk, takes_buffer, backlog, size))
 
     # The receiver's side.
 
-    def _receive(self, chunk: MessageChunk, takes_buffer: bool, backlog: int) -> None:
+    def _receive(self, chunk: MessageChunk, takes_buffer: bool, backlog: int, size: int) -> None:
         holder = NO_BUFFER
         if takes_buffer:
             if self._free_floating:
@@ -399,7 +503,7 @@ class NetworkChannel:
             else:
                 self._free_exclusive -= 1
                 holder = EXCLUSIVE
-        self._received.append((chunk, holder))
+        self._received.append((chunk, holder, size))
         self._required = backlog + self.exclusive
         gate = self._gate
         assert gate is not None
@@ -410,11 +514,11 @@ class NetworkChannel:
             gate.floating -= 1
             self.grant_floating()
         self.on_arrival()
-        if type(chunk[0]) is CheckpointBarrier:
+        if chunk and type(chunk[0]) is CheckpointBarrier:
             self.on_announcement(chunk[0])
 
     def _receive_overtaking(self, barrier: CheckpointBarrier) -> None:
-        self._overtakers.put(barrier, sum(len(chunk) for chunk, _ in self._received))
+        self._overtakers.put(barrier, sum(len(chunk) for chunk, _, _ in self._received))
         self.on_overtaking()
 
     def prioritise_received(self, barrier: CheckpointBarrier) -> bool:
@@ -422,8 +526,8 @@ class NetworkChannel:
         if self._gate is None:
             return self.prioritise_barrier(barrier) is not None
         ahead = 0
-        for place, (chunk, _) in enumerate(self._received):
-            if type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:
+        for place, (chunk, _, _) in enumerate(self._received):
+            if chunk and type(chunk[0]) is CheckpointBarrier and chunk[0].checkpoint_id == barrier.checkpoint_id:
                 del self._received[place]
                 self._overtakers.put(barrier, ahead)
                 self.resume()
@@ -437,7 +541,7 @@ class NetworkChannel:
         if self._gate is None:
             queued = [message for buffer in self._subpartition for message in buffer.messages[buffer.start :]]
         else:
-            queued = [message for chunk, _ in self._received for message in chunk]
+            queued = [message for chunk, _, _ in self._received for message in chunk]
         return self._overtakers.take(unread, queued)
 
     def grant_floating(self) -> None:
@@ -465,13 +569,13 @@ class NetworkChannel:
         return self._sendable() if self._gate is None else bool(self._received)
 
     def open(self) -> MessageChunk:
-        """The next buffer's messages, in order."""
+        """The messages that end in the next buffer, in order; none, if it holds a part of one only."""
         if self._gate is None:
-            chunk, buffer = self._slice()
+            chunk, buffer, self.opened_bytes = self._slice()
             buffer.readers += 1
             self._opened = buffer
         else:
-            chunk, self._opened = self._received.popleft()
+            chunk, self._opened, self.opened_bytes = self._received.popleft()
         self._overtakers.opened += len(chunk)
         return chunk
 
@@ -496,8 +600,9 @@ class NetworkChannel:
     @property
     def queued(self) -> int:
         """Messages that have been written and not yet handed to the receiver's reader."""
-        return sum(len(b.messages) - b.start for b in self._subpartition) + sum(
-            len(chunk) for chunk, _ in self._received
+        begun = self._rest is not None
+        return sum((len(b.messages) - b.start for b in self._subpartition), begun) + sum(
+            len(chunk) for chunk, _, _ in self._received
         )
 
 

@@ -27,6 +27,7 @@ class Channel(Protocol):
     on_overtaking: Callable[[], None]
     on_departure: Callable[[int], None]
     on_announcement: Callable[[CheckpointBarrier], None]
+    opened_bytes: int
 
     def accepts(self, message: StreamMessage) -> bool:
         """Return whether `push` may be called with `message` now."""
@@ -113,6 +114,8 @@ class SpscChannel:
     `latency` draws the nanoseconds until the receiver sees a message; messages keep their order (F-STREAM-002, as
     F-DCKP-001 uses it).
     """
+
+    opened_bytes = 0  # nobody measures what is read here
 
     __slots__ = (
         "_clock",

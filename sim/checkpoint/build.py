@@ -12,6 +12,7 @@ from typing import Any
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.operators import make as make_operator
+from barrierlab.sim.channels.debloat import BufferDebloater, ThroughputMeter
 from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
 from barrierlab.sim.channels.spsc import Channel, SpscChannel
@@ -81,9 +82,12 @@ class JobBuilder:
             else:
                 node = self._operator(ports, task, [channels[c] for c in outputs], outputs, channels)
                 job.operator_nodes.append(node)
+                if self.scenario.buffer_debloat.enabled:
+                    self._start_debloating(ports, node, channels)
             job.nodes[task] = node
             if pools[task]:
-                node.attach_pools(pools[task])
+                edges_out = topology.edges_out(topology.operator_of(task))
+                node.attach_pools(pools[task], any(self.scenario.channels[edge].spanning_records for edge in edges_out))
                 self._start_flushing(ports.clock, node, task)
             for name in outputs:
                 channel = channels[name]
@@ -119,6 +123,7 @@ class JobBuilder:
             ns_per_byte=self.ns_per_byte(edge),
             stops_behind_barriers=self.scenario.checkpoint.hold == "channel",
             barrier_latency=self._barrier_latency(name, settings),
+            spans=settings.spanning_records,
         )
 
     def _latency(self, name: str, edge: str, settings: ChannelSettings) -> Callable[[], int] | None:
@@ -163,6 +168,31 @@ class JobBuilder:
 
         timer = clock.timer(tick)
         timer.start(round(self._randoms.stream(task, "flush phase").random() * period_ns))
+
+    def _start_debloating(self, ports: Ports, node: OperatorNode, channels: Mapping[str, Channel]) -> None:
+        """Let the gates of a task choose their buffers' size, once a period; tasks begin it at different times."""
+        topology, settings, clock = self.scenario.topology, self.scenario.buffer_debloat, ports.clock
+        period_ns = ns(settings.period_s)
+        debloaters: list[tuple[str, BufferDebloater]] = []
+        for gate, edge in enumerate(topology.edges_in(topology.operator_of(node.name))):
+            own = [channels[name] for name in topology.inputs(node.name) if topology.edge_of(name) == edge]
+            resizable = [channel for channel in own if isinstance(channel, NetworkChannel)]
+            if resizable:
+                meter = ThroughputMeter(clock)
+                node.inbox.measure(gate, meter)
+                segment_bytes = self.scenario.channels[edge].segment_bytes
+                debloaters.append((edge, BufferDebloater(settings, segment_bytes, resizable, meter)))
+
+        def tick() -> None:
+            if node.dead or node.ended:
+                return
+            timer.start(period_ns)
+            for edge, debloater in debloaters:
+                debloater.adjust()
+                ports.metrics.debloated(node.name, edge, clock.now, debloater.buffer_bytes, debloater.estimated_s)
+
+        timer = clock.timer(tick)
+        timer.start(round(self._randoms.stream(node.name, "debloating phase").random() * period_ns))
 
     # Tasks.
 

@@ -53,6 +53,15 @@ class CheckpointRecord:
     manifest_ns: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BufferSize:
+    """What a gate's debloating came to, at one time: the size announced last, and how long what is queued lasts."""
+
+    at_ns: int
+    buffer_bytes: int
+    estimated_s: float
+
+
 class Metrics:
     """Collects what happens; `model` judges it, this only measures it."""
 
@@ -60,6 +69,7 @@ class Metrics:
         self.checkpoints: dict[int, CheckpointRecord] = {}
         self.refusals: dict[str, int] = {}
         self.queued: list[tuple[int, float]] = []  # when, and how many records wait anywhere
+        self.buffer_sizes: dict[tuple[str, str], list[BufferSize]] = {}  # by task and exchange
 
     def triggered(self, checkpoint_id: int, now_ns: int, commands_ns: int) -> None:
         """A checkpoint has begun; its commands leave at `commands_ns`."""
@@ -68,6 +78,10 @@ class Metrics:
     def manifest(self, checkpoint_id: int, now_ns: int) -> None:
         """The manifest of a checkpoint is begun."""
         self.checkpoints[checkpoint_id].manifest_ns = now_ns
+
+    def debloated(self, task: str, edge: str, now_ns: int, buffer_bytes: int, estimated_s: float) -> None:
+        """A gate has thought about the size of its buffers."""
+        self.buffer_sizes.setdefault((task, edge), []).append(BufferSize(now_ns, buffer_bytes, estimated_s))
 
     def waiting(self, now_ns: int, records: float) -> None:
         """So many records wait anywhere."""

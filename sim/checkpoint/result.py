@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.checkpoint.operators import refolding
@@ -408,6 +409,7 @@ class Result:
                 **{key: row[key] for key in ("arrivals", "arrivals_per_s", "emitted_per_s", "behind")},
             },
             "backpressure": self.backpressure(),
+            **({"debloating": self.debloating()} if self.scenario.buffer_debloat.enabled else {}),
         }
 
     @property
@@ -426,6 +428,27 @@ class Result:
             }
             for name, node in self._engine.job.nodes.items()
         }
+
+    def debloating(self) -> list[dict[str, Any]]:
+        """Return the buffer sizes that gates asked for after the warm-up, under Flink's names, one row a gate.
+
+        The size is a mean, the estimate a median: while a gate is blocked, it is as good as infinite. Empty where
+        buffers keep their size.
+        """
+        warm_ns = ns(self.scenario.warmup_s)
+        rows = []
+        for (task, edge), sizes in self._metrics.buffer_sizes.items():
+            steady = [size for size in sizes if size.at_ns >= warm_ns] or sizes
+            rows.append(
+                {
+                    "task": task,
+                    "exchange": edge,
+                    "debloatedBufferSize": sum(size.buffer_bytes for size in steady) / len(steady),
+                    "estimatedTimeToConsumeBuffersMs": 1e3 * median(size.estimated_s for size in steady),
+                    "last_buffer_bytes": sizes[-1].buffer_bytes,
+                }
+            )
+        return rows
 
     def _per_second(self, spent_ns: int) -> float:
         return 1000.0 * spent_ns / self.duration_ns if self.duration_ns else 0.0

@@ -91,6 +91,7 @@ class Node:
         "_outputs",
         "_pools",
         "_since_ns",
+        "_spans",
         "_state",
         "_switch_ns",
         "_sync",
@@ -133,6 +134,7 @@ class Node:
         self.applied = 0  # events, since the start or a restored one's cut; a source applies none
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
+        self._spans = False
         self._timer = self.clock.timer(self._served)
         self.listed = self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
@@ -144,9 +146,9 @@ class Node:
         self.may_overtake: list[bool] = [True] * len(outputs)
         self._unsettled: dict[int, set[int]] = {}  # by checkpoint, the outputs where its barrier still lies
 
-    def attach_pools(self, pools: list[BufferPool]) -> None:
-        """The buffer pools of the network exchanges that this node writes to."""
-        self._pools = pools
+    def attach_pools(self, pools: list[BufferPool], spans: bool) -> None:
+        """The buffer pools of the network exchanges that this node writes to; whether records span buffers in one."""
+        self._pools, self._spans = pools, spans
         for pool in pools:
             pool.on_room = self.wake
 
@@ -228,6 +230,13 @@ class Node:
                 return False
         return True
 
+    def _writes_on(self) -> bool:
+        """Write on where a record has begun and waits for a buffer; whether that one is written whole."""
+        for pool in self._pools:
+            if pool.unwritten is not None and not pool.unwritten.write_on():
+                return False
+        return True
+
     def _push(self, continues: bool) -> bool:
         """Let the outbox go as far as the channels have room; whether it is empty then.
 
@@ -235,6 +244,8 @@ class Node:
         """
         outbox, outputs, names = self.task.outbox, self._outputs, self.output_names
         entries, now, name = self.entries, self.clock.now, self.name
+        if self._spans and not self._writes_on():
+            return False
         while outbox:
             index, message = outbox[0]
             channel = outputs[index]
@@ -251,6 +262,8 @@ class Node:
                 self._push_barrier(index, message)
             else:
                 channel.push(message)
+                if self._spans and not self._writes_on():
+                    return False
         return True
 
     def _overtakes(self, index: int, message: StreamMessage) -> bool:
@@ -404,7 +417,7 @@ class SourceNode(Node):
         task = self.task
         continues = False
         while True:
-            if task.outbox and not self._push(continues):
+            if (task.outbox or self._spans) and not self._push(continues):
                 self.enter(BACKPRESSURED)
                 return
             if task.reports:
@@ -536,13 +549,13 @@ class OperatorNode(Node):
         "_fires_timers",
         "_holds_in_channel",
         "_in_hand",
-        "_inbox",
         "_inputs",
         "_interruptible_timers",
         "_overdue",
         "_overtakers",
         "_service",
         "bytes_taken",
+        "inbox",
         "task",
         "written",
     )
@@ -565,7 +578,7 @@ class OperatorNode(Node):
         interruptible_timers: bool,
     ) -> None:
         super().__init__(ports, name, outputs, output_names, spent_ns, sync)
-        self._inputs, self.input_names, self._inbox, self._service = inputs, input_names, inbox, service
+        self._inputs, self.input_names, self.inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
         self._deadline_ns: int | None = None
@@ -579,11 +592,11 @@ class OperatorNode(Node):
     def run(self) -> None:
         if self.serving or self.stalled:
             return
-        task, gate, inbox, entries, name = self.task, self.task.gate, self._inbox, self.entries, self.name
+        task, gate, inbox, entries, name = self.task, self.task.gate, self.inbox, self.entries, self.name
         clock = self.clock
         continues = False
         while True:
-            blocked = bool(task.outbox) and not self._push(continues)
+            blocked = (bool(task.outbox) or self._spans) and not self._push(continues)
             if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
                 return
             if task.reports:
@@ -628,18 +641,20 @@ class OperatorNode(Node):
 
     def _is_interruptible(self) -> bool:
         """Return whether a barrier may be taken although the outbox holds results of the last message."""
-        return self._interruptible_timers and self._fires_timers
+        if not self._interruptible_timers or not self._fires_timers:
+            return False
+        return all(pool.unwritten is None for pool in self._pools)
 
     def _offer(self, index: int, message: StreamMessage) -> None:
         """Give the gate a message; one that it does not take stays in hand."""
         gate = self.task.gate
         self._in_hand = None if gate.offer(index, message, self.clock.now) else (index, message)
         if not gate.can_take(index):
-            self._inbox.block(index)
+            self.inbox.block(index)
 
     def _take_overtaking(self, index: int, came_ns: int) -> None:
         """A barrier that has overtaken in input `index` gets to the task."""
-        barrier, ahead = self._inputs[index].take_overtaking(self._inbox.unread(index))
+        barrier, ahead = self._inputs[index].take_overtaking(self.inbox.unread(index))
         now, channel = self.clock.now, self.input_names[index]
         self.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
         self.entries.append((now, ">overtake", self.name, channel, None))
@@ -650,7 +665,7 @@ class OperatorNode(Node):
 
     def overtaken(self, index: int) -> None:
         """A barrier has overtaken in input `index`."""
-        self._inbox.recheck(index)
+        self.inbox.recheck(index)
         self._overtakers.append((index, self.clock.now))
         self.wake()
 
@@ -673,7 +688,7 @@ class OperatorNode(Node):
 
     def arrived(self, index: int) -> None:
         """Input `index` has data."""
-        self._inbox.notify(index)
+        self.inbox.notify(index)
         if not self.listed:
             self.listed = True
             self.clock.ready.append(self)
@@ -693,13 +708,13 @@ class OperatorNode(Node):
         elif verb == "block":
             self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
             if self._holds_in_channel:
-                self._inbox.block(index)
+                self.inbox.block(index)
             self._watch_deadline()
         elif verb == "resume":
-            self._inbox.unblock()
+            self.inbox.unblock()
             self.wake()
         elif verb == "ignore" and type(subject) is CheckpointBarrier:
-            self._inbox.resume(index)
+            self.inbox.resume(index)
         elif verb == "snapshot":
             self.work_ns += self._snapshot(subject[0])  # type: ignore[index]
         elif verb == "forward":

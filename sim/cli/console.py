@@ -52,6 +52,9 @@ def _show_checkpoints(console: Console, result: Result) -> None:
     console.print(table)
     if result.recovery_rows():
         _show_recoveries(console, result)
+    if sizes := result.debloating():
+        text = ", ".join(f"{each['task']} {each['debloatedBufferSize']:.0f}" for each in sizes)
+        console.print(f"debloated buffer size, mean after the warm-up, bytes: {text}")
     row = result.run_row()
     console.print(
         f"{row['sim_duration_s']:.1f} s simulated; {row['arrivals']} events due, {row['events_in']} emitted, "

@@ -22,6 +22,7 @@ from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.readers import (
+    BUFFER_DEBLOAT,
     CHANNEL,
     CHECKPOINT,
     FAULT,
@@ -43,6 +44,7 @@ from barrierlab.sim.scenario.readers import (
     suggest,
 )
 from barrierlab.sim.scenario.settings import (
+    BufferDebloatSettings,
     ChannelSettings,
     CheckpointSettings,
     Fault,
@@ -155,6 +157,11 @@ class ScenarioBuilder:
         default = ChannelSettings(**self._section("channel.default", common, CHANNEL))
         topology = self._topology(top["topology"], sources, operators, default, channels)
         edges = self._channels(topology, default, channels)
+        debloat = BufferDebloatSettings(
+            **self._section("buffer_debloat", self._table("buffer_debloat"), BUFFER_DEBLOAT)
+        )
+        if debloat.enabled:
+            edges = {edge: replace(channel, spanning_records=True) for edge, channel in edges.items()}
         checkpoint = CheckpointSettings(**self._section("checkpoint", self._table("checkpoint"), CHECKPOINT))
         scenario = Scenario(
             name=self.file.removesuffix(".toml"),
@@ -171,6 +178,7 @@ class ScenarioBuilder:
             checkpoint=checkpoint,
             recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
             store=StoreSettings(**self._section("store", self._table("store"), STORE)),
+            buffer_debloat=debloat,
             faults=self._faults(topology, edges),
             parameters=self._describe_parameters(),
             settings=self.settings,
@@ -413,11 +421,15 @@ class ScenarioBuilder:
                 self.fail(f"[operator.{name}]", 'has no output, so it is a sink: write kind = "sink"')
         for edge, channel in scenario.channels.items():
             source = scenario.sources.get(edge.split("->")[0])
-            if channel.form == "network" and source is not None and source.record_bytes.largest > channel.segment_bytes:
+            if channel.form != "network" or channel.spanning_records or source is None:
+                continue
+            if source.record_bytes.largest > channel.segment_bytes:
                 self.fail(
                     f'[channel."{edge}"] segment_bytes',
-                    f"is {channel.segment_bytes}; allowed: at least a record, {source.record_bytes.largest:g} bytes",
+                    f"is {channel.segment_bytes}; allowed: at least a record, {source.record_bytes.largest:g} bytes, "
+                    "or any with spanning_records = true",
                 )
+        self._check_debloating(scenario)
         try:
             aligner_config(scenario.checkpoint, 1)
             coordinator_config(scenario)
@@ -427,6 +439,21 @@ class ScenarioBuilder:
             count = len(scenario.topology.inputs(task))
             if count > 128:
                 self.fail("topology", f"gives {task} {count} input channels; allowed: at most 128: lower a parallelism")
+
+    def _check_debloating(self, scenario: Scenario) -> None:
+        debloat = scenario.buffer_debloat
+        if not debloat.enabled:
+            return
+        if not any(channel.form == "network" for channel in scenario.channels.values()):
+            self.fail(
+                "[buffer_debloat] enabled", 'is true; allowed: with a channel of form = "network", which has buffers'
+            )
+        if debloat.min_segment_bytes > debloat.starting_segment_bytes:
+            self.fail(
+                "[buffer_debloat] min_segment_bytes",
+                f"is {debloat.min_segment_bytes}; allowed: at most starting_segment_bytes, "
+                f"{debloat.starting_segment_bytes}",
+            )
 
 
 def _is_table(value: Any) -> bool:

@@ -177,6 +177,16 @@ CHANNEL: dict[str, ValueReader] = {
     "flush_timeout_s": number(TICK_S),
     "flush_late_s": distribution,
     "bytes_per_s": number(1.0),
+    "spanning_records": flag,
+}
+BUFFER_DEBLOAT: dict[str, ValueReader] = {
+    "enabled": flag,
+    "period_s": number(TICK_S),
+    "samples": whole(),
+    "target_s": number(TICK_S),
+    "threshold_percentages": whole(0, 100),
+    "min_segment_bytes": whole(),
+    "starting_segment_bytes": whole(),
 }
 CHECKPOINT: dict[str, ValueReader] = {
     "interval_s": number(TICK_S),
@@ -242,4 +252,4 @@ TOP: dict[str, ValueReader] = {
     "seed": whole(0),
     "fill_in": texts,
 }
-TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "fault")
+TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "buffer_debloat", "fault")

@@ -61,7 +61,8 @@ class ChannelSettings:
     `latency_s` is one way of anything; a barrier of the network form takes `barrier_latency_s` more, an unaligned one
     `unaligned_barrier_latency_s`, or as much where that is None. Of the network form: the numbers of buffers are Flink
     2.x's, constants there (`NettyShuffleEnvironmentConfiguration.fromConfiguration`); of overdraft, 1.16 to 1.20 have 5
-    (`taskmanager.network.memory.max-overdraft-buffers-per-gate`, FLINK-26762), older ones 0.
+    (`taskmanager.network.memory.max-overdraft-buffers-per-gate`, FLINK-26762), older ones 0. With `spanning_records` a
+    record goes on in the next buffer, as in Flink; without, it begins one of its own. Debloating needs it, and has it.
     """
 
     exchange: str = "auto"
@@ -79,6 +80,23 @@ class ChannelSettings:
     flush_timeout_s: float = 0.1
     flush_late_s: Distribution = ZERO
     bytes_per_s: float | None = None
+    spanning_records: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BufferDebloatSettings:
+    """Flink's `taskmanager.network.memory.buffer-debloat.*`, and its `taskmanager.memory.*-segment-size`.
+
+    Names and defaults are those of Flink 2.x. Older versions than 2.1 start with the segment's size (FLINK-36556).
+    """
+
+    enabled: bool = False
+    period_s: float = 0.2
+    samples: int = 20
+    target_s: float = 1.0
+    threshold_percentages: int = 25
+    min_segment_bytes: int = 256
+    starting_segment_bytes: int = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +189,7 @@ class Scenario:
     checkpoint: CheckpointSettings
     recovery: RecoverySettings = RecoverySettings()
     store: StoreSettings = StoreSettings()
+    buffer_debloat: BufferDebloatSettings = BufferDebloatSettings()
     faults: tuple[Fault, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -109,9 +109,9 @@ class MeasuredStatistic:
 
 @cache
 def load_measured() -> tuple[MeasuredJob, ...]:
-    """The measured runs with buffers of fixed size, in the order of the file."""
+    """The measured runs, in the order of the file."""
     with (DATA / "runs.csv").open(encoding="utf-8") as file:
-        return tuple(_job(row) for row in csv.DictReader(file) if not row["debloat_target_ms"])
+        return tuple(_job(row) for row in csv.DictReader(file))
 
 
 def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
@@ -129,8 +129,6 @@ def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
     for number, row in enumerate(rows, 1):
         if None in row or None in row.values():
             raise SweepError(f"{path}: row {number}: has more or fewer values than there are columns; {hint}")
-        if row.get("debloat_target_ms"):
-            continue
         try:
             job = _job(row)
         except (KeyError, ValueError, TypeError, AttributeError) as wrong:
@@ -139,7 +137,7 @@ def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
             raise SweepError(f"{path}: row {number}: a run that comes twice, or a value below 0; {hint}")
         found[job.name] = job
     if not found:
-        raise SweepError(f"{path}: has no run with buffers of fixed size; {hint}")
+        raise SweepError(f"{path}: has no run; {hint}")
     return tuple(found.values())
 
 
@@ -154,6 +152,8 @@ def _job(row: Mapping[str, str]) -> MeasuredJob:
         "segment_bytes": int(row["segment_bytes"]),
         "mode": mode,
     }
+    if target_ms := row.get("debloat_target_ms"):
+        settings |= {"buffer_debloat.enabled": True, "buffer_debloat.target_s": float(target_ms) / 1e3}
     values = {s.name: float(row[s.measured]) * s.factor for s in STATISTICS if row[s.measured]}
     setup = row["run"].rpartition("_")[0]
     saturated = level.startswith("sat")

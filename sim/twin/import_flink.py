@@ -351,12 +351,32 @@ class _Writer:
         flush = _milliseconds(job.options.get("execution.buffer-timeout.interval"))
         why = "assumed: Flink's default, no option of the cluster; a job's own is not in the answers"
         self._put("flush_timeout_s", (flush or 100.0) / 1000, "" if flush else why)
-        if job.options.get("taskmanager.network.memory.buffer-debloat.enabled", "").lower() == "true":
-            sizes = [f"{v.operator} {v.debloated_bytes:,.0f}" for v in job.vertices if v.debloated_bytes]
-            self._say(f"assumed: buffers of fixed size; debloating is on, {', '.join(sizes) or 'no sizes are known'}")
         for each in job.vertices:
             for sender, ship in each.inputs:
                 self._edge(job.vertex(sender), each, ship)
+        if job.options.get("taskmanager.network.memory.buffer-debloat.enabled", "").lower() == "true":
+            self._debloating(segment or 32_768)
+
+    def _debloating(self, segment: int) -> None:
+        """Write Flink's own defaults, too, where the options do not give a value: the version decides one of them."""
+        options = self.job.options
+        sizes = [f"{v.operator} {v.debloated_bytes:,.0f} bytes" for v in self.job.vertices if v.debloated_bytes]
+        self._table("buffer_debloat")
+        self._put("enabled", True, f"debloated on average: {', '.join(sizes)}" if sizes else "")
+        for key, default in (("period", 0.2), ("target", 1.0)):
+            found = _milliseconds(options.get(f"taskmanager.network.memory.buffer-debloat.{key}"))
+            self._put(f"{key}_s", found / 1000 if found else default)
+        for key, option, usual in (
+            ("samples", "samples", 20),
+            ("threshold_percentages", "threshold-percentages", 25),
+        ):
+            given = options.get(f"taskmanager.network.memory.buffer-debloat.{option}", "")
+            self._put(key, int(given) if given.isdecimal() and 0 < int(given) <= 100 else usual)
+        smallest = _bytes(options.get("taskmanager.memory.min-segment-size")) or 256
+        self._put("min_segment_bytes", smallest)
+        begin = _bytes(options.get("taskmanager.memory.starting-segment-size"))
+        usual = 1024 if self._version() >= (2, 1) else segment
+        self._put("starting_segment_bytes", max(smallest, begin or usual), "" if begin else "this version's default")
 
     def _edge(self, sender: Vertex, receiver: Vertex, ship: str) -> None:
         self._table(f'channel."{sender.operator}->{receiver.operator}"')

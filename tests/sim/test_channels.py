@@ -336,7 +336,7 @@ def test_a_barrier_that_overtakes_takes_its_time_too() -> None:
 class Exchange(RuleBasedStateMachine):
     """Two channels of one sender's pool into one gate: any writes, reads, flushes and waits."""
 
-    local = False
+    local = spans = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -356,6 +356,7 @@ class Exchange(RuleBasedStateMachine):
                 latency=None if self.local else latencies.popleft,
                 ns_per_byte=0.0 if self.local else 0.01,
                 stops_behind_barriers=True,
+                spans=self.spans,
             )
             for _ in range(2)
         ]
@@ -369,7 +370,7 @@ class Exchange(RuleBasedStateMachine):
         self.rooms += 1
 
     def _push(self, which: int, message: Any) -> None:
-        if self.channels[which].accepts(message):
+        if self.pool.unwritten is None and self.channels[which].accepts(message):
             self.channels[which].push(message)
             self.sent[which].append(message)
 
@@ -402,7 +403,8 @@ class Exchange(RuleBasedStateMachine):
                 return
             self.opened[which] = deque(channel.open())
         chunk = self.opened[which]
-        assert chunk
+        assert chunk is not None
+        assert chunk or self.spans
         while chunk:
             self.read[which].append(chunk.popleft())
             if not many:
@@ -437,12 +439,12 @@ class Exchange(RuleBasedStateMachine):
             return
         lent = 0
         for channel in self.channels:
-            taken = sum(holder != 0 for _, holder in channel._received) + (channel._opened in (1, 2))
-            floating = sum(holder == 2 for _, holder in channel._received) + (channel._opened == 2)
+            taken = sum(holder != 0 for _, holder, _ in channel._received) + (channel._opened in (1, 2))
+            floating = sum(holder == 2 for _, holder, _ in channel._received) + (channel._opened == 2)
             lent += floating + channel._free_floating
             assert 0 <= channel._free_exclusive <= channel.exclusive
             assert channel._free_floating >= 0
-            assert channel._free_exclusive + sum(h == 1 for _, h in channel._received) + (channel._opened == 1) == 2
+            assert channel._free_exclusive + sum(h == 1 for _, h, _ in channel._received) + (channel._opened == 1) == 2
             # what the sender may send, plus what is on its way or here, is what the receiver has room for
             assert 0 <= channel.credit <= channel._free_exclusive + channel._free_floating
             assert taken <= 2 + 2
@@ -450,7 +452,9 @@ class Exchange(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Read on, and everything arrives, and every buffer comes back."""
-        for _ in range(len(self.sent[0] + self.sent[1]) + 10):
+        for _ in range(3 * len(self.sent[0] + self.sent[1]) + 10):
+            if self.pool.unwritten is not None:
+                self.pool.unwritten.write_on()
             self.flush()
             self.clock.rest()
             for which in (0, 1):
@@ -473,8 +477,37 @@ class LocalExchange(Exchange):
     local = True
 
 
-TestRemoteExchange = Exchange.TestCase
-TestLocalExchange = LocalExchange.TestCase
-TestRemoteExchange.settings = TestLocalExchange.settings = settings(
-    max_examples=40, stateful_step_count=50, deadline=None
-)
+class SpanningExchange(Exchange):
+    """Records go on in the next buffer, whose size the gate may change; one may be larger than the whole pool."""
+
+    spans = True
+
+    @rule(which=st.integers(0, 1), size=st.sampled_from([301, 700, 5000]))
+    def write_large(self, which: int, size: int) -> None:
+        self.write(which, size)
+
+    @rule()
+    def write_on(self) -> None:
+        if self.pool.unwritten is not None:
+            self.pool.unwritten.write_on()
+
+    @rule(which=st.integers(0, 1), size=st.integers(1, 300))
+    def resize(self, which: int, size: int) -> None:
+        self.channels[which].resize(size)
+
+    @invariant()
+    def a_buffer_holds_no_more_than_a_segment(self) -> None:
+        for channel in self.channels:
+            assert all(buffer.size <= 300 for buffer in channel._subpartition)
+
+
+class LocalSpanningExchange(SpanningExchange):
+    """The same within one process."""
+
+    local = True
+
+
+TestRemoteExchange, TestLocalExchange = Exchange.TestCase, LocalExchange.TestCase
+TestSpanningExchange, TestLocalSpanningExchange = SpanningExchange.TestCase, LocalSpanningExchange.TestCase
+for _case in (TestRemoteExchange, TestLocalExchange, TestSpanningExchange, TestLocalSpanningExchange):
+    _case.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)

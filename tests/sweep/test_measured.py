@@ -82,9 +82,9 @@ def test_statistics_of_a_run_follow_the_same_rule():
 
 
 def test_every_run_is_a_job_that_can_be_loaded():
-    """Each run of the file without debloating is simulated by a shipped scenario, at its rates and in its mode."""
+    """Each run of the file is simulated by a shipped scenario, at its rates, in its mode and with its debloating."""
     jobs = {job.name: job for job in load_measured()}
-    expected = [row for row in rows_of("runs.csv") if not row["debloat_target_ms"]]
+    expected = rows_of("runs.csv")
     assert list(jobs) == [row["run"] for row in expected]
     for row in expected:
         job = jobs[row["run"]]
@@ -101,6 +101,8 @@ def test_every_run_is_a_job_that_can_be_loaded():
         assert edge.segment_bytes == int(row["segment_bytes"])
         assert edge.local == (row["topology"] == "local")
         assert job.saturated == ("sat" in row["run"])
+        debloat = scenario.buffer_debloat
+        assert (debloat.target_s if debloat.enabled else 0.0) == float(row["debloat_target_ms"] or 0.0) / 1e3
         mode, timeout = {  # as the cluster's driver has written it: a measurement is not renamed
             "aligned": ("aligned", 0.0),
             "unaligned": ("unaligned", 0.0),
@@ -158,7 +160,7 @@ def test_the_modes_stand_side_by_side():
     cells = compare(predicted)
     rows = side_by_side(cell.as_row() for cell in cells)
     setups = {setup for setup, _, _ in rows}
-    assert len(setups) == 10
+    assert len(setups) == 11
     for setup, words, row in rows:
         for mode, cell in zip(MODES, row, strict=True):
             if cell is None:
