@@ -53,6 +53,7 @@ SECTIONS: dict[str, tuple[str, Mapping[str, readers.ValueReader], type | None]] 
     "channel": ('`[channel.default]`, `[channel."a->b"]`', readers.CHANNEL, settings.ChannelSettings),
     "checkpoint": ("`[checkpoint]`", readers.CHECKPOINT, settings.CheckpointSettings),
     "recovery": ("`[recovery]`", readers.RECOVERY, settings.RecoverySettings),
+    "buffer_debloat": ("`[buffer_debloat]`", readers.BUFFER_DEBLOAT, settings.BufferDebloatSettings),
     "store": ("`[store]`", readers.STORE, settings.StoreSettings),
     "when": ("`[[fault]]`: when", readers.WHEN, settings.Fault),
     "fault": ("`[[fault]]`: what", readers.FAULT, settings.Fault),

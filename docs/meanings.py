@@ -78,6 +78,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "flush_timeout_s": "a buffer that is not full leaves after that (execution.buffer-timeout)",
         "flush_late_s": "how late the thread is that flushes",
         "bytes_per_s": "what the link carries; any amount, if not given",
+        "spanning_records": "whether a record goes on in the next buffer, and may be larger; debloating has it on",
     },
     "checkpoint": {
         "interval_s": "from trigger to trigger",
@@ -103,6 +104,15 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "detection_s": "from a failure until it is noticed",
         "restart_s": "until all tasks run again, without their state",
         "read_bytes_per_s": "how fast state is read; at once, if not given",
+    },
+    "buffer_debloat": {
+        "enabled": "whether gates choose the size of their network buffers (`buffer-debloat.enabled`, FLIP-183)",
+        "period_s": "time from choice to choice (`buffer-debloat.period`)",
+        "samples": "of how many choices the size is a moving average (`buffer-debloat.samples`)",
+        "target_s": "how long what is queued for a gate is to last (`buffer-debloat.target`)",
+        "threshold_percentages": "a smaller change of the size is not made (`buffer-debloat.threshold-percentages`)",
+        "min_segment_bytes": "the smallest size (`taskmanager.memory.min-segment-size`)",
+        "starting_segment_bytes": "the first size (`starting-segment-size`); before Flink 2.1, the segment's",
     },
     "store": {
         "bytes_per_s": "how fast parts are written, beyond `async_s`; at once, if not given",
