@@ -294,10 +294,9 @@ def _without(monitor: CoordinatorMonitor, checkpoint_id: int) -> CoordinatorMoni
 
 
 def _ended(monitor: CoordinatorMonitor, checkpoint_id: int, verb: str) -> list[Breach]:
-    broken = []
     if checkpoint_id in monitor.ended:
-        broken.append(("LIVE", f"checkpoint {checkpoint_id} was {verb} after it had ended"))
-    elif verb == "completed":
-        reasons = equations.completed_out_of_turn(checkpoint_id, monitor.completed, checkpoint_id <= monitor.triggered)
-        broken += [("ID", reason) for reason in reasons]
-    return broken
+        return [("LIVE", reason) for reason in equations.ended_again(checkpoint_id, verb, "had ended")]
+    if verb != "completed":
+        return []
+    reasons = equations.completed_out_of_turn(checkpoint_id, monitor.completed, checkpoint_id <= monitor.triggered)
+    return [("ID", reason) for reason in reasons]

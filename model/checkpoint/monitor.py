@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -248,7 +249,7 @@ class TaskMonitor(TaskWatch):
         self.rows: frozenset[Event] = frozenset()
         self.visible_rows: frozenset[Event] = frozenset()
         self._to_show: Event | None = None
-        self._over_limit: tuple[int, int] | None = None  # the checkpoint whose part is too large, and its bytes
+        self._over_limit: tuple[int, str] | None = None  # the checkpoint whose part is too large, and why
         self._taken: tuple[int, StreamMessage] | None = None
         self._ahead: Sequence[StreamMessage] = ()
         self._passed: Sequence[StreamMessage] = ()
@@ -317,9 +318,7 @@ class TaskMonitor(TaskWatch):
         if self._to_show is not None:
             self.breaks("REC", f"{self._to_show} took effect at {self.name} and was not shown")
         if self._over_limit is not None and self._over_limit[0] not in self.aborted:
-            checkpoint_id, recorded_bytes = self._over_limit
-            what = f"{recorded_bytes} bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
-            self.breaks("BOUND", f"{what}; at most {self._limits.max_inflight_buffer_bytes} may be")
+            self.breaks("BOUND", self._over_limit[1])
         for output, (there, recorded) in self._passed_out.items():
             if recorded != there[-len(recorded) :]:
                 wrong = f"{self.name} recorded for {self.outputs[output]} what the barrier did not pass"
@@ -427,7 +426,7 @@ class TaskMonitor(TaskWatch):
     def go_back(self, past: Past) -> None:
         """A new task is restored to a cut."""
         shown, covered = self.covered, sum(past.applied)
-        if self._guarantee == "exactly_once" and shown > covered:
+        if self._guarantee == "exactly_once" and not equations.shown_in_turn(range(shown), range(covered)):
             self.breaks("REC", f"{self.name} has shown {shown} events, and goes back to {covered}")
             shown = covered
         self.state, self.sent, self.applied, self.open = past.state, past.sent, past.applied, past.open
@@ -442,24 +441,26 @@ class TaskMonitor(TaskWatch):
         """It has been restored, it says to the state `its_digest`, and all that its checkpoint covers is visible."""
         if digest(self.state if self.inputs else self.made + 1) != its_digest:
             self.breaks("REC", f"the state of {self.name} is not that of its cut")
-        if self.unseen:
+        if not self._has_shown(sum(self.applied)):
             self.breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
 
     def announced(self, checkpoint_id: int) -> None:
         """The sink has been told that a checkpoint is complete: all that it covers is visible."""
-        shown = sum(self.applied) - len(self.unseen)
         for number, covered in self.due:
-            if number == checkpoint_id and shown < covered:
+            if number == checkpoint_id and not self._has_shown(covered):
                 self.breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
         self.due = tuple(each for each in self.due if each[0] > checkpoint_id)
 
     def missing(self) -> str | None:
         """Return what is wrong with what is visible, now that the job has ended."""
-        if self.unseen:
+        if not self._has_shown(sum(self.applied)):
             return f"{self.unseen[0]} is not visible at {self.name}, and the job has ended"
         for row in sorted(map(str, self.visible_rows - self.rows)):
             return f"{row} is visible at {self.name}, and never came again"
         return None
+
+    def _has_shown(self, due: int) -> bool:
+        return equations.shown_enough(range(sum(self.applied) - len(self.unseen)), range(due))
 
     def _shows(self, event: Event) -> None:
         """Ask that a sink show what took effect: at once, or when a checkpoint that covers it is complete."""
@@ -479,11 +480,11 @@ class TaskMonitor(TaskWatch):
 
     def _commit(self, index: int, subject: tuple[str, tuple[Event, ...]], task: Task) -> None:
         transaction, events = subject
-        if events != self.unseen[: len(events)]:
+        if not equations.shown_in_turn(events, self.unseen):
             self.breaks("REC", f"{transaction} became visible at {self.name} out of its turn")
-        self.unseen = self.unseen[len(events) :]
-        if events and sum(self.applied) - len(self.unseen) > self.covered:
+        if equations.uncovered(events, sum(self.applied) - len(self.unseen), self.covered):
             self.breaks("REC", f"{transaction} became visible at {self.name}, and no complete checkpoint covers it")
+        self.unseen = self.unseen[len(events) :]
 
     # What is asked when a checkpoint completes.
 
@@ -604,16 +605,12 @@ class TaskMonitor(TaskWatch):
         self.waiting = put(self.waiting, index, waiting)
         if self._taken == (index, message):
             self._taken = None
-        most, most_bytes = self._limits.max_buffer_per_input, self._limits.max_buffer_memory_bytes
-        if most is not None and len(waiting) > most:
-            self.breaks(
-                "BOUND", f"{len(waiting)} messages of {self.inputs[index]} were buffered; at most {most} may be"
-            )
-        buffered = sum(size_of(each) for queue in self.waiting for each in queue)
-        if most_bytes is not None and buffered > most_bytes:
-            self.breaks(
-                "BOUND", f"{buffered} bytes were buffered at {self.name} at a time; at most {most_bytes} may be"
-            )
+        what = f"messages of {self.inputs[index]} were buffered at a time"
+        for reason in equations.beyond(len(waiting), what, self._limits.max_buffer_per_input):
+            self.breaks("BOUND", reason)
+        buffered, what = sum(map(size_of, chain(*self.waiting))), f"bytes were buffered at {self.name} at a time"
+        for reason in equations.beyond(buffered, what, self._limits.max_buffer_memory_bytes):
+            self.breaks("BOUND", reason)
 
     def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
         if self._taken is not None and self._taken == (index, message):
@@ -642,10 +639,9 @@ class TaskMonitor(TaskWatch):
 
     def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
         checkpoint_id, its_digest = subject
-        if checkpoint_id == self.last_cut:
-            self.breaks("ONCE", f"{self.name} took 2 snapshots of checkpoint {checkpoint_id}")
-        elif checkpoint_id < self.last_cut:
-            reason = f"{self.name} took its snapshot of checkpoint {checkpoint_id} after {self.last_cut}"
+        for reason in equations.cut_again(self.name, checkpoint_id, 1 + (checkpoint_id == self.last_cut)):
+            self.breaks("ONCE", reason)
+        for reason in equations.cut_goes_back(self.name, checkpoint_id, self.last_cut):
             self.breaks("ID", reason)
         self.last_cut = max(self.last_cut, checkpoint_id)
         if checkpoint_id in self.settled or self._cut(checkpoint_id) is not None:
@@ -705,9 +701,9 @@ class TaskMonitor(TaskWatch):
         """`event` is in flight for a checkpoint whose `cut` has counted it."""
         cut = cut._replace(recorded_bytes=cut.recorded_bytes + event.size_bytes)
         self._amend(checkpoint_id, cut)
-        most = self._limits.max_inflight_buffer_bytes
-        if most is not None and cut.recorded_bytes > most:
-            self._over_limit = checkpoint_id, cut.recorded_bytes
+        what = f"bytes were recorded at {self.name} for checkpoint {checkpoint_id}"
+        for reason in equations.beyond(cut.recorded_bytes, what, self._limits.max_inflight_buffer_bytes):
+            self._over_limit = checkpoint_id, reason
 
     def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
         self._begin(barrier.checkpoint_id)

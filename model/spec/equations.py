@@ -10,9 +10,11 @@ Like `model.spec.history`, this imports nothing of the code under test. A reason
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from barrierlab.model.spec.history import UNALIGNED_FLAG, MessageView, kind_of
+
+E = TypeVar("E")
 
 # A complete checkpoint.
 
@@ -57,7 +59,25 @@ def separates(barrier: int, side: int, cause: int, is_unaligned: bool, permits_o
     return cause < barrier <= side and not is_unaligned
 
 
+def cut_again(task: str, checkpoint_id: int, count: int) -> Iterator[str]:
+    """ONCE: why a task may not have taken so many snapshots of a checkpoint."""
+    if count > 1:
+        yield f"{task} took {count} snapshots of checkpoint {checkpoint_id}"
+
+
+def ended_again(checkpoint_id: int, verb: str, before: str | None) -> Iterator[str]:
+    """LIVE: why a checkpoint may not be completed, or aborted, that was ended so `before`; None if it was not."""
+    if before is not None:
+        yield f"checkpoint {checkpoint_id} was {verb} after it {before}"
+
+
 # Ids.
+
+
+def cut_goes_back(task: str, checkpoint_id: int, newest: int) -> Iterator[str]:
+    """ID: why a task may not take its snapshot of a checkpoint behind the one of `newest`."""
+    if checkpoint_id < newest:
+        yield f"{task} took its snapshot of checkpoint {checkpoint_id} after {newest}"
 
 
 def triggered_late(checkpoint_id: int, newest: int) -> str | None:
@@ -136,3 +156,33 @@ def promised_too_much(
         if promise is None or promise < cast(MessageView, mark).timestamp_ms:
             has = "has promised nothing" if promise is None else f"has promised {promise} only"
             yield f"{task} sent {mark} on {channel}, but {source} {has}"
+
+
+# Limits.
+
+
+def beyond(count: int, what: str, most: int | None) -> Iterator[str]:
+    """BOUND: why there may not be `count` of something where a limit is set; it is inclusive."""
+    if most is not None and count > most:
+        yield f"{count} {what}; at most {most} may be"
+
+
+# Sinks that show each event exactly once. Events in their order, or their places in it.
+
+
+def shown_in_turn(visible: Sequence[object], took_effect: Sequence[object]) -> bool:
+    """REC: whether what is visible took effect first, of all that did and is to stay."""
+    return visible == took_effect[: len(visible)]
+
+
+def shown_enough(visible: Sequence[object], due: Sequence[object]) -> bool:
+    """REC: whether all is visible that is `due`.
+
+    That is what a checkpoint covers that was restored, or announced to the sink; and all, once the job has ended.
+    """
+    return visible[: len(due)] == due
+
+
+def uncovered(events: Sequence[E], shown: int, covered: int) -> Sequence[E]:
+    """REC: which of `events`, that become visible behind `shown` others, no complete checkpoint covers."""
+    return events[max(0, covered - shown) :]

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import cast
 
+from barrierlab.model.spec import equations
 from barrierlab.model.spec.attempts import Attempt, Run
 from barrierlab.model.spec.history import MessageView, kind_of
 
@@ -299,14 +300,14 @@ def _exactly_once(run: Run, sink: str, cut_off: bool) -> Iterator[TimedReason]:
         yield from _too_little(attempt, sink, line, len(before), visible)
     line, last = lines[run.attempts[-1].number], run.attempts[-1]
     end_ns = last.history.end_ns
-    if visible != line[: len(visible)]:
+    if not equations.shown_in_turn(visible, line):
         due, came = Counter(line), Counter(visible)
         for event in came - due:
             yield f"{event} became visible at {sink} {_times(came[event])}; {_times(due[event])} is right", end_ns
         if not came - due:
             event = next(event for event, turn in zip(visible, line, strict=False) if event != turn)
             yield f"{event} became visible at {sink} in another place than it took effect", end_ns
-    if visible != line and last.finished and not last.crashed and not cut_off:
+    if last.finished and not last.crashed and not cut_off and not equations.shown_enough(visible, line):
         for event in Counter(line) - Counter(visible):
             yield f"{event} is not visible at {sink}, and the job has ended", end_ns
 
@@ -315,7 +316,7 @@ def _falls_back(
     run: Run, attempt: Attempt, sink: str, visible: list[object], before: list[object]
 ) -> Iterator[TimedReason]:
     """Nothing may be visible that is behind the cut that is restored: it will come again."""
-    if visible == before[: len(visible)]:
+    if equations.shown_in_turn(visible, before):
         return
     again = Counter(visible) - Counter(before)
     for event in list(again)[:1]:
@@ -340,13 +341,13 @@ def _too_early(attempt: Attempt, sink: str, before: int, shown: int) -> Iterator
         if verb != "commit":
             continue
         transaction, events = cast(tuple[str, tuple[object, ...]], subject)
-        shown += len(events)
         covered = 0 if newest == attempt.restored_id else len(attempt.applied(sink, newest))
-        beyond = shown - (before + covered)
-        if beyond <= 0:
+        beyond = equations.uncovered(events, shown, before + covered)
+        shown += len(events)
+        if not beyond:
             continue
         later = set(attempt.applied(sink)[covered:])
-        early = next((event for event in events[-beyond:] if event in later), None)
+        early = next((event for event in beyond if event in later), None)
         if early is not None:
             yield f"{early} became visible at {sink} with {transaction}, and no complete checkpoint has it", at_ns
 
@@ -363,7 +364,7 @@ def _too_little(
         elif checkpoint_id > attempt.restored_id:
             due = before + len(attempt.applied(sink, checkpoint_id))
             why, at_ns = f"checkpoint {checkpoint_id} was announced to it", notified_ns
-    if visible[:due] == line[:due] or attempt.interrupted:
+    if equations.shown_enough(visible, line[:due]) or attempt.interrupted:
         return
     shown = set(visible)
     gone = {effect.subject for effect in task.outside if effect.verb == "rollback"}

@@ -259,9 +259,9 @@ def once(case: Case) -> Iterator[Violation]:
     """
     for name, task in case.history.tasks.items():
         for checkpoint_id, count in Counter(each.checkpoint_id for each in task.cuts).items():
-            if count > 1:
+            for reason in equations.cut_again(name, checkpoint_id, count):
                 at_ns = [each.at_ns for each in task.cuts if each.checkpoint_id == checkpoint_id][1]
-                yield Violation("ONCE", f"{name} took {count} snapshots of checkpoint {checkpoint_id}", at_ns)
+                yield Violation("ONCE", reason, at_ns)
     for checkpoint_id, completion in case.history.completed.items():
         for what in (equations.SNAPSHOT, equations.ACKNOWLEDGEMENT):
             for name, then in completion.tasks.items():
@@ -341,8 +341,7 @@ def ids(case: Case) -> Iterator[Violation]:
     yield from case.watched("ID")
     for name, task in case.history.tasks.items():
         for older, newer in zip(task.cuts, task.cuts[1:], strict=False):
-            if newer.checkpoint_id < older.checkpoint_id:
-                reason = f"{name} took its snapshot of checkpoint {newer.checkpoint_id} after {older.checkpoint_id}"
+            for reason in equations.cut_goes_back(name, newer.checkpoint_id, older.checkpoint_id):
                 yield Violation("ID", reason, newer.at_ns)
 
 
@@ -353,10 +352,9 @@ def live(case: Case) -> Iterator[Violation]:
         yield Violation("LIVE", f"nothing can move any more, though {name} has events to give off", at_ns)
     ended: dict[int, str] = {}
     for checkpoint_id, verb, at_ns in history.ends:
-        if checkpoint_id in ended:
-            reason = f"checkpoint {checkpoint_id} was {verb} after it was {ended[checkpoint_id]}"
+        for reason in equations.ended_again(checkpoint_id, verb, ended.get(checkpoint_id)):
             yield Violation("LIVE", reason, at_ns)
-        ended.setdefault(checkpoint_id, verb)
+        ended.setdefault(checkpoint_id, f"was {verb}")
     for reason in _unsettled(case, surely=True):
         yield Violation("LIVE", reason, history.end_ns)
     if not case.cut_off:
@@ -381,21 +379,19 @@ def bound(case: Case) -> Iterator[Violation]:
         if capacity is not None and kept.deepest > capacity:
             reason = f"{kept.deepest} messages were in {channel} at a time; its capacity is {capacity}"
             yield Violation("BOUND", reason, kept.deepest_ns)
-        most = limits.max_buffer_per_input
-        if most is not None and kept.most_buffered > most:
-            reason = f"{kept.most_buffered} messages of {channel} were buffered at a time; at most {most} may be"
+        what = f"messages of {channel} were buffered at a time"
+        for reason in equations.beyond(kept.most_buffered, what, limits.max_buffer_per_input):
             yield Violation("BOUND", reason, kept.most_buffered_ns)
     for name, task in case.history.tasks.items():
-        most = limits.max_buffer_memory_bytes
-        if most is not None and task.most_buffered_bytes > most:
-            reason = f"{task.most_buffered_bytes} bytes were buffered at {name} at a time; at most {most} may be"
+        what = f"bytes were buffered at {name} at a time"
+        for reason in equations.beyond(task.most_buffered_bytes, what, limits.max_buffer_memory_bytes):
             yield Violation("BOUND", reason, task.most_buffered_bytes_ns)
-        most = limits.max_inflight_buffer_bytes
         for cut in task.cuts:
             recorded = task.recorded_bytes.get(cut.checkpoint_id, 0)
-            if most is not None and recorded > most and cut.checkpoint_id not in task.aborted:
-                what = f"{recorded} bytes were recorded at {name} for checkpoint {cut.checkpoint_id}"
-                yield Violation("BOUND", f"{what}; at most {most} may be", cut.at_ns)
+            what = f"bytes were recorded at {name} for checkpoint {cut.checkpoint_id}"
+            if cut.checkpoint_id not in task.aborted:
+                for reason in equations.beyond(recorded, what, limits.max_inflight_buffer_bytes):
+                    yield Violation("BOUND", reason, cut.at_ns)
 
 
 INVARIANTS: dict[str, Invariant] = {

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from barrierlab.impl.checkpoint.transactions import SinkWriter
 from barrierlab.impl.messages import Watermark
 from barrierlab.model.checkpoint.check import properties
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import Move, World
 from barrierlab.model.defects.alignment.A03_older_barrier_cancels import DEFECT as OLDER
+from barrierlab.model.defects.barrier.P03_retry_emitted_again import DEFECT as RETRY
+from barrierlab.model.defects.barrier.P04_older_command_accepted import DEFECT as OLDER_COMMAND
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 from barrierlab.model.spec import equations
-from tests.model.mutants import MUTANTS
+from tests.model.mutants import MUTANTS, MUTANTS_RECOVERING
 
 CHAIN, LONG, JOIN, SHORT_JOIN = "a->s", "a->m m->s", "a->join b->join join->s", "a->s b->s"
+SHOWN = Bounds(CHAIN, events=1, guarantee="exactly_once")
 LIMITS = ExplorationLimits(states=5_000)
 """The shortest run that breaks something is found in fewer; without the equation, it is enough to look as far."""
+
+
+class PreparesBackwards(SinkWriter):
+    """What becomes visible together comes last first."""
+
+    def prepare(self, checkpoint_id: int) -> None:
+        self.open.reverse()
+        super().prepare(checkpoint_id)
+
 
 ASKED: dict[str, tuple[Callable[..., object], str, Bounds, Components]] = {
     "balanced": (lambda *_: True, "CUT", Bounds(JOIN, events=1), MUTANTS["SnapshotsAtTheFirst"]),
@@ -31,6 +45,18 @@ ASKED: dict[str, tuple[Callable[..., object], str, Bounds, Components]] = {
         Bounds(SHORT_JOIN, checkpoints=2),
         MUTANTS["SwallowsTheSecondBarrier"],
     ),
+    "cut_again": (lambda *_: iter(()), "ONCE", RETRY.bounds, RETRY.components),
+    "cut_goes_back": (lambda *_: iter(()), "ID", OLDER_COMMAND.bounds, OLDER_COMMAND.components),
+    "ended_again": (lambda *_: iter(()), "LIVE", Bounds(CHAIN, events=0), MUTANTS["CompletesTwice"]),
+    "beyond": (
+        lambda *_: iter(()),
+        "BOUND",
+        Bounds(JOIN, events=2, max_buffer_per_input=1),
+        MUTANTS["HoldsWithoutLimit"],
+    ),
+    "shown_in_turn": (lambda *_: True, "REC", replace(SHOWN, events=2), Components(writer=PreparesBackwards)),
+    "shown_enough": (lambda *_: True, "REC", SHOWN, MUTANTS_RECOVERING["NeverCommits"]),
+    "uncovered": (lambda *_: (), "REC", SHOWN, MUTANTS_RECOVERING["CommitsAtOnce"]),
     "promised_too_much": (lambda *_: iter(()), "WM", Bounds(JOIN, events=1, watermarks=1), MUTANTS["PromisesTheMost"]),
 }
 """By equation: one that lets all pass, the invariant that it is of, and a scope in which a shortest run breaks that."""
