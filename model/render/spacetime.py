@@ -168,11 +168,10 @@ class SpaceTime:
         return drawn
 
     def _names_of_cut(self) -> set[str]:
-        return {_MARKS[verb].format(self.checkpoint_id) for verb in (">trigger", "completed", "aborted")}
+        return {MARKS[verb].format(self.checkpoint_id) for verb in (">trigger", "completed", "aborted")}
 
 
-# The verbs that become marks, and what a reader is told.
-_MARKS = {
+MARKS = {
     ">emit": "{}",
     ">trigger": "trigger {}",
     ">inject": "command {}",
@@ -195,6 +194,7 @@ _MARKS = {
     "write": "writes {}",
     "upsert": "writes {}",
 }
+"""The verbs that become marks, and what a reader is told."""
 
 
 def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | None = None) -> SpaceTime:
@@ -233,20 +233,21 @@ class _Layout:
         self.on_way: dict[str, deque[Arrow]] = {}
         self.buffered: dict[str, list[Arrow]] = {}
         self.latest: dict[tuple[str, object], Arrow] = {}
+        self.awaited: set[tuple[str, object]] = set()  # recorded by its sender while it is in the outbox
         self.steps: list[int] = []  # of each entry
 
     def add(self, entry: Entry) -> None:
         """The next entry: a step of its own if it shows."""
         at_ns, verb, node, channel, subject = entry
         drawn = self.drawn
-        shows = verb in _MARKS or verb in ("send", "take", "deliver", "block", "end", "restored_in_flight", ">restore")
+        shows = verb in MARKS or verb in ("send", "take", "deliver", "block", "end", "restored_in_flight", ">restore")
         if shows or not drawn.times_ns:
             drawn.times_ns.append(at_ns)
         step = len(drawn.times_ns) - 1
         self.steps.append(step)
-        if verb in _MARKS:
+        if verb in MARKS:
             what = subject[0] if isinstance(subject, tuple) else subject
-            text = _MARKS[verb].format("" if what is None else what).strip()
+            text = MARKS[verb].format("" if what is None else what).strip()
             drawn.marks.append(Mark(node, step, verb, text))
         elif verb == ">restore":
             drawn.restores.append(step)
@@ -254,6 +255,8 @@ class _Layout:
                 arrow.gone = step
             self.on_way.clear()
             self.buffered.clear()
+            self.latest.clear()
+            self.awaited.clear()
         elif channel is not None:
             self._on_channel(verb, channel, subject, step)
 
@@ -272,6 +275,9 @@ class _Layout:
             self.drawn.arrows.append(arrow)
             self.on_way.setdefault(channel, deque()).append(arrow)
             self.latest[channel, subject] = arrow
+            if (channel, subject) in self.awaited:
+                self.awaited.remove((channel, subject))
+                arrow.recorded = True
         elif verb == "take":
             arrow = self._arrived(channel, subject)
             arrow.taken = step
@@ -286,6 +292,8 @@ class _Layout:
             recorded = self.latest.get((channel, subject[1]))
             if recorded is not None:
                 recorded.recorded = True
+            else:
+                self.awaited.add((channel, subject[1]))
 
     def _arrived(self, channel: str, message: object) -> Arrow:
         """The first of its like on the channel: only a barrier is ever taken ahead of others."""

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import BROKEN, HOLDS
+from barrierlab.model.render.explorable import data_of, page
 from barrierlab.model.render.exports import MERMAID_LIMIT, itf, mermaid, perfetto, shiviz
 from barrierlab.model.render.spacetime import SpaceTime, lay_out
 from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
@@ -111,6 +113,20 @@ class Shown:
         drawn, note = next((view for view in views if len(view[0].times_ns) <= MOST_STEPS), views[-1])
         return svg(drawn, f"{self.title} ({note})" if note else self.title, self.verdicts)
 
+    def as_html(self) -> str:
+        """A page to explore it in; of a long trace the part around the checkpoint."""
+        data = data_of(
+            self.entries,
+            self.topology,
+            self.title,
+            verdict=self.verdict,
+            violations=self.verdicts,
+            checkpoint_id=self.drawn.checkpoint_id,
+            permits_orphans=not protocol_of(self.head.get("mode", self.head.get("protocol", "aligned"))).is_exact,
+            part=self.is_part,
+        )
+        return page(data)
+
     def as_mermaid(self) -> str:
         """`model.render.exports.mermaid`; of a long trace as much as Mermaid draws."""
         for drawn, note in self._views():
@@ -155,6 +171,7 @@ def text_alone(text: str, path: Path, form: str) -> bool:
 FORMATS: dict[str, Callable[[Shown], str]] = {
     "text": Shown.as_text,
     "svg": Shown.as_svg,
+    "html": Shown.as_html,
     "mermaid": Shown.as_mermaid,
     "shiviz": Shown.as_shiviz,
     "perfetto": Shown.as_perfetto,
@@ -173,7 +190,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
 def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | None) -> None:
-    """Show a trace or counterexample: as text, as a space-time diagram (svg), or for another tool.
+    """Show a trace or counterexample: as text, as a picture (svg), as a page to explore it in (html), or for a tool.
 
     The cut is that of --checkpoint, or of the last complete one; of a trace that is too long for a picture, the part
     around that is drawn. mermaid: mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev;

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -47,6 +51,7 @@ def test_a_scripted_case_is_shown(form: str, capsys: pytest.CaptureFixture[str])
     [
         ("text", "> deliver"),
         ("svg", "<svg"),
+        ("html", '<div class="brl-run">'),
         ("mermaid", "sequenceDiagram"),
         ("shiviz", '{"coordinator":1}'),
         ("perfetto", '"traceEvents"'),
@@ -85,6 +90,28 @@ def test_a_simulated_run_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, out, _ = show(capsys, str(trace), "--format", "perfetto")
     assert code == 0
     assert len(json.loads(out)["traceEvents"]) > 1000
+
+
+def data_in(page: Path) -> dict[str, Any]:
+    """The data of the run that a page shows."""
+    found = re.search(r'<script type="application/json">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return json.loads(zlib.decompress(base64.b64decode(data["packed"]))) if "packed" in data else data
+
+
+def test_a_long_run_is_a_page_of_the_part_around_a_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A page would be so large that no browser is quick with it."""
+    trace, out = tmp_path / "run.trace", tmp_path / "run.html"
+    trace.write_text(barrierlab_run(load("diamond", {"until_s": 3.0}), seed=1).trace(), encoding="utf-8")
+    assert show(capsys, str(trace), "--format", "html", "--out", str(out))[0] == 0
+    whole = out.stat().st_size
+    assert data_in(out)["note"] == ""
+    assert show(capsys, str(trace), "--format", "html", "--checkpoint", "1", "--out", str(out))[0] == 0
+    assert out.stat().st_size < whole < 600_000
+    assert data_in(out)["note"].startswith("The part around checkpoint 1: entries ")
 
 
 @pytest.fixture(scope="module")
