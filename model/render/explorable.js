@@ -69,7 +69,8 @@ export function layOut(data, entries = entriesOf(data)) {
     if (template !== undefined || ALSO_SHOWN.has(verb) || !run.at.length) { run.at.push(entry.at); run.entryOfStep.push(index); }
     const step = run.at.length - 1;
     run.stepOfEntry.push(step);
-    if (verb[0] === ">" && index >= (data.earlier ?? 0)) run.moves.push({ step, entry: index });
+    const brought = !data.timed && run.moves.length && entries[run.moves.at(-1).entry].at === entry.at;  // by the move before
+    if (verb[0] === ">" && index >= (data.earlier ?? 0) && !brought) run.moves.push({ step, entry: index });
     if (verb === ">restore") {
       for (const messages of [...onWay.values(), ...buffered.values()]) for (const message of messages) message.gone = step;
       onWay = new Map(); buffered = new Map();
@@ -492,6 +493,7 @@ class View {
     layers.held.replaceChildren(...held);
     layers.messages.replaceChildren(...paths);
     const marks = [];
+    this.drawnMarks = [];
     for (const mark of run.marks) {
       if (mark.step < first || mark.step > last) continue;
       const x = this.px(mark.step), y = this.rows.get(mark.node);
@@ -502,8 +504,8 @@ class View {
       else if (mark.verb === ">crash") sign = draw("path", { class: "brl-crash", d: `M${x - 7} ${y - 7}l14 14m0-14l-14 14` });
       else if (mark.verb === ">emit") sign = draw("circle", { class: "brl-emit", cx: x, cy: y, r: 3 });
       else sign = draw("circle", { class: "brl-mark", cx: x, cy: y, r: 3 });
-      sign.append(draw("title", {}, `${mark.node}: ${mark.text}`));
       marks.push(sign);
+      this.drawnMarks.push({ mark, x, y });
       if (mark.node === this.data.coordinator && isFree(x - 3, y + 15, mark.text.length)) marks.push(draw("text", { class: "brl-label brl-dim", x: x - 3, y: y + 15 }, mark.text));
     }
     layers.marks.replaceChildren(...marks);
@@ -606,6 +608,8 @@ class View {
     const recorded = this.recorded && this.run.checkpoints.get(Number(this.chosen)).attempt === this.attempt ? this.recorded : null;
     this.verdict = judge(this.run, this.attempt, this.cut, recorded);
     this.words = wordsOf(this.run, this.verdict, recorded, this.data.permits_orphans);
+    const its = this.run.checkpoints.get(Number(this.chosen)), without = its ? this.tasks.filter((task) => !its.cut.has(task)) : [];
+    if (without.length) this.words.text += `; ${without.slice(0, MOST_TOLD).join(", ")} took no snapshot of it, and ${without.length > 1 ? "are" : "is"} cut elsewhere`;
     const mark = make("strong", { class: this.words.good ? "brl-good" : "brl-bad" }, `${this.words.good ? "✓" : "✗"} ${this.words.head}`);
     this.verdictLine.replaceChildren(mark, `: ${this.words.text}`);
     if (before && this.pathOf) for (const [message, path] of this.pathOf)
@@ -661,7 +665,22 @@ class View {
     const { x, y } = this.pointer(event);
     let best = null, least = 7;
     for (const each of this.drawn ?? []) { const d = distance(x, y, each); if (d < least) { least = d; best = each.m; } }
-    this.tell(best, x, y);
+    const mark = (this.drawnMarks ?? []).filter((each) => Math.hypot(x - each.x, y - each.y) < 6).at(-1)?.mark;
+    if (mark) this.tellMark(mark, x, y);
+    else this.tell(best, x, y);
+  }
+
+  tellMark(mark, x, y) {
+    this.tell(null);
+    const entry = this.run.entries[this.run.entryOfStep[mark.step]];
+    this.showTip(x, y, `${mark.node}: ${mark.text}`, [lineOf(this.data, entry), this.data.timed ? `at ${time(entry.at)}` : `in step ${mark.step + 1}`]);
+  }
+
+  showTip(x, y, head, lines) {
+    this.tip.hidden = false;
+    this.tip.replaceChildren(make("strong", {}, head), make("ul", {}, ...lines.map((line) => make("li", {}, line))));
+    this.tip.style.left = `${Math.max(4, Math.min(x + 14, this.width - 250))}px`;
+    this.tip.style.top = `${y + 16}px`;
   }
 
   tell(message, x = 0, y = 0) {
@@ -671,9 +690,7 @@ class View {
     if (!message) return;
     this.pathOf.get(message)?.classList.add("brl-told");
     const name = `${this.data.subjects[message.subject].text} on ${this.data.channels[message.channel].name}`;
-    this.tip.replaceChildren(make("strong", {}, name), make("ul", {}, ...lifeOf(this.run, message, this.verdict.fates.get(message)).map((line) => make("li", {}, line))));
-    this.tip.style.left = `${Math.max(4, Math.min(x + 14, this.width - 250))}px`;
-    this.tip.style.top = `${y + 16}px`;
+    this.showTip(x, y, name, lifeOf(this.run, message, this.verdict.fates.get(message)));
   }
 
   // ---- steps

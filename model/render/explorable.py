@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from barrierlab.model.checkpoint.state_graph import StateGraph
 from barrierlab.model.checkpoint.trace import is_timed, text_of
 from barrierlab.model.render import palette
 from barrierlab.model.render.spacetime import MARKS, SpaceTime, lay_out
@@ -102,7 +103,7 @@ def data_of(
     checkpoint_id: int | None = None,
     permits_orphans: bool = False,
     part: bool = False,
-    graph: Any = None,
+    graph: StateGraph | None = None,
 ) -> dict[str, Any]:
     """Return what the component takes: the run, and what was said of it.
 
@@ -152,7 +153,7 @@ def data_of(
         "first_entry": chosen.start,
     }
     if graph is not None:
-        data["graph"] = graph.in_columns(columns)
+        data["graph"] = _in_columns(graph, columns)
     names = ("verb", "node", "channel", "subject")
     data["entries"] = {
         "at": [now - before for before, now in zip([0, *times], times, strict=False)],
@@ -162,6 +163,26 @@ def data_of(
     ends = {channel: topology.ends(channel) for channel in columns.channels}
     data["channels"] = [{"name": name, "from": sender, "to": receiver} for name, (sender, receiver) in ends.items()]
     return data
+
+
+def _in_columns(graph: StateGraph, columns: Columns) -> dict[str, Any]:
+    """A graph of states as the component takes it: an edge is a number of each list, a target counts from its state."""
+    moves: dict[str, int] = {}
+    notes: dict[tuple[tuple[int, ...], ...], int] = {}
+    edges = [(number, edge) for number, its in enumerate(graph.edges) for edge in its]
+    rows = [tuple(columns.row(*note) for note in edge.notes) for _, edge in edges]
+    return {
+        "degrees": [len(its) for its in graph.edges],
+        "move": [moves.setdefault(edge.text, len(moves)) for _, edge in edges],
+        "note": [notes.setdefault(row, len(notes)) for row in rows],
+        "targets": [None if edge.target is None else edge.target - number for number, edge in edges],
+        "moves": list(moves),
+        "notes": list(notes),
+        "wrong": list(graph.wrong.items()),
+        "whole": graph.whole,
+        "all": graph.is_all,
+        "path": graph.path,
+    }
 
 
 def _part(drawn: SpaceTime, count: int, room: int) -> range:

@@ -132,7 +132,7 @@ class ScopeTest(pytest.Item):
             return []
         identity = f"{self._chosen.implementation}\n{self.name}"
         folder = cache.mkdir(f"{NAME}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}")
-        return save([outcome], folder)
+        return save([outcome], folder, self._chosen)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the class statement, and the name of the scope."""

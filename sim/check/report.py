@@ -19,7 +19,7 @@ from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation, 
 from barrierlab.model.checkpoint.scripted_scopes import TELLS
 from barrierlab.model.explore.checker import BROKEN, HOLDS, UNDECIDED
 from barrierlab.model.spec.invariants import PREMISES
-from barrierlab.sim.check.runner import CheckError, CheckPlan
+from barrierlab.sim.check.runner import CheckError, CheckPlan, states_of
 from barrierlab.sim.check.sarif import place_of, steps_of
 from barrierlab.sim.core.files import write
 
@@ -243,12 +243,17 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
+MOST_WITH_STATES = 5
+"""Of how many counterexamples the states around them are explored: it takes a second or two each."""
+
 KEPT = "counterexamples.json"
 """The names of the files that `save` has written into its folder."""
 
 
-def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
-    """Write each counterexample as a trace and, where it can be drawn, as a picture; return what was written.
+def save(outcomes: Sequence[Outcome], directory: Path, chosen: CheckPlan) -> list[Path]:
+    """Write each counterexample: a trace and, where it can be drawn, a picture and a page; return what was written.
+
+    In the pages of the shortest ones (`MOST_WITH_STATES`) other moves than theirs can be taken.
 
     Those that an earlier check left in the folder are removed: after a repair none stays beside a verdict that holds.
     """
@@ -259,6 +264,7 @@ def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
     for name in _names(directory / KEPT):
         (directory / name).unlink(missing_ok=True)
     written: list[Path] = []
+    drawn = 0
     for number, violation in enumerate(violations_of(outcomes), 1):
         if not violation.trace:
             continue
@@ -266,11 +272,15 @@ def save(outcomes: Sequence[Outcome], directory: Path) -> list[Path]:
         write(path, violation.trace, CheckError, "--save")
         written.append(path)
         try:
-            picture = Shown(path, None).as_svg()
+            shown = Shown(path, None)
+            picture = shown.as_svg()
         except (TraceError, TooLongError, ValueError):
             continue  # what happens at one gate has no channels to draw
-        written.append(path.with_suffix(".svg"))
-        write(written[-1], picture, CheckError, "--save")
+        graph = states_of(chosen, violation, shown.entries) if drawn < MOST_WITH_STATES else None
+        drawn += 1
+        for suffix, text in ((".svg", picture), (".html", shown.as_html(graph))):
+            written.append(path.with_suffix(suffix))
+            write(written[-1], text, CheckError, "--save")
     write(directory / KEPT, json.dumps([path.name for path in written]), CheckError, "--save")
     return written
 
@@ -281,4 +291,4 @@ def _names(path: Path) -> list[str]:
         names = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    return [name for name in names if isinstance(name, str) and re.fullmatch(r"\d+_\w+\.(trace|svg)", name)]
+    return [name for name in names if isinstance(name, str) and re.fullmatch(r"\d+_\w+\.(trace|svg|html)", name)]

@@ -19,14 +19,17 @@ from tempfile import TemporaryDirectory
 
 from barrierlab.model.checkpoint.asked import JUDGES, NotAsked, divided
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, RULES
-from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation
+from barrierlab.model.checkpoint.check import Outcome, Scope, ScopeViolation, WorldScope
 from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.external import drains_first, load
 from barrierlab.model.checkpoint.external_parts import ALIGNER, External
 from barrierlab.model.checkpoint.hosting import ExternalError
 from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
+from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
+from barrierlab.model.checkpoint.world import World
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
+from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
@@ -395,6 +398,19 @@ def check_one(chosen: CheckPlan, name: str, seconds: float | None = None) -> Out
         if collects:
             gc.enable()
     return replace(outcome, seconds=round(outcome.seconds, 3))
+
+
+def states_of(chosen: CheckPlan, violation: ScopeViolation, entries: Sequence[Entry]) -> StateGraph | None:
+    """Return the states around a counterexample; None of a program, and of what is no run of a dataflow."""
+    scope = _scopes(chosen.group).get(violation.scope)
+    if not isinstance(scope, WorldScope) or chosen.is_program:
+        return None
+    try:
+        with faults_told():
+            world = World(scope.bounds, _components(chosen, scope.protocol))
+            return state_graph(world, entries, reason=f"{violation.invariant}: {violation.reason}")
+    except (ExternalError, NonDeterministicError):
+        return None
 
 
 _known_scopes: dict[str, dict[str, Scope]] = {}

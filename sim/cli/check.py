@@ -165,7 +165,7 @@ def check_command(
     else:
         show(stdout_console(), outcomes, chosen)
     if directory is not None:
-        for path in save(outcomes, directory):
+        for path in save(outcomes, directory, chosen):
             click.echo(f"written: {path}", err=True)
     verdict = verdict_of(outcomes)
     falls_short = reach_of(outcomes).falls_short or not STRICT.isdisjoint(chosen.undeclared)

@@ -10,7 +10,10 @@ from pathlib import Path
 import click
 
 from barrierlab.model.checkpoint.protocols import protocol_of
+from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
 from barrierlab.model.checkpoint.trace import COMMENT, TraceError, is_timed, judged, read, topology_of, write
+from barrierlab.model.checkpoint.trace_header import bounds_of
+from barrierlab.model.checkpoint.world import World
 from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import BROKEN, HOLDS
 from barrierlab.model.render.explorable import data_of, page
@@ -113,8 +116,12 @@ class Shown:
         drawn, note = next((view for view in views if len(view[0].times_ns) <= MOST_STEPS), views[-1])
         return svg(drawn, f"{self.title} ({note})" if note else self.title, self.verdicts)
 
-    def as_html(self) -> str:
-        """A page to explore it in; of a long trace the part around the checkpoint."""
+    def as_html(self, graph: StateGraph | None = None) -> str:
+        """A page to explore it in; of a long trace the part around the checkpoint.
+
+        With the states around the run that are in `graph`; without it, those of the sound machines, if it is a run of
+        theirs.
+        """
         data = data_of(
             self.entries,
             self.topology,
@@ -124,8 +131,18 @@ class Shown:
             checkpoint_id=self.drawn.checkpoint_id,
             permits_orphans=not protocol_of(self.head.get("mode", self.head.get("protocol", "aligned"))).is_exact,
             part=self.is_part,
+            graph=graph or self._sound_states(),
         )
         return page(data)
+
+    def _sound_states(self) -> StateGraph | None:
+        if self.is_part or is_timed(self.entries):
+            return None
+        try:
+            bounds = bounds_of(self.head, lambda name, actual, expected: TraceError(f"{name}: {actual}; {expected}"))
+        except TraceError:
+            return None
+        return state_graph(World(bounds), self.entries, reason="; ".join(self.verdicts))
 
     def as_mermaid(self) -> str:
         """`model.render.exports.mermaid`; of a long trace as much as Mermaid draws."""

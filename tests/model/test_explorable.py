@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from barrierlab.model.checkpoint.scripted import FOLDER
-from barrierlab.model.checkpoint.trace import read, text_of, topology_of
+from barrierlab.model.checkpoint.trace import is_timed, lines_of, read, text_of, topology_of
 from barrierlab.model.render.explorable import MODULE, MOST_ENTRIES, data_of, element, packed, page, resources
 from barrierlab.model.render.spacetime import lay_out
 from barrierlab.model.spec.attempts import Run
@@ -80,9 +80,14 @@ def test_it_is_laid_out_as_every_picture_is(tmp_path: Path) -> None:
         assert its["arrows"] == arrows, path
         assert its["marks"] == [[m.process, m.step, m.kind, m.text] for m in drawn.marks], path
         assert dict(map(tuple, its["cuts"])).get(drawn.checkpoint_id, {}) == drawn.cut
-        moves = [line[2:] for line in path.read_text().splitlines() if re.match(r"(  )?> ", line)]
-        said = [re.sub(r"^>? ?", "", move).partition(" @ ")[0] for move in moves]
-        assert its["lines"] == [each for each in said if each != "stabilize"]
+        moves = [entry for entry in entries if entry[1][0] == ">"]
+        if not is_timed(entries):  # one that another brings about is part of it
+            moves = [
+                entry
+                for before, entry in zip([None, *moves], moves, strict=False)
+                if before is None or before[0] != entry[0]
+            ]
+        assert its["lines"] == [line.lstrip("> ") for line in lines_of(moves)], path
 
 
 JUDGED = """

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from barrierlab.model.checkpoint.scope import Bounds
+from barrierlab.model.checkpoint.state_graph import state_graph
 from barrierlab.model.checkpoint.trace import judged, read, topology_of
+from barrierlab.model.checkpoint.world import World
 from barrierlab.model.render.explorable import data_of, page
 from tests.bench.bench_explorable import DRAGS, measured, p95, page_of, the_run
 from tests.browser import Browser, chromium
@@ -123,6 +126,32 @@ def test_it_is_zoomed_and_panned(browser: Browser, tmp_path: Path) -> None:
     assert browser.script(f"{VIEW}.from") > start
     browser.keys("0")
     assert browser.script(span) == pytest.approx(whole)
+
+
+def test_other_moves_than_those_of_the_run_are_taken(browser: Browser, tmp_path: Path) -> None:
+    """Of a counterexample one would see one run, and not what would have avoided it."""
+    bounds = Bounds("a->s b->s", events=1, checkpoints=1)
+    world = World(bounds)
+    moves, state = [], world.start()
+    for text in ("trigger 1", "emit a", "deliver a->s", "emit b"):
+        moves += [move for move in world.moves(state) if move.text == text]
+        state = world.after(state, moves[-1])
+    entries = world.journal(moves)
+    graph = state_graph(World(bounds), entries, reason="CUT: planted")
+    path = tmp_path / "states.html"
+    path.write_text(page(data_of(entries, bounds.graph(), "states", verdict="broken", graph=graph)), encoding="utf-8")
+    browser.open(path)
+    others = "document.querySelector('.brl-others')"
+    assert "✗ CUT: planted" in browser.script(f"{others}.innerText")
+    browser.script(f"{VIEW}.stepTo(0)")
+    texts = f"[...{others}.querySelectorAll('.brl-moves button')].map((each) => each.textContent)"
+    assert browser.script(texts) == ["emit a ▸", "inject a", "emit b", "inject b"]
+    browser.script(f"{others}.querySelectorAll('.brl-moves button')[1].click()")
+    assert "Move 2 of 2: inject a" in browser.script("document.querySelector('.brl-now').innerText")
+    assert "a snapshot 1" in browser.script("document.querySelector('.brl-now').innerText")
+    assert "CUT" not in browser.script(f"{others}.innerText")
+    browser.script(f"{others}.querySelector('button').click()")
+    assert browser.script(f"{VIEW}.run.moves.length") == 4
 
 
 def test_a_dark_page_and_a_narrow_one_are_drawn(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_an_aligner_of_ones_own_is_refuted_in_every_form(
     (trace,) = (mine / "kept").glob("*.trace")
     assert trace.read_text(encoding="utf-8") == failure.text
     assert trace.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+    assert '<div class="brl-run">' in trace.with_suffix(".html").read_text(encoding="utf-8")
 
 
 def test_an_aligner_that_is_sound_holds_in_the_same_scope(mine: Path, check: Command) -> None:
@@ -297,7 +298,7 @@ def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, apart: Command
         (mine / name).write_text(THREE_FILES[name], encoding="utf-8")
         forget("mine", "part")
         assert apart(*arguments)[0] == 0, change
-        assert not [*(mine / "kept").glob("*.trace"), *(mine / "kept").glob("*.svg")]
+        assert not [*(mine / "kept").glob("*.trace"), *(mine / "kept").glob("*.svg"), *(mine / "kept").glob("*.html")]
 
 
 def forget(*modules: str) -> None:

@@ -103,8 +103,9 @@ def test_a_failure_shows_the_run_and_the_picture(
     assert ("- ! FIFO: a2 took" in summary) == (in_ci == "true")  # cut to the width of a terminal elsewhere
     assert "Traceback" not in text
     written = [line.removeprefix("written: ") for line in text.splitlines() if line.startswith("written: ")]
-    trace, picture = map(Path, written)
+    trace, picture, page = map(Path, written)
     assert picture.read_text(encoding="utf-8").startswith("<svg")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert trace.read_text(encoding="utf-8").rstrip("\n") in text
     failure = ET.parse(project.path / "j.xml").getroot().find(".//failure")
     assert failure is not None
