@@ -1,4 +1,4 @@
-"""One HTML file that says what was asked, what came out and how to get it again; it needs nothing beside it."""
+"""The report on a sweep of jobs: what was asked, what came out, and how to get it again."""
 
 from __future__ import annotations
 
@@ -11,21 +11,32 @@ from barrierlab.sim.sweep import figures, measured
 from barrierlab.sim.sweep.analyse import PIECES
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.outcome import ResultRow, verdict_line
+from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of, render_page
 from barrierlab.sim.sweep.plan import shipped_sweeps
+from barrierlab.sim.sweep.run_drawings import Drawn, drawn_checkpoint, drawn_job
+from barrierlab.sim.sweep.samples import CheckpointSample, RunIndex
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.summary import answer, mean_pieces
 
-SECTIONS = (
-    ("asked", "What was asked"),
-    ("answer", "Answer"),
-    ("verdict", "Verdict of the invariants"),
+FIRST: tuple[Section, ...] = (("asked", "Question"), ("answer", "Answer"))
+LAST: tuple[Section, ...] = (
+    ("verdict", "Verdicts, and what they judged"),
+    ("environment", "Environment"),
+    ("runs", "All runs"),
+)
+DRAWN: tuple[Section, ...] = (
+    ("job", "The job, and its bottleneck"),
+    ("typical", "A typical checkpoint"),
+    ("worst", "The worst checkpoint"),
+)
+FOUND: tuple[Section, ...] = (
     ("time", "Where the time goes"),
     ("axes", "Effect of each axis"),
     ("measured", "Predicted against measured"),
-    ("errors", "Errors"),
-    ("dictionary", "Data dictionary"),
-    ("again", "How to reproduce"),
 )
+DICTIONARY: Section = ("dictionary", "Data dictionary")
+SECTIONS = (*FIRST, *FOUND, *LAST, DICTIONARY)
+"""The sections that every report on jobs has; those of `DRAWN` stand there if a checkpoint completed."""
 MEANING = {
     "CUT": "what a sender had sent before its cut, its receiver had taken before its own",
     "FIFO": "messages of a channel take effect in channel order",
@@ -39,73 +50,175 @@ MEANING = {
     "RAISED": "no machine of the system under test raises",
     "REC": "after a restore every source record has its effect exactly once, on states and outside",
 }
+MOST_VIOLATIONS = 50
 
 
 def page(
     template: str,
-    sections: Sequence[tuple[str, str]],
+    sections: Sequence[Section],
     analysis: ResultRow,
     store: Store,
+    index: RunIndex,
     meaning: ResultRow,
+    judged_of: tuple[str, str],
+    options: str = "",
     **findings: Any,
 ) -> str:
-    """A report of any kind: what was asked, verdict, errors, dictionary, how to reproduce it; and `findings`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    """A report on a sweep of any kind: question, verdicts, errors, environment, all runs, dictionary; and `findings`.
 
-    loader = PackageLoader("barrierlab.sim.sweep", "templates")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    Parameters
+    ----------
+    judged_of : (str, str)
+        What the invariants are of, and what the judged histories held.
+    options : str
+        Of the command that sweeps again.
+    """
+    sweep, runs = analysis["sweep"], analysis["runs"]
+    name = sweep["sweep"]
+    again = name if name in shipped_sweeps() else f"{name}.toml"
+    commands = [f"barrierlab sweep {again} --out out/{name}{options}", f"barrierlab report out/{name}"]
+    if index.runs:
+        commands.append(f"barrierlab rerun out/{name} {index.runs[0].run_id}   # any run of this page")
+    if example := _example(analysis):
+        commands.append(f"barrierlab run {example}   # one of them, without its directory")
+    stopped = (
+        f"{runs['ERROR']} run{'' if runs['ERROR'] == 1 else 's'} stopped with an error and count in nothing above."
     )
-    sweep = analysis["sweep"]
-    vacuous = [set(text.split()) for text in store.read("runs")["vacuous"].to_pylist() if text is not None]
-
-    def judged(invariant: str) -> int:
-        """Count the runs in which the invariant had something to judge."""
-        return sum(invariant not in names for names in vacuous)
-
-    return environment.get_template(template).render(
-        sections=sections,
-        sweep=sweep,
-        runs=analysis["runs"],
-        asked=[_asked(part) for part in sweep["parts"]],
-        verdict=verdict_line(analysis["runs"]),
-        invariants=[
-            (name, meaning.get(name, ""), judged(name), count) for name, count in analysis["invariants"].items()
-        ],
-        errors=[(e["run_id"], e["scenario"], e["parameters"], e["seed"], e["error"]) for e in analysis["errors"]],
-        tables=list(reversed(store.tables.values())),
-        again=sweep["sweep"] if sweep["sweep"] in shipped_sweeps() else f"{sweep['sweep']}.toml",
-        example=_example(analysis),
+    return render_page(
+        template,
+        sections,
+        title=sweep["title"],
+        about=f"A sweep of {runs['planned']} simulated runs, every one judged by the invariants of {judged_of[0]}.",
+        question=sweep["question"] or sweep["title"],
+        asked=PageTable(
+            "What was run", ["part", "scenarios", "axes", "seeds", "runs"], [_asked(p) for p in sweep["parts"]], 3
+        ),
+        verdict=verdict_line(runs),
+        is_bad=bool(runs["violations"] or runs["undecided"]),
+        history=f"Each run's whole history was judged: {judged_of[1]}.",
+        invariants=_invariants(analysis["invariants"], store, meaning),
+        violations=_violations(store),
+        stopped=stopped,
+        errors=PageTable.of(
+            "Runs that stopped",
+            ["scenario", "parameters", "seed", "error"],
+            [(e["run_id"], (e["scenario"], e["parameters"], e["seed"], e["error"])) for e in analysis["errors"]],
+            4,
+        ),
+        commands="\n".join(commands),
+        versions=PageTable("Versions", ["software", "version"], list(sweep["versions"].items()), 2),
+        text_of="The sweep file, as it was run",
         text=read_text(store.directory / "sweep.toml", SweepError, "it is the file that was swept: put it back there"),
+        runs=_all_runs(index),
+        counts=runs,
+        dictionary=[
+            (
+                (t.name, t.meaning),
+                PageTable(
+                    f"Columns of {t.name}; key: {', '.join(t.key)}", ["column", "type", "unit", "meaning"], t.columns, 4
+                ),
+            )
+            for t in reversed(store.tables.values())
+        ],
         **findings,
     )
 
 
+def _invariants(found: Mapping[str, int], store: Store, meaning: ResultRow) -> PageTable:
+    """The invariants: in how many runs each had something to judge, one of those, and how often it was broken."""
+    vacuous = [
+        (row["run_id"], set(row["vacuous"].split()))
+        for row in store.read("runs").select(["run_id", "vacuous"]).to_pylist()
+        if row["vacuous"] is not None
+    ]
+    judged = {name: [run for run, names in vacuous if name not in names] for name in found}
+    rows = [
+        (judged[name][0] if judged[name] else "", (name, meaning.get(name, ""), len(judged[name]), count))
+        for name, count in found.items()
+    ]
+    head = ["invariant", "holds when", "runs with something to judge", "violations"]
+    return PageTable.of("Violations by invariant, and a run that had something to judge", head, rows, 2)
+
+
+def _violations(store: Store) -> PageTable:
+    rows = store.read("violations").slice(0, MOST_VIOLATIONS).to_pylist()
+    cells = [(row["run_id"], (row["invariant"], row["reason"], _n((row["at_ns"] or 0) / 1e9))) for row in rows]
+    return PageTable.of(f"Violations, the first {MOST_VIOLATIONS}", ["invariant", "what is wrong", "at, s"], cells, 2)
+
+
+def _all_runs(index: RunIndex) -> PageTable:
+    rows = [
+        (
+            run.run_id,
+            (
+                f"{run.scenario}: {words_of(run.parameters)}",
+                run.part,
+                run.seed,
+                run.verdict,
+                _n(run.mean_ms),
+                run.digest,
+            ),
+        )
+        for run in index.runs
+    ]
+    head = ["run of", "part", "seed", "verdict", "mean, ms", "digest of its journal"]
+    return PageTable.of("All runs that came to their end", head, rows, 2)
+
+
 def render(analysis: ResultRow, store: Store) -> str:
     """The report on an analysis of a sweep of jobs in `store`, as HTML."""
-    bars = _bars(analysis)
+    index = RunIndex(store)
+    bars = _bars(analysis, index)
+    times = [_time_figure(number, part, rows) for number, (part, rows) in enumerate(bars.items())]
+    drawn = _drawn(analysis, store, index)
+    runs = analysis["runs"]
+    sections = (*FIRST, *((d.id, d.title) for d in drawn), *SECTIONS[len(FIRST) :])
     return page(
         "checkpoints.html.j2",
-        SECTIONS,
+        sections,
         analysis,
         store,
+        index,
         MEANING,
+        (
+            "consistent checkpoints",
+            f"{runs['checkpoints_completed']} checkpoints completed, {runs['checkpoints_failed']} were aborted",
+        ),
         answer=answer(analysis),
-        time_figures=_time_figures(bars),
-        pieces=[_piece(label, row) for rows in bars.values() for label, row in rows],
-        operators=[
-            (r["part"], r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"]))
-            for r in analysis["operators"]
-        ],
-        completion=[_completion(row) for row in analysis["completion"]],
-        quantiles=[_quantile(row) for row in analysis["quantiles"]],
-        axis_figures=_axis_figures(analysis["effects"]),
-        differences=[_difference(effect, row) for effect in analysis["effects"] for row in effect["differences"]],
-        measured=_side_by_side(analysis["measured"]),
-        measured_figure=_measured_figure(analysis["measured"]),
+        shown=times[0] if times else None,
+        drawn=drawn,
+        time_figures=times[1:],
+        operators=_operators(analysis["operators"], index),
+        completion=_completion(analysis["completion"], index),
+        quantiles=_quantiles(analysis["quantiles"], index),
+        axis_figures=_axis_figures(analysis["effects"], index),
+        differences=_differences(analysis["effects"], index),
+        measured=_side_by_side(analysis["measured"], index),
+        measured_figure=_measured_figure(analysis["measured"], index),
         modes=measured.MODES,
         targets=measured.TARGETS,
     )
+
+
+def _drawn(analysis: ResultRow, store: Store, index: RunIndex) -> list[Drawn]:
+    """The job of the first part that has a checkpoint, its typical one, and its worst."""
+    for part in analysis["sweep"]["parts"]:
+        found = index.checkpoints(part["name"])
+        if found:
+            middle, worst = found[len(found) // 2], found[-1]
+            many = f"of the {len(found)} steady checkpoints of part “{part['name']}”"
+            return [
+                drawn_job(DRAWN[0], store, middle.run_id, "The run of the typical checkpoint below."),
+                drawn_checkpoint(DRAWN[1], store, middle, _which(index, middle, f"The median {many}")),
+                drawn_checkpoint(DRAWN[2], store, worst, _which(index, worst, f"The longest {many}")),
+            ]
+    return []
+
+
+def _which(index: RunIndex, sample: CheckpointSample, words: str) -> str:
+    run = index.by_id[sample.run_id]
+    of_run = f"{run.scenario}, {words_of(run.parameters)}, seed {run.seed}"
+    return f"{words}: checkpoint {sample.checkpoint_id} of {of_run}. It took {_n(sample.duration_ms)} ms."
 
 
 def _asked(part: ResultRow) -> tuple[str, str, str, str, int]:
@@ -125,69 +238,116 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def _bars(analysis: ResultRow) -> dict[str, list[tuple[str, ResultRow]]]:
+Bars = list[tuple[str, ResultRow, str]]
+"""Of each bar the label, the mean pieces, and a run that stands for it."""
+
+
+def _bars(analysis: ResultRow, index: RunIndex) -> dict[str, Bars]:
     """For each part some bars: a measured job each, or a value each of the axis that matters most."""
     names = {(j.scenario, *sorted(j.settings.items())): j.name for j in measured.load_measured()}
-    bars: dict[str, list[tuple[str, ResultRow]]] = {}
+    bars: dict[str, Bars] = {}
     for part in analysis["sweep"]["parts"]:
-        rows = [row for row in analysis["pieces"] if row["part"] == part["name"]]
+        name = part["name"]
+        rows = [row for row in analysis["pieces"] if row["part"] == name]
         if not rows:
             continue
-        effects = [e for e in analysis["effects"] if e["part"] == part["name"] and e["differences"]]
+        effects = [e for e in analysis["effects"] if e["part"] == name and e["differences"]]
         if part["measured"]:
             keyed = [((r["scenario"], *sorted(r["parameters"].items())), r) for r in rows]
-            found = [(names.get(key, r["scenario"]), r) for key, r in keyed]
+            found = [(names.get(key, r["scenario"]), r, index.nearest_in_cell(r)) for key, r in keyed]
             order = list(names.values())
-            bars[part["name"]] = sorted(found, key=lambda bar: order.index(bar[0]) if bar[0] in order else len(order))
+            bars[name] = sorted(found, key=lambda bar: order.index(bar[0]) if bar[0] in order else len(order))
         elif effects:
             axis = max(effects, key=lambda e: max(abs(d["end_to_end_ms"]["at"]) for d in e["differences"]))["axis"]
             values = list(dict.fromkeys(r["parameters"][axis] for r in rows))
             order = next(a["values"] for a in part["axes"] if a["name"] == axis)
             groups = [(v, [r for r in rows if r["parameters"][axis] == v]) for v in sorted(values, key=order.index)]
-            bars[part["name"]] = [(f"{part['name']}, {axis} {v}", mean_pieces(group)) for v, group in groups]
+            means = [(v, mean_pieces(group)) for v, group in groups]
+            bars[name] = [
+                (f"{name}, {axis} {v}", mean, index.nearest_of(name, mean["end_to_end_ms"], **{axis: v}))
+                for v, mean in means
+            ]
         else:
-            bars[part["name"]] = [(part["name"], mean_pieces(rows))]
+            bars[name] = [(name, mean_pieces(rows), index.nearest_of(name))]
     return bars
 
 
-def _time_figures(bars: Mapping[str, Sequence[tuple[str, ResultRow]]]) -> list[dict[str, Any]]:
-    return [
-        figure_of(
-            figures.where_the_time_goes(rows, f"time{number}"),
-            f"Where the time of a checkpoint goes, {part}: "
-            f"means over {sum(r['n'] for _, r in rows)} steady completed checkpoints.",
+def _time_figure(number: int, part: str, bars: Bars) -> PageFigure:
+    head = ["", "checkpoints", "end to end", "start delay", "alignment", "blocking", "rest"]
+    rows = [(run, _piece(label, row)) for label, row, run in bars]
+    table = PageTable.of("Mean pieces of a checkpoint's time, ms", [*head, "start delay, %", "alignment, %"], rows)
+    count = sum(row["n"] for _, row, _ in bars)
+    words = (
+        f"Where the time of a checkpoint goes, {part}: means over {count} steady completed checkpoints, by what was "
+        "waited for on the critical path."
+    )
+    shown, runs = [(label, row) for label, row, _ in bars], [run for _, _, run in bars]
+    return figure_of(
+        lambda name, narrow: figures.where_the_time_goes(shown, name, runs, narrow=narrow),
+        f"time{number}",
+        words,
+        table,
+    )
+
+
+def _axis_figures(effects: Sequence[ResultRow], index: RunIndex) -> list[PageFigure]:
+    def run_at(effect: ResultRow, row: ResultRow) -> str:
+        wanted = {} if effect["drawn"] else {effect["axis"]: row["value"]}
+        return index.nearest_of(effect["part"], row["end_to_end_ms"]["at"], **wanted)
+
+    found = []
+    for number, part in enumerate(dict.fromkeys(e["part"] for e in effects if e["values"])):
+        mine = [e for e in effects if e["part"] == part and e["values"]]
+        rows = [
+            (
+                run_at(effect, row),
+                (
+                    effect["axis"],
+                    row["value"],
+                    *(interval_text(row[s]) for s in ("end_to_end_ms", "start_delay_ms", "alignment_ms")),
+                ),
+            )
+            for effect in mine
+            for row in effect["values"]
+        ]
+        head = ["axis", "value", "end to end", "start delay", "alignment"]
+        words = (
+            f"Mean duration of a checkpoint and its pieces by each axis of part {part}, with 95 % intervals over the "
+            "seeds."
         )
-        for number, (part, rows) in enumerate(bars.items())
-    ]
+
+        def draw(name: str, narrow: bool, mine: Sequence[ResultRow] = mine) -> str:
+            return figures.effect_of_axes(mine, name, run_at, narrow=narrow)
+
+        table = PageTable.of("Means by value, ms, with 95 % intervals", head, rows, 2)
+        found.append(figure_of(draw, f"axes{number}", words, table))
+    return found
 
 
-def _axis_figures(effects: Sequence[ResultRow]) -> list[dict[str, Any]]:
-    parts = list(dict.fromkeys(e["part"] for e in effects if e["values"]))
-    return [
-        figure_of(
-            figures.effect_of_axes([e for e in effects if e["part"] == part and e["values"]], f"axes{number}"),
-            f"Mean duration of a checkpoint and its pieces by each axis of part {part}, "
-            "with 95 % intervals over the seeds.",
-        )
-        for number, part in enumerate(parts)
-    ]
+def _run_of_job(index: RunIndex) -> dict[str, str]:
+    """By measured job, a run of it."""
+    jobs = {job.name: job for job in measured.load_measured()}
+    by_settings = {(run.scenario, words_of(run.parameters)): run for run in index.runs}
+    found = {name: by_settings.get((job.scenario, words_of(job.settings))) for name, job in jobs.items()}
+    return {name: index.nearest_in_cell(run._asdict()) for name, run in found.items() if run is not None}
 
 
-def _measured_figure(cells: Sequence[ResultRow]) -> dict[str, Any] | None:
+def _measured_figure(cells: Sequence[ResultRow], index: RunIndex) -> PageFigure | None:
     if not cells:
         return None
+    runs = _run_of_job(index)
     words = (
         f"Predicted against measured, {len(cells)} statistics of {len({c['job'] for c in cells})} runs, except those "
-        f"that are 0. On the line the two are equal; the band is {measured.WITHIN}. Filled: saturated; hollow: not."
+        f"that are 0. On the line the two are equal; the band is {measured.WITHIN}. Filled: saturated; hollow: not. "
+        "The table behind it is below."
     )
-    return figure_of(figures.predicted_against_measured(cells, measured.MODES, measured.TOLERANCE, "measured"), words)
 
+    def draw(name: str, narrow: bool) -> str:
+        return figures.predicted_against_measured(
+            cells, measured.MODES, measured.TOLERANCE, name, lambda cell: runs.get(cell["job"], ""), narrow=narrow
+        )
 
-def figure_of(svg: str, words: str) -> dict[str, Any]:
-    """A figure with its caption, as the templates take it."""
-    from markupsafe import Markup
-
-    return {"svg": Markup(svg), "words": words}  # drawn here, from numbers and labels that matplotlib escapes
+    return figure_of(draw, "measured", words, None)
 
 
 def _piece(label: str, row: ResultRow) -> tuple[str, ...]:
@@ -196,34 +356,69 @@ def _piece(label: str, row: ResultRow) -> tuple[str, ...]:
     return label, str(row["n"]), _n(total), *(_n(row[p]) for p in PIECES), *shares
 
 
-def _completion(row: ResultRow) -> tuple[str, ...]:
+def _operators(rows: Iterable[ResultRow], index: RunIndex) -> PageTable:
+    cells = [
+        (
+            index.nearest_of(r["part"], scenario=r["scenario"]),
+            (r["part"], r["scenario"], r["operator"], _n(r["start_delay_ms"]), _n(r["alignment_ms"])),
+        )
+        for r in rows
+    ]
+    words = "What each operator shows: of each checkpoint the largest value over its subtasks, mean, ms"
+    return PageTable.of(words, ["part", "scenario", "operator", "start delay", "alignment"], cells, 3)
+
+
+def _completion(rows: Iterable[ResultRow], index: RunIndex) -> PageTable:
+    head = ["combination", "share", "completed", "triggered", "failed", "job failures", "job"]
+    cells = [(index.nearest_in_cell(row), _completed(row)) for row in rows]
+    return PageTable.of("Steady checkpoints that completed", head, cells)
+
+
+def _completed(row: ResultRow) -> tuple[str, ...]:
     share = "–" if row["share"] is None else f"{row['share']:.0%}"
     ways = ", ".join(f"{way} ({count} of {row['runs']} runs)" for way, count in row["progress"].items())
     counts = (str(row[name]) for name in ("completed", "triggered", "failed", "failures"))
-    return f"{row['scenario']}: {_words(row['parameters'])}", share, *counts, ways or "goes on"
+    return f"{row['scenario']}: {words_of(row['parameters'])}", share, *counts, ways or "goes on"
+
+
+def _quantiles(rows: Iterable[ResultRow], index: RunIndex) -> PageTable:
+    cells = [(index.nearest_in_cell(row), _quantile(row)) for row in rows]
+    head = ["combination", "checkpoints", "p50", "p90", "p95", "p99"]
+    return PageTable.of("End-to-end duration, ms", head, cells)
 
 
 def _quantile(row: ResultRow) -> tuple[str, ...]:
     points = [row[p] for p in ("p50", "p90", "p95", "p99")]
-    return f"{row['scenario']}: {_words(row['parameters'])}", str(row["n"]), *(interval_text(p) for p in points)
+    return f"{row['scenario']}: {words_of(row['parameters'])}", str(row["n"]), *(interval_text(p) for p in points)
 
 
-def _difference(effect: ResultRow, row: ResultRow) -> tuple[str, ...]:
-    statistics = [row[s] for s in ("end_to_end_ms", "adjusted_ms", "start_delay_ms", "alignment_ms")]
-    return (
-        effect["axis"],
-        f"{row['from']} → {row['value']}",
-        *(interval_text(s, sign=True) for s in statistics),
-        str(statistics[0]["n"]),
-    )
+def _differences(effects: Iterable[ResultRow], index: RunIndex) -> PageTable:
+    rows = []
+    for effect in effects:
+        for row in effect["differences"]:
+            statistics = [row[s] for s in ("end_to_end_ms", "adjusted_ms", "start_delay_ms", "alignment_ms")]
+            cells = (
+                effect["axis"],
+                f"{row['from']} → {row['value']}",
+                *(interval_text(s, sign=True) for s in statistics),
+                str(statistics[0]["n"]),
+            )
+            rows.append((index.nearest_of(effect["part"], **{effect["axis"]: row["value"]}), cells))
+    head = ["axis", "change", "end to end", "the same, for all of these at once", "start delay", "alignment", "seeds"]
+    return PageTable.of("Paired differences from the axis's first value, ms, with 95 % intervals", head, rows, 2)
 
 
-def _side_by_side(cells: Sequence[ResultRow]) -> dict[str, list[tuple[str, list[tuple[str, str, str]]]]]:
-    """By measured job, the rows of the comparison: a statistic, and what each mode shows."""
+def _side_by_side(
+    cells: Sequence[ResultRow], index: RunIndex
+) -> list[tuple[str, list[str], list[tuple[str, list[tuple[str, str, str]]]]]]:
+    """By measured job, the run of each mode, and the rows of the comparison: a statistic, and what each mode shows."""
     jobs: dict[str, list[tuple[str, list[tuple[str, str, str]]]]] = {}
+    runs, of_job = _run_of_job(index), {}
+    names = {(job.setup, job.mode): job.name for job in measured.load_measured()}
     for setup, words, row in measured.side_by_side(cells):
         jobs.setdefault(setup, []).append((words, [measured.shown(cell) for cell in row]))
-    return jobs
+        of_job[setup] = [runs.get(names.get((setup, mode), ""), "") for mode in measured.MODES]
+    return [(setup, of_job[setup], rows) for setup, rows in jobs.items()]
 
 
 def interval_text(interval: ResultRow, *, sign: bool = False) -> str:
@@ -240,8 +435,13 @@ def _n(value: float | None, *, sign: bool = False) -> str:
     return "–" if value is None else f"{value:{'+' if sign else ''}.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0")
 
 
-def _words(parameters: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in parameters.items()) or "as it is"
+def words_of(parameters: Mapping[str, Any]) -> str:
+    """Settings in words.
+
+    >>> words_of({"load": 0.5, "skew": 2}), words_of({})
+    ('load 0.5, skew 2', 'as it is')
+    """
+    return ", ".join(f"{name} {value}" for name, value in sorted(parameters.items())) or "as it is"
 
 
 def _example(analysis: ResultRow) -> str:

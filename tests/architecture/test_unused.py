@@ -14,7 +14,6 @@ CALLED = {
     "the sink's writer of an engine": "roll_back",
     "pytest": "pytest_addoption pytest_collection_modifyitems reportinfo runtest",
     "its name, which is put together": "_move_fail",
-    "whoever has the result of a run": "critical_path",
     "whoever reads the catalogue": "sound_on_the_same_run Stash ObsoleteBarrier TRACES",
 }
 """By who uses them: the names that no line of the product has besides their definition."""

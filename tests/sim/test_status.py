@@ -210,6 +210,7 @@ EACH = [["run", "diamond"], ["scenarios"], ["table", "aligned"], ["check"], ["de
 EACH += [["export", "--list"]]
 EACH += [["witness", "x.trace", "--checkpoint", "1"]]
 EACH += [["sweep", "smoke", "--out", "x"], ["analyse", "x"], ["verify", "x"], ["report", "x"], ["measured"]]
+EACH += [["rerun", "x", "0123"]]
 EACH += [["import", "flink", "x"], ["calibrate", "x", "--from", "y"], ["predict", "x", "--costs", "y"]]
 EACH += [["ask", "Q3"], ["advise", "diamond", "--mtbf", "1h"]]
 

@@ -11,7 +11,7 @@ class Page(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.ids, self.links, self.open, self.tags = [], [], [], set()
+        self.ids, self.links, self.open, self.tags, self.runs = [], [], [], set(), []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
@@ -19,6 +19,8 @@ class Page(HTMLParser):
         self.tags.add(tag)
         if "id" in found:
             self.ids.append(found["id"])
+        if "data-run" in found:
+            self.runs.append((tag, found["data-run"]))
         self.links += [value for name, value in found.items() if name in ("src", "href", "data", "action")]
         if tag not in ("meta", "br", "hr", "img", "link", "input"):
             self.open.append(tag)
@@ -29,6 +31,15 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+
+
+def names_runs(text, known):
+    """Assert that rows and marks of a report name runs that there are; how many of each do."""
+    runs = Page(text).runs
+    assert {run for _, run in runs} <= set(known)
+    rows = re.findall(r"<tr[^>]*>", text)
+    assert sum(tag == "tr" for tag, _ in runs) <= len(rows)
+    return {tag: sum(each == tag for each, _ in runs) for tag in ("tr", "g", "svg")}
 
 
 def stands_alone(text, sections):

@@ -3,44 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
-from barrierlab.sim.sweep import figures
+from barrierlab.sim.sweep import drawings, figures
+from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.join.analyse import FREE, OUTCOMES, TIMES, answer, budget, by_streams
 from barrierlab.sim.sweep.outcome import ResultRow
-from barrierlab.sim.sweep.report import figure_of, interval_text, page, seeds_text
+from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
+from barrierlab.sim.sweep.report import DICTIONARY, FIRST, LAST, interval_text, page, seeds_text
+from barrierlab.sim.sweep.run_drawings import NS_PER_MS, Drawn, made_again
+from barrierlab.sim.sweep.samples import RunIndex
 from barrierlab.sim.sweep.store import Store
 
-SECTIONS = (
-    ("asked", "What was asked"),
-    ("answer", "Answer"),
-    ("verdict", "Verdict of the invariants"),
-    ("lateness", "Wait, age and skew by lateness"),
-    ("outputs", "What came out"),
-    ("errors", "Errors"),
-    ("dictionary", "Data dictionary"),
-    ("again", "How to reproduce"),
+if TYPE_CHECKING:
+    from barrierlab.sim.join.engine import JoinResult
+
+DRAWN: tuple[Section, ...] = (
+    ("job", "The join"),
+    ("typical", "A typical output"),
+    ("worst", "The worst output"),
 )
+FOUND: tuple[Section, ...] = (("lateness", "Wait, age and skew by lateness"), ("outputs", "What came out"))
+SECTIONS = (*FIRST, *FOUND, *LAST, DICTIONARY)
+"""The sections that every report on joins has; those of `DRAWN` stand there if an output came out."""
 
 
 def render(analysis: ResultRow, store: Store) -> str:
     """The report on an analysis of a sweep of joins in `store`, as HTML."""
+    index = RunIndex(store)
     found = analysis["cells"]
     kinds = by_streams(found)
-    seen = [key for key in OUTCOMES if any(cell["outcomes"][key] for cell in found)]
+    drawn = _drawn(kinds, store, index)
+    figures_of = [_kind(number, index, *kind) for number, kind in enumerate(kinds.items())]
+    runs = analysis["runs"]
     return page(
         "joins.html.j2",
-        SECTIONS,
+        (*FIRST, *((d.id, d.title) for d in drawn), *SECTIONS[len(FIRST) :]),
         analysis,
         store,
+        index,
         JOIN_INVARIANTS,
+        ("joins", f"{runs['frames']} frames were published, {runs['outputs']} outputs came out and were measured"),
+        " --master processes",
         answer=answer(found),
+        shown=figures_of[0][1] if figures_of else None,
+        drawn=drawn,
         free=f"{FREE - 1:.0%}",
-        outcomes=[OUTCOMES[key] for key in seen],
-        outputs=[_outputs(cell, seen) for cell in found],
-        kinds=[_kind(number, *kind) for number, kind in enumerate(kinds.items())],
-        outputs_figure=_outputs_figure(kinds) if kinds else None,
+        kinds=figures_of[1:],
+        outputs_figure=_outputs_figure(kinds, index) if kinds else None,
     )
 
 
@@ -53,29 +64,46 @@ def _times(cell: ResultRow) -> tuple[str, ...]:
     )
 
 
-def _outputs(cell: ResultRow, seen: Sequence[str]) -> tuple[str, ...]:
-    counts = [cell["wanted"], *(cell["outcomes"][key] for key in seen)]
-    return cell["streams"] or "all", figures.cell_name(cell), f"{cell['complete_share']:.1%}", *map(str, counts)
-
-
-def _kind(number: int, streams: str, cells: Sequence[ResultRow]) -> tuple[str, dict[str, Any], list[tuple[str, ...]]]:
-    """Return the section on one kind of streams: its name, a figure and the rows of a table."""
+def _kind(number: int, index: RunIndex, streams: str, cells: Sequence[ResultRow]) -> tuple[str, PageFigure]:
+    """Return the section on one kind of streams: its name, and a figure with the table behind it."""
     free = budget(cells)
-    svg = figures.against_lateness(cells, None if free is None else free["lateness_ms"], TIMES, f"lateness{number}")
-    figure = figure_of(
-        svg,
+    free_ms = None if free is None else free["lateness_ms"]
+    table = PageTable.of(
+        f"Streams {streams}: 99th percentiles, ms; means over the seeds, in brackets 95 % intervals. A dash: fewer "
+        "than five seeds have no interval, and without outputs there is no time.",
+        ["barrier, lateness", "wait", "age", "skew", "seeds"],
+        [(index.nearest_in_cell(cell), _times(cell)) for cell in cells],
+    )
+
+    def draw(name: str, narrow: bool) -> str:
+        return figures.against_lateness(cells, free_ms, TIMES, name, index.nearest_in_cell, narrow=narrow)
+
+    words = (
         f"Streams {streams}: 99th percentiles by lateness, {_behind(cells)}. Bars and bands are 95 % intervals over "
-        "the seeds by Student’s t; what leaves the figure is in the table.",
+        "the seeds by Student’s t; what leaves the figure is in the table."
     )
-    return streams, figure, [_times(cell) for cell in cells]
+    return streams, figure_of(draw, f"lateness{number}", words, table)
 
 
-def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]]) -> dict[str, Any]:
-    return figure_of(
-        figures.what_came_out(kinds, OUTCOMES, "outputs"),
-        f"What became of the outputs that were wanted, {_behind([c for cells in kinds.values() for c in cells])}. "
-        "The line across the end of “complete” is its 95 % interval over the seeds.",
+def _outputs_figure(kinds: Mapping[str, Sequence[ResultRow]], index: RunIndex) -> PageFigure:
+    found = [cell for cells in kinds.values() for cell in cells]
+    seen = [key for key in OUTCOMES if any(cell["outcomes"][key] for cell in found)]
+
+    def draw(name: str, narrow: bool) -> str:
+        return figures.what_came_out(kinds, OUTCOMES, name, index.nearest_in_cell, narrow=narrow)
+
+    rows = []
+    for cell in found:
+        counts = [cell["wanted"], *(cell["outcomes"][key] for key in seen)]
+        streams, share = cell["streams"] or "all", f"{cell['complete_share']:.1%}"
+        rows.append((index.nearest_in_cell(cell), (streams, figures.cell_name(cell), share, *map(str, counts))))
+    head = ["streams", "barrier, lateness", "share complete", "wanted", *(OUTCOMES[key] for key in seen)]
+    words = (
+        f"What became of the outputs that were wanted, {_behind(found)}. "
+        "The line across the end of “complete” is its 95 % interval over the seeds."
     )
+    table = PageTable.of("Outputs wanted, by what became of them", head, rows, 2)
+    return figure_of(draw, "outputs", words, table)
 
 
 def _behind(cells: Sequence[ResultRow]) -> str:
@@ -84,3 +112,147 @@ def _behind(cells: Sequence[ResultRow]) -> str:
     runs, wanted = (sum(cell[name] for cell in cells) for name in ("runs", "wanted"))
     behind = f"{wanted} outputs wanted in {runs} run{'' if runs == 1 else 's'}"
     return f"{behind}, seed{'' if len(seeds) == 1 else 's'} {seeds_text(seeds)}"
+
+
+# The drawings.
+
+
+def _drawn(kinds: Mapping[str, Sequence[ResultRow]], store: Store, index: RunIndex) -> list[Drawn]:
+    """The join of the first kind of streams, with the barrier that is advised, its median output and its worst."""
+    for streams, cells in kinds.items():
+        chosen = budget(cells) or next((cell for cell in cells if cell["complete_share"] > 0), None)
+        if chosen is None:
+            continue
+        run_id = index.nearest_in_cell(chosen)
+        of_run = f"{figures.cell_name(chosen)}, streams {streams}, seed {index.by_id[run_id].seed}"
+        try:
+            result = made_again(store, run_id)
+        except SweepError as error:
+            return [Drawn(*DRAWN[0], f"The join, {of_run}. Not drawn: {error}.")]
+        return [drawn_join(DRAWN[0], result, run_id, f"The join, {of_run}."), *drawn_outputs(result, run_id, of_run)]
+    return []
+
+
+def drawn_join(section: Section, result: JoinResult, run_id: str, words: str) -> Drawn:
+    """The section on the join of a run: its streams, and the one that is waited for most."""
+    outputs = outputs_of(result)
+    last = [output.path[-1].where for output in outputs if output.path]
+    scenario = result.scenario
+    waited = {name: last.count(name) / len(last) if last else 0.0 for name in scenario.streams}
+    output = "output"
+    nodes = [drawings.JobNode(name, 1, waited[name], 0.0) for name in scenario.streams]
+    edges = [drawings.JobEdge(name, output, scenario.join.barrier) for name in scenario.streams]
+    bottleneck = drawings.bottleneck_of(nodes)
+    nodes.append(drawings.JobNode(output, 1, 0.0, 0.0))
+    labels = {
+        name: (f"{scenario.inputs[name].rate_per_s:g} frames/s", f"lets {waited[name]:.0%} out") for name in waited
+    }
+    labels[output] = (f"{scenario.join.barrier} barrier", f"{len(outputs)} came out")
+
+    def draw(name: str, narrow: bool) -> str:
+        return drawings.job(nodes, edges, name, bottleneck, run_id, labels=labels, narrow=narrow)
+
+    rows = [
+        (run_id, (name, f"{scenario.inputs[name].rate_per_s:g}", f"{waited[name]:.1%}")) for name in scenario.streams
+    ]
+    head = ["stream", "frames a second", "share of outputs that it was the last to let out"]
+    table = PageTable.of("Streams", head, rows)
+    caption = f"The join: a stream a box. The one that outputs wait for most often is {bottleneck}, in a double frame."
+    return Drawn(*section, words, (figure_of(draw, section[0], caption, table),), run_id)
+
+
+class Output:
+    """An output that came out: its frames, and what let it out, in ms since its oldest frame was captured."""
+
+    def __init__(self, value: int, begin_ns: int, end_ns: int, bars: Sequence[drawings.WaitBar]) -> None:
+        self.value, self.begin_ns, self.end_ns, self.bars = value, begin_ns, end_ns, tuple(bars)
+        self.path: tuple[drawings.PathPiece, ...] = ()
+
+    @property
+    def age_ms(self) -> float:
+        """Return how old its oldest frame was."""
+        return (self.end_ns - self.begin_ns) / NS_PER_MS
+
+
+def outputs_of(result: JoinResult) -> list[Output]:
+    """The outputs of a run after its warm-up, with the times of their frames, from its journal."""
+    names = {number: name for name, number in result.scenario.streams.items()}
+    whole: dict[tuple[int, Any], int] = {}
+    here: dict[tuple[int, Any], int] = {}
+    newest: tuple[int, Any] | None = None
+    found = []
+    for at_ns, verb, stream, subject in result.entries:
+        if verb == "publish":
+            whole[stream, subject] = at_ns
+        elif verb == "observe":
+            here[stream, subject] = at_ns
+            newest = (stream, subject)
+        elif verb == "emit":
+            emitted: Any = subject
+            value, frames, _ = emitted
+            frames = [(number, frame) for number, frame in frames if frame.slot_ns is not None]
+            if not frames or at_ns < result.scenario.warmup_s * 1e9:
+                continue
+            begin_ns = min(frame.slot_ns for _, frame in frames)
+
+            def since(ns: int, begin_ns: int = begin_ns) -> float:
+                return (ns - begin_ns) / NS_PER_MS
+
+            bars = [
+                drawings.WaitBar(
+                    names[number],
+                    since(frame.slot_ns),
+                    # A frame may be read from its slot before its descriptor has come.
+                    (since(whole[number, frame]), since(here.get((number, frame), at_ns)), since(at_ns)),
+                )
+                for number, frame in frames
+            ]
+            output = Output(value, begin_ns, at_ns, bars)
+            if newest is not None:
+                number, frame = newest
+                times = [max(ns, begin_ns) for ns in (frame.slot_ns or begin_ns, whole[newest], here[newest], at_ns)]
+                waits = (
+                    ("making", "the frame that let it out to be whole"),
+                    ("way", "that frame to come"),
+                    ("join", "the join to put it out"),
+                )
+                output.path = tuple(
+                    drawings.PathPiece(names[number], what, words, since(begin), since(end))
+                    for (what, words), begin, end in zip(waits, times, times[1:], strict=False)
+                )
+            found.append(output)
+    return found
+
+
+def drawn_outputs(result: JoinResult, run_id: str, of_run: str) -> list[Drawn]:
+    """The sections on the output of the median age, and on the oldest."""
+    outputs = sorted(outputs_of(result), key=lambda output: (output.age_ms, output.value))
+    if not outputs:
+        return []
+    found = []
+    for section, output, which in zip(
+        DRAWN[1:], (outputs[len(outputs) // 2], outputs[-1]), ("median", "largest"), strict=True
+    ):
+        words = (
+            f"Of {len(outputs)} outputs the one of the {which} age: {output.age_ms:.1f} ms from the capture of its "
+            f"oldest frame until it came out ({of_run})."
+        )
+        found.append(Drawn(*section, words, (_output_figure(section[0], output, run_id),), run_id))
+    return found
+
+
+def _output_figure(name: str, output: Output, run_id: str) -> PageFigure:
+    def draw(name: str, narrow: bool) -> str:
+        words = ("what let it out: the newest frame that had come", "ms since the oldest frame was captured")
+        return drawings.waits(
+            output.bars, output.path, output.age_ms, drawings.OF_AN_OUTPUT, words, name, run_id, narrow=narrow
+        )
+
+    rows = [
+        (run_id, (bar.where, *(f"{ms:.1f}" for ms in (bar.begin_ms, *(end or 0.0 for end in bar.ends_ms)))))
+        for bar in output.bars
+    ]
+    head = ["stream", "captured", "whole", "at the join", "out"]
+    last = output.path[-1].where if output.path else "nothing"
+    caption = f"Output {output.value}, a frame a row; a frame of {last} let it out."
+    return figure_of(draw, name, caption, PageTable.of("Frames, ms since the oldest was captured", head, rows))

@@ -1,0 +1,156 @@
+"""Runs of a report made again, to be drawn: the job with its bottleneck, and a checkpoint with its critical path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barrierlab.sim.sweep import drawings
+from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
+from barrierlab.sim.sweep.rerun import rerun
+
+if TYPE_CHECKING:
+    from barrierlab.sim.checkpoint.result import Result
+    from barrierlab.sim.sweep.samples import CheckpointSample
+    from barrierlab.sim.sweep.store import Store
+
+MOST_BARS = 24
+"""Tasks in a drawing; of more, those on the critical path and the last of each operator."""
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A section of a report with what is drawn of one run; without figures, its words say why there are none."""
+
+    id: str
+    title: str
+    words: str
+    figures: tuple[PageFigure, ...] = ()
+    run: str = ""
+    tables: tuple[PageTable, ...] = ()
+
+
+def made_again(store: Store, run_id: str) -> Any:
+    """Return the result of a run of a sweep, made again.
+
+    Raises
+    ------
+    SweepError
+        If it does not come out as it is stored.
+    """
+    found = rerun(store, run_id)
+    if found.result is None or found.differs:
+        raise SweepError(f"run {run_id} came out otherwise than it is stored, so it is not drawn")
+    return found.result
+
+
+def drawn_job(section: Section, store: Store, run_id: str, words: str) -> Drawn:
+    """The section on the job of a run."""
+    try:
+        return job_of(section, made_again(store, run_id), run_id, words)
+    except SweepError as error:
+        return Drawn(*section, f"{words} Not drawn: {error}.")
+
+
+def drawn_checkpoint(section: Section, store: Store, sample: CheckpointSample, words: str) -> Drawn:
+    """The section on a checkpoint of a run."""
+    try:
+        result = made_again(store, sample.run_id)
+    except SweepError as error:
+        return Drawn(*section, f"{words} Not drawn: {error}.")
+    return checkpoint_of(section, result, sample.checkpoint_id, sample.run_id, words)
+
+
+def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:
+    """The section on the job of a run that is here."""
+    topology, spent = result.scenario.topology, result.backpressure()
+    names = [*result.scenario.sources, *result.scenario.operators]
+    nodes = []
+    for name in names:
+        tasks = [spent[task] for task in topology.tasks_of(name)]
+        busy, pressed = (
+            max(task[kind] for task in tasks) / 1e3 for kind in ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond")
+        )
+        nodes.append(drawings.JobNode(name, topology.parallelism(name), busy, pressed))
+    edges = [
+        drawings.JobEdge(edge.partition("->")[0], edge.partition("->")[2], topology.exchange(edge))
+        for edge in topology.edges
+    ]
+    bottleneck = drawings.bottleneck_of(nodes)
+    rows = [(run_id, (node.name, node.parallelism, f"{node.busy:.1%}", f"{node.backpressured:.1%}")) for node in nodes]
+    head = ["operator", "subtasks", "busy", "back-pressured"]
+    table = PageTable.of("Shares of its time that the fullest subtask of each operator spent so", head, rows)
+
+    def draw(name: str, narrow: bool) -> str:
+        return drawings.job(nodes, edges, name, bottleneck, run_id, narrow=narrow)
+
+    caption = (
+        f"The job: an operator a box, the way of events an arrow. The bottleneck is {bottleneck}, in a double frame; "
+        "the line in a box is how long it was busy."
+    )
+    return Drawn(*section, words, (figure_of(draw, section[0], caption, table),), run_id)
+
+
+def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: str, words: str) -> Drawn:
+    """The section on a checkpoint of a run that is here: its tasks, and its critical path."""
+    record = result.record(checkpoint_id)
+    begin_ns = record.triggered_ns
+    path = [
+        drawings.PathPiece(
+            p.where, p.what, p.waits_for, (p.begin_ns - begin_ns) / NS_PER_MS, (p.end_ns - begin_ns) / NS_PER_MS
+        )
+        for p in result.critical_path(checkpoint_id)
+    ]
+    duration_ms = ((record.ended_ns or begin_ns) - begin_ns) / NS_PER_MS
+    bars = []
+    for row in (row for row in result.task_rows() if row["checkpoint_id"] == checkpoint_id):
+        task = result.scenario.topology.tasks_of(row["operator"])[row["subtask"]]
+        first = row["start_delay_ms"]
+        last = first + row["alignment_ms"]
+        bars.append(drawings.WaitBar(task, 0.0, (first, last, last + row["sync_ms"], row["end_to_end_ms"])))
+    kept = _kept(bars, {piece.where for piece in path}, result)
+    more = f" Of {len(bars)} tasks {len(kept)} are drawn." if len(kept) < len(bars) else ""
+
+    def draw(name: str, narrow: bool) -> str:
+        words = ("critical path: what the checkpoint waited for", "ms since the trigger")
+        return drawings.waits(kept, path, duration_ms, drawings.OF_A_CHECKPOINT, words, name, run_id, narrow=narrow)
+
+    tasks = PageTable.of(
+        f"Tasks in checkpoint {checkpoint_id}, ms since the trigger",
+        ["task", "first barrier", "last barrier", "snapshot taken", "acknowledged"],
+        [(run_id, (bar.where, *(_n(end) for end in bar.ends_ms))) for bar in bars],
+    )
+    pieces = PageTable.of(
+        f"Critical path of checkpoint {checkpoint_id}: its waits add up to its duration",
+        ["where", "wait", "for", "from, ms", "lasts, ms"],
+        [(run_id, (p.where, p.what, p.waits_for, _n(p.begin_ms), _n(p.end_ms - p.begin_ms))) for p in path],
+        3,
+    )
+    longest = max(path, key=lambda piece: piece.end_ms - piece.begin_ms, default=None)
+    told = (
+        ""
+        if longest is None
+        else f" Its longest wait: {longest.where}, {longest.what}, {_n(longest.end_ms - longest.begin_ms)} ms "
+        f"(for {longest.waits_for})."
+    )
+    figure = figure_of(draw, section[0], f"Checkpoint {checkpoint_id}, task by task.{told}{more}", tasks)
+    return Drawn(*section, words, (figure,), run_id, (pieces,))
+
+
+def _kept(bars: list[drawings.WaitBar], on_path: set[str], result: Result) -> list[drawings.WaitBar]:
+    if len(bars) <= MOST_BARS:
+        return bars
+    last: dict[str, drawings.WaitBar] = {}
+    for bar in bars:
+        operator = result.scenario.topology.operator_of(bar.where)
+        end, before = bar.ends_ms[-1] or 0.0, last.get(operator)
+        if before is None or end > (before.ends_ms[-1] or 0.0):
+            last[operator] = bar
+    chosen = [bar for bar in bars if bar.where in on_path or bar in last.values()]
+    return chosen[:MOST_BARS]
+
+
+def _n(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
