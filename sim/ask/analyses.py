@@ -156,6 +156,7 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     is as far from that as its value there over the slope; their mean has the interval. `scale` = "log" searches evenly
     in the logarithm. `target` is a number; `of_high` or `of_low` a share of the measure with the lever at an end;
     `against` another variant. Without a change of sign, the measure is ``above`` the target throughout, or ``below``.
+    `numbers` are measures there; `others` are tables of a `measure` with the changes `at`, and with `root` there, too.
     """
     lever, low, high = options["lever"], options["low"], options["high"]
     unit, measure = _measure(options["measure"])
@@ -230,6 +231,10 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     for name, each in options.get("numbers", {}).items():
         u, m = _measure(each)
         numbers[name] = bench.replicate([variant(root)], m, u, least=0.0)
+    for name, each in options.get("others", {}).items():
+        u, m = _measure(each["measure"])
+        changes = {**(variant(root) if each.get("root") else base), **each.get("at", {})}
+        numbers[name] = bench.replicate([changes], m, u, least=0.0)
     numbers |= _closed(bench, variant(root), options.get("closed", {}))
     rows = [{lever: back(x), "gap": seen[x]} for x in sorted(seen)]
     return Analysed(numbers, "found", roots, rows)

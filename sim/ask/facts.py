@@ -46,6 +46,8 @@ class Facts:
         When the job first failed.
     barriers : float
         That entered a channel, for each checkpoint.
+    drain_ms : float or None
+        How long what is queued for a gate lasts, of the gate where that is longest; None without debloating.
     """
 
     seed: int
@@ -72,6 +74,7 @@ class Facts:
     barriers: float
     duration_ms: float
     state_bytes: float
+    drain_ms: float | None
 
 
 def facts_of(source: str, settings: Mapping[str, Any], seed: int) -> Facts:
@@ -119,6 +122,7 @@ def of_result(result: Result) -> Facts:
         barriers=_barriers(result),
         duration_ms=result.duration_ns / NS_PER_MS,
         state_bytes=max((float(r["checkpointed_bytes"]) for r in every), default=0.0),
+        drain_ms=max((row["estimatedTimeToConsumeBuffersMs"] for row in result.debloating()), default=None),
     )
 
 

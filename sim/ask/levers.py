@@ -61,7 +61,9 @@ def _buffers(scenario: Scenario, factor: float) -> KeyValues:
 def _segment(scenario: Scenario, factor: float) -> KeyValues:
     largest = max((source.record_bytes.largest for source in scenario.sources.values()), default=1.0)
     return {
-        f'channel."{edge}".segment_bytes': max(int(largest), round(channel.segment_bytes * factor))
+        f'channel."{edge}".segment_bytes': max(
+            1 if channel.spanning_records else int(largest), round(channel.segment_bytes * factor)
+        )
         for edge, channel in scenario.channels.items()
     }
 
@@ -155,6 +157,10 @@ def _buffers_each(scenario: Scenario, count: int) -> KeyValues:
     return found
 
 
+def _debloat_target(scenario: Scenario, seconds: float) -> KeyValues:
+    return {"buffer_debloat.enabled": True, "buffer_debloat.target_s": seconds}
+
+
 def _no_faults(scenario: Scenario, _: Any) -> KeyValues:
     return {"fault": []}
 
@@ -178,6 +184,7 @@ LEVERS: dict[str, tuple[str, Callable[[Scenario, Any], KeyValues]]] = {
     "aligned_checkpoint_timeout_s": ("aligned checkpoint timeout", _aligned_timeout),
     "crash_every_s": ("time between failures", _crash_rate),
     "buffers_each": ("buffers of each channel", _buffers_each),
+    "debloat_target_s": ("buffer debloating's target", _debloat_target),
     "no_faults": ("no faults", _no_faults),
 }
 """By name: its words, and the settings it makes of a scenario and a value."""

@@ -75,6 +75,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "done_before_caught_up": ("%", _done_before_caught_up),
     "barriers": ("", lambda f: f.barriers or None),
     "state": ("B", lambda f: f.state_bytes),
+    "drain": ("ms", lambda f: f.drain_ms),
 }
 """By name: unit, and the number of one run; None where a run has none."""
 

@@ -109,6 +109,25 @@ def test_q2_aligned_and_unaligned_are_as_measured() -> None:
 
 
 @pytest.mark.slow
+def test_q7_the_target_is_what_is_queued_for_an_exchange() -> None:
+    """A user would choose a target that halves nothing, or be told that bytes of unaligned checkpoints stay."""
+    q7 = found("Q7")
+    aligned, unaligned = (measured(f"V_p1_chain_sat_{mode}") for mode in ("aligned", "unaligned"))
+    without_ms = float(aligned["e2e_ms_mean"])
+    assert q7.case == "found"
+    assert at(q7, "without") == pytest.approx(without_ms, rel=0.05)
+    assert at(q7, "duration") == pytest.approx(without_ms / 2, rel=0.05)
+    debloated = measured("V_debloat200ms_chain_sat_aligned")
+    per_target = float(debloated["e2e_ms_mean"]) / (2 * float(debloated["debloat_target_ms"]))  # of two exchanges
+    assert at(q7, "target") == pytest.approx(without_ms / 1e3 / 2 / (2 * per_target), rel=0.1)
+    assert at(q7, "drain") == pytest.approx(without_ms / 2, rel=0.1)
+    assert at(q7, "persisted_without") == pytest.approx(float(unaligned["persisted_bytes_mean"]), rel=0.05)
+    assert at(q7, "persisted") == pytest.approx(at(q7, "persisted_without") * 0.45, rel=0.1)
+    assert at(q7, "unaligned") < 100.0
+    assert at(q7, "throughput") == pytest.approx(at(q7, "throughput_without"), rel=0.01)
+
+
+@pytest.mark.slow
 def test_q3_is_where_the_law_of_the_timeout_says() -> None:
     """A timeout would be advised that writes everything, or that never matters."""
     q3 = found("Q3")
