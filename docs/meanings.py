@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _SERVICE = "time that one event takes here"
+_SPREAD = "subtasks are unequal: coefficient of variation of a factor on all services of one, drawn once a run"
+_NOISE = "coefficient of variation of a factor on each service, of mean 1, besides what `service_s` has"
 _KIND = "what it computes"
 _PARALLELISM = "subtasks"
 _SEED = "the seed that is taken when `--seed` gives none"
@@ -38,6 +40,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "events": "a subtask ends after so many",
         "catch_up_s": "so much of what backpressure held up comes in a burst, the rest is put off; all, if not given",
         "service_s": _SERVICE,
+        "subtask_spread": _SPREAD,
+        "service_noise": _NOISE,
         "sync_s": _SYNC,
         "record_bytes": "size of an event on the wire",
         "keys": "how many keys there are",
@@ -50,6 +54,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "kind": _KIND,
         "parallelism": _PARALLELISM,
         "service_s": _SERVICE,
+        "subtask_spread": _SPREAD,
+        "service_noise": _NOISE,
         "sync_s": _SYNC,
         "inputs": "whether the gate takes turns by buffer, as Flink does, or by message; auto: by message in a join",
     },

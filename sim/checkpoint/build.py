@@ -19,8 +19,16 @@ from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
 from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.core.distributions import Arrivals, Distribution, EventLog, KeyChooser, Randoms
-from barrierlab.sim.scenario.settings import ChannelSettings, Scenario, aligner_config, ns, unaligned_config
+from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, Distribution, EventLog, KeyChooser, Randoms
+from barrierlab.sim.scenario.settings import (
+    ChannelSettings,
+    OperatorSettings,
+    Scenario,
+    SourceSettings,
+    aligner_config,
+    ns,
+    unaligned_config,
+)
 
 
 class JobBuilder:
@@ -48,6 +56,7 @@ class JobBuilder:
         self.ledger = components.ledger()
         self.logs = {task: self._log(task) for task in scenario.topology.sources}
         self.spent_ns = {task: [0, 0, 0] for task in scenario.topology.tasks}
+        self._slowness = {task: self._subtask_factor(task) for task in scenario.topology.tasks}
 
     def draw(self, dist: Distribution, node: str, purpose: str, scale: float = 1e9) -> Callable[[], int]:
         """The next value of `dist` at `node`, for this purpose."""
@@ -196,6 +205,24 @@ class JobBuilder:
 
     # Tasks.
 
+    def _subtask_factor(self, task: str) -> float:
+        """Return by how much slower this subtask is than the operator's mean, in this run."""
+        operator = self.scenario.topology.operator_of(task)
+        settings = self.scenario.sources.get(operator) or self.scenario.operators[operator]
+        if not settings.subtask_spread:
+            return 1.0
+        law = Distribution("lognormal", (1.0, settings.subtask_spread))
+        return self.draw(law, task, "subtask's slowness")() / NS_PER_S
+
+    def _service(self, task: str, settings: SourceSettings | OperatorSettings) -> Callable[[], int]:
+        """Return what draws a service of this subtask, in nanoseconds."""
+        drawn, factor = self.draw(settings.service_s, task, "service"), self._slowness[task]
+        if settings.service_noise:
+            law = Distribution("lognormal", (1.0, settings.service_noise))
+            noise = self.draw(law, task, "service noise")
+            return lambda: round(drawn() * factor * noise() / NS_PER_S)
+        return drawn if factor == 1.0 else lambda: round(drawn() * factor)
+
     def _sync_law(self, task: str) -> Distribution:
         """A state of its own size takes a time of its own to copy."""
         operator = self.scenario.topology.operator_of(task)
@@ -236,7 +263,7 @@ class JobBuilder:
             self.spent_ns[task],
             self.draw(self._sync_law(task), task, "sync"),
             self.logs[task],
-            self.draw(settings.service_s, task, "service"),
+            self._service(task, settings),
             ns(settings.service_s.mean),
             None if settings.catch_up_s is None else ns(settings.catch_up_s),
             None if settings.watermark_interval_s is None else ns(settings.watermark_interval_s),
@@ -276,7 +303,7 @@ class JobBuilder:
             [channels[c] for c in inputs],
             inputs,
             Inbox(groups, [channels[c] for c in inputs], by_message),
-            self.draw(settings.service_s, task, "service"),
+            self._service(task, settings),
             checkpoint.hold == "channel",
             checkpoint.interruptible_timers,
         )

@@ -136,6 +136,8 @@ SOURCE: dict[str, ValueReader] = {
     "events": whole(0),
     "catch_up_s": number(),
     "service_s": distribution,
+    "subtask_spread": number(most=10.0),
+    "service_noise": number(most=10.0),
     "sync_s": distribution,
     "record_bytes": distribution,
     "keys": whole(1, 1_000_000),
@@ -148,6 +150,8 @@ OPERATOR: dict[str, ValueReader] = {
     "kind": one_of(*KINDS),
     "parallelism": whole(1, 1000),
     "service_s": distribution,
+    "subtask_spread": number(most=10.0),
+    "service_noise": number(most=10.0),
     "sync_s": distribution,
     "inputs": one_of("auto", "by_buffer", "by_message"),
 }

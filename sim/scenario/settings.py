@@ -21,7 +21,10 @@ ALIGNED_EXCHANGES = ("forward", "broadcast")
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source operator. Rates and counts are of each subtask; no `sync_s` of its own is the checkpoint's."""
+    """One source operator. Rates and counts are of each subtask; no `sync_s` of its own is the checkpoint's.
+
+    `subtask_spread` and `service_noise` are as in `OperatorSettings`.
+    """
 
     parallelism: int = 1
     rate_per_s: float = 100.0
@@ -31,6 +34,8 @@ class SourceSettings:
     events: int | None = None
     catch_up_s: float | None = None
     service_s: Distribution = ZERO
+    subtask_spread: float = 0.0
+    service_noise: float = 0.0
     sync_s: Distribution | None = None
     record_bytes: Distribution = HUNDRED
     keys: int = 16
@@ -42,11 +47,18 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
-    """One operator that is not a source; no `sync_s` of its own is the checkpoint's."""
+    """One operator that is not a source; no `sync_s` of its own is the checkpoint's.
+
+    Each subtask has a factor on its service times, drawn once a run, and each service one of its own: lognormal, of
+    mean 1 and with these coefficients of variation, `subtask_spread` and `service_noise`. Without them subtasks are
+    alike; what is unequal once stays so.
+    """
 
     kind: str = "map"
     parallelism: int = 1
     service_s: Distribution = ZERO
+    subtask_spread: float = 0.0
+    service_noise: float = 0.0
     sync_s: Distribution | None = None
     inputs: str = "auto"
     guarantee: str = "exactly_once"
