@@ -37,12 +37,12 @@ from barrierlab.impl.checkpoint.injector import (
     InjectStatus,
     PackedBarrierCmd,
 )
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.checkpoint.recovery import Restore, TaskRestore, Wiring, from_the_beginning, plan, snapshot_of
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline, digest
 from barrierlab.impl.checkpoint.task import Operator, OperatorTask, OutputExchange, SinkTask, SourceTask, Task
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.checkpoint.unaligned import (
-    InFlightChannelData,
     UnalignedCheckpointConfig,
     UnalignedCheckpointer,
     UnalignedCheckpointMetrics,

@@ -19,18 +19,12 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from barrierlab.impl.checkpoint.inputs import InputBuffers, Room
 from barrierlab.impl.checks import check_number
-from barrierlab.impl.errors import (
-    CheckpointIdError,
-    ClosedInputError,
-    InputCountError,
-    InputIndexError,
-    LimitError,
-    NotTriggeredError,
-    UnknownMessageError,
-)
+from barrierlab.impl.errors import CheckpointIdError, InputCountError, NotTriggeredError, UnknownMessageError
 from barrierlab.impl.messages import (
     MAX_U64,
+    UNALIGNED_FLAG,
     CancelBarrier,
     CheckpointBarrier,
     EndOfInput,
@@ -44,7 +38,6 @@ from barrierlab.impl.messages import (
 from barrierlab.impl.reasons import Reason
 
 MAX_INPUTS = 128
-KINDS = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +119,8 @@ _ENDED = AlignmentAction.INPUT_ENDED
 _IGNORED = AlignmentAction.IGNORED
 _ABORTED = AlignmentAction.ABORTED
 _REFUSED = AlignmentAction.REFUSED
+_ENOUGH = Room.ENOUGH
+_OUT_OF_BYTES = Room.OUT_OF_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +156,12 @@ class BarrierAligner:
         Whether every barrier is in and the snapshot is not ended yet.
     free : set of int
         The inputs on which an event passes. Always the same set: a gate may look into it before it asks.
+    inputs : InputBuffers
+        What the inputs buffer, and which of them wait.
     blocks : bool
         Whether an input waits behind its barrier. Of the class.
+    mixes_flags : bool
+        Whether barriers of one id may differ in the flag for unaligned ones. Of the class.
     aborts : list of (int, Reason)
         What was aborted since the caller last emptied the list; each closes every older id too (rule 10).
 
@@ -183,18 +182,10 @@ class BarrierAligner:
     """
 
     blocks = True
+    mixes_flags = False
 
     __slots__ = (
-        "_blocked",
-        "_bytes_left",
-        "_controls",
-        "_fast_limit",
         "_first_ns",
-        "_open",
-        "_queues",
-        "_ready",
-        "_size_of",
-        "_takes",
         "_triggers_ns",
         "aborts",
         "alignments_completed",
@@ -202,6 +193,7 @@ class BarrierAligner:
         "config",
         "events_drained",
         "free",
+        "inputs",
         "last_terminated_id",
         "max_alignment_duration_ns",
         "triggered",
@@ -211,7 +203,10 @@ class BarrierAligner:
         self, config: BarrierAlignerConfig | None = None, size_of: Callable[[StreamMessage], int] = default_size_of
     ) -> None:
         self.config = config or BarrierAlignerConfig()
-        inputs = range(self.config.num_inputs)
+        self.inputs = InputBuffers(
+            self.config.num_inputs, self.config.max_buffer_per_input, self.config.max_buffer_memory_bytes, size_of
+        )
+        self.free = self.inputs.free
         self.barrier: CheckpointBarrier | None = None
         self.last_terminated_id = 0
         self.triggered = False
@@ -219,19 +214,6 @@ class BarrierAligner:
         self.alignments_completed = 0
         self.events_drained = 0
         self.max_alignment_duration_ns = 0
-        # An input is in `free`, or in `_blocked`, or in `_ready` (not blocked, with messages to drain), or its end
-        # has come. Sets and dicts by index: one that is out of range, a negative one too, aliases no other (A-14).
-        self.free = set(inputs)
-        self._blocked: set[int] = set()
-        self._ready: deque[int] = deque()  # in turn
-        self._queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}  # buffered, or not drained yet
-        self._takes = dict(self._queues)  # the queues of those inputs whose end has not come
-        self._open = len(inputs)  # how many inputs there are whose end has not taken effect
-        self._size_of = size_of
-        # The fast path reads an event's size itself, so it is not for sizes of the caller's own.
-        self._fast_limit = self.config.max_buffer_per_input if size_of is default_size_of else 0
-        self._bytes_left = self.config.max_buffer_memory_bytes
-        self._controls = 0  # how many of the buffered messages are no events
         self._first_ns = 0  # when the current checkpoint's first barrier came
         self._triggers_ns: dict[int, int] = {}
 
@@ -265,70 +247,49 @@ class BarrierAligner:
         if type(message) is Event:
             if input_id in self.free:
                 return _PASS
+            inputs = self.inputs
             try:
-                queue = self._takes[input_id]
+                queue = inputs.takes[input_id]
             except KeyError:
-                return self._buffer(input_id, message, now_ns)  # which says what is wrong
-            left = self._bytes_left - message.size_bytes
-            if left >= 0 and len(queue) < self._fast_limit:
+                return self.buffer(input_id, message, now_ns)  # which says what is wrong
+            left = inputs.bytes_left - message.size_bytes
+            if left >= 0 and len(queue) < inputs.fast_limit:
                 queue.append(message)
-                self._bytes_left = left
+                inputs.bytes_left = left
                 return _BUFFERED
-            return self._buffer(input_id, message, now_ns)
+            return self.buffer(input_id, message, now_ns)
         if input_id in self.free:
             if type(message) is CheckpointBarrier:
-                return self._on_barrier(input_id, message, now_ns)
-            return self._step(input_id, message, now_ns)
+                return self.on_barrier(input_id, message, now_ns)
+            return self.step(input_id, message, now_ns)
         current = self.barrier
-        if current is not None and not self.triggered and input_id in self._blocked and input_id in self._takes:
+        if current is not None and not self.triggered and self._has_barrier_in(input_id):
             if type(message) is CheckpointBarrier and message.checkpoint_id <= current.checkpoint_id:
-                return self._again(message, current)
+                return self.repeated(message, current)
             if type(message) is CancelBarrier and message.checkpoint_id == current.checkpoint_id:
-                return self._on_cancel(message.checkpoint_id)
-        return self._buffer(input_id, message, now_ns)
+                return self.on_cancel(input_id, message, now_ns)
+        return self.buffer(input_id, message, now_ns)
 
-    def _buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Put `message` behind what its input holds, unless that passes a limit (protocol rule 7)."""
-        queue = self._takes.get(input_id)
-        if queue is None:
-            if input_id in self._queues:
-                raise ClosedInputError(input_id, message)
-            raise InputIndexError(input_id, self.config.num_inputs)
-        if type(message) not in KINDS:
-            raise UnknownMessageError(message)
-        if len(queue) >= self.config.max_buffer_per_input:
-            return _REFUSED
-        left = self._bytes_left - self._size_of(message)
-        if left < 0:
-            if self.barrier is not None and not self.triggered and not self._ready:
-                return self._over_limit(self.barrier)
-            return _REFUSED
-        queue.append(message)
-        self._bytes_left = left
-        if type(message) is not Event:
-            self._controls += 1
-            if type(message) is EndOfInput:
-                del self._takes[input_id]
-        return _BUFFERED
+    def _has_barrier_in(self, input_id: int) -> bool:
+        return input_id in self.inputs.blocked and input_id in self.inputs.takes
 
-    def _over_limit(self, current: CheckpointBarrier) -> AlignerAction:
-        """Holding one message more would pass the limit in bytes (protocol rule 7)."""
-        self._abort(current.checkpoint_id, Reason.BUFFER_LIMIT)
+    # The decisions. An aligner of another protocol, or one that is broken on purpose, overrides these and no others.
+
+    def buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+        """Put `message` behind what its input buffers, unless that passes a limit (protocol rule 7)."""
+        room = self.inputs.add(input_id, message)
+        if room is _ENOUGH:
+            return _BUFFERED
+        if room is _OUT_OF_BYTES and self.barrier is not None and not self.triggered and not self.inputs.ready:
+            return self.over_limit(self.barrier)
         return _REFUSED
 
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """Return what a message does, other than an event, whose turn it is."""
-        if type(message) is CheckpointBarrier:
-            return self._on_barrier(input_id, message, now_ns)
-        if type(message) is Watermark:
-            return _WATERMARK
-        if type(message) is CancelBarrier:
-            return self._on_cancel(message.checkpoint_id)
-        if type(message) is EndOfInput:
-            return self._on_end(input_id, now_ns)
-        raise UnknownMessageError(message)
+    def over_limit(self, current: CheckpointBarrier) -> AlignerAction:
+        """Buffering one message more would pass the limit in bytes (protocol rule 7)."""
+        self.abort_here(current.checkpoint_id, Reason.BUFFER_LIMIT)
+        return _REFUSED
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
         if barrier is not current:
@@ -337,7 +298,7 @@ class BarrierAligner:
                 return _IGNORED
             if current is None or checkpoint_id > current.checkpoint_id:
                 if current is not None:
-                    self._abort(current.checkpoint_id, Reason.SUBSUMED)
+                    self.abort_here(current.checkpoint_id, Reason.SUBSUMED)
                 self.barrier = barrier
                 self._first_ns = now_ns
             elif (
@@ -345,44 +306,72 @@ class BarrierAligner:
                 or barrier.epoch != current.epoch
                 or barrier.flags != current.flags
             ):
-                return self._again(barrier, current)
-        blocked = self._blocked
-        blocked.add(input_id)
-        self.free.discard(input_id)
-        if input_id in self._ready:  # what it has still to drain is behind this barrier, or overtaken by it
-            self._ready.remove(input_id)
-        if len(blocked) < self._open:
-            return _BLOCKED
-        return self._all_in(now_ns)
+                return self.repeated(barrier, current)
+        return self.all_in(now_ns) if self.inputs.block(input_id) else _BLOCKED
 
-    def _again(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
+    def repeated(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
         """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
         if barrier.checkpoint_id < current.checkpoint_id or barrier == current:
             return _IGNORED
-        self._abort(current.checkpoint_id, Reason.BARRIER_MISMATCH)
+        if self.mixes_flags and barrier.epoch == current.epoch:
+            if not (barrier.flags ^ current.flags) & ~UNALIGNED_FLAG:
+                return _IGNORED
+        self.abort_here(current.checkpoint_id, Reason.BARRIER_MISMATCH)
         return _ABORTED
 
-    def _all_in(self, now_ns: int) -> AlignmentAction:
+    def all_in(self, now_ns: int) -> AlignmentAction:
+        """The last barrier, or end, of the current checkpoint has come, and nothing is recorded."""
         self.triggered = True
-        self._note_duration(now_ns)
+        self.note_duration(now_ns)
         return _TRIGGER
 
-    def _note_duration(self, now_ns: int) -> None:
-        """The last barrier, or end, of the current checkpoint has come."""
-        self.max_alignment_duration_ns = max(self.max_alignment_duration_ns, now_ns - self._first_ns)
-
-    def _on_end(self, input_id: int, now_ns: int) -> AlignerAction:
+    def on_end(self, input_id: int, now_ns: int) -> AlignerAction:
         """Protocol rule 13: a closed input has delivered, for the current and for every later id."""
-        self._close(input_id)
-        if self.barrier is None or len(self._blocked) < self._open:
+        self.inputs.close(input_id)
+        if self.barrier is None or len(self.inputs.blocked) < self.inputs.open_count:
             return _ENDED
-        return self._all_in(now_ns)
+        return self.all_in(now_ns)
 
-    def _close(self, input_id: int) -> None:
-        """The end of this input takes effect."""
-        self._open -= 1
-        self.free.discard(input_id)
-        self._takes.pop(input_id, None)
+    def on_cancel(self, input_id: int, cancel: CancelBarrier, now_ns: int) -> AlignerAction:
+        """Protocol rule 10."""
+        if self._is_closed(cancel.checkpoint_id):
+            return _IGNORED
+        self.abort_here(cancel.checkpoint_id, Reason.CANCELLED)
+        return _ABORTED
+
+    def terminate(self, checkpoint_id: int) -> None:
+        """Nothing is under way any more, completed or aborted; what was buffered is drained from here on."""
+        self.last_terminated_id = checkpoint_id
+        self.barrier = None
+        self.triggered = False
+        if self._triggers_ns:
+            self._triggers_ns = {i: ns for i, ns in self._triggers_ns.items() if i > checkpoint_id}
+        self.inputs.unblock_all()
+
+    # Steps that decisions are made of.
+
+    def step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+        """Return what a message does, other than an event, whose turn it is."""
+        if type(message) is CheckpointBarrier:
+            return self.on_barrier(input_id, message, now_ns)
+        if type(message) is Watermark:
+            return _WATERMARK
+        if type(message) is CancelBarrier:
+            return self.on_cancel(input_id, message, now_ns)
+        if type(message) is EndOfInput:
+            return self.on_end(input_id, now_ns)
+        raise UnknownMessageError(message)
+
+    def abort_here(self, checkpoint_id: int, reason: Reason) -> None:
+        """Abort by a decision of this task, whatever is under way: `aborts` has it."""
+        self.aborts.append((checkpoint_id, reason))
+        self.terminate(checkpoint_id)
+
+    def note_duration(self, now_ns: int) -> None:
+        """Note how long the alignment took, at its last barrier or end."""
+        took_ns = now_ns - self._first_ns
+        if took_ns > self.max_alignment_duration_ns:
+            self.max_alignment_duration_ns = took_ns
 
     def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
         """Go on, as a new aligner, from a cut: barriers up to `last_terminated_id` are stale, and these inputs have
@@ -395,22 +384,8 @@ class BarrierAligner:
         """
         if last_terminated_id or type(last_terminated_id) is not int:  # 0 is the beginning
             _check_id(last_terminated_id)
-        closed = tuple(ended)
-        if len(set(closed)) < len(closed):
-            raise LimitError("ended", closed, "each input once")
-        for input_id in closed:
-            if input_id not in self._takes:
-                raise InputIndexError(input_id, self.config.num_inputs)
-        for input_id in closed:
-            self._close(input_id)
+        self.inputs.close_all(ended)
         self.last_terminated_id = last_terminated_id
-
-    def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
-        """Protocol rule 10."""
-        if self._is_closed(checkpoint_id):
-            return _IGNORED
-        self._abort(checkpoint_id, Reason.CANCELLED)
-        return _ABORTED
 
     # How a checkpoint ends.
 
@@ -426,7 +401,7 @@ class BarrierAligner:
         if barrier is None or not self.triggered:
             raise NotTriggeredError("complete_alignment()")
         self.alignments_completed += 1
-        self._end(barrier.checkpoint_id)
+        self.terminate(barrier.checkpoint_id)
 
     def fail_alignment(self, reason: Reason = Reason.SNAPSHOT_FAILED) -> tuple[int, Reason]:
         """The snapshot failed (protocol rule 9): drains what is buffered; the caller declines and sends the cancel.
@@ -444,7 +419,7 @@ class BarrierAligner:
         barrier = self.barrier
         if barrier is None or not self.triggered:
             raise NotTriggeredError("fail_alignment()")
-        self._end(barrier.checkpoint_id)
+        self.terminate(barrier.checkpoint_id)
         return barrier.checkpoint_id, reason
 
     def abort(self, checkpoint_id: int, reason: Reason) -> bool:
@@ -463,37 +438,16 @@ class BarrierAligner:
         _check_id(checkpoint_id)
         if self._is_closed(checkpoint_id):
             return False
-        self._abort(checkpoint_id, reason)
+        self.abort_here(checkpoint_id, reason)
         return True
 
     def _is_closed(self, checkpoint_id: int) -> bool:
-        if not self._open:  # every input has ended, and the task with it: nothing may follow on its outputs
+        if not self.inputs.open_count:  # every input has ended, and the task with it: nothing may follow on its outputs
             return True
         current = self.barrier
         return checkpoint_id <= self.last_terminated_id or (
             current is not None and checkpoint_id < current.checkpoint_id
         )
-
-    def _abort(self, checkpoint_id: int, reason: Reason) -> None:
-        self.aborts.append((checkpoint_id, reason))
-        self._end(checkpoint_id)
-
-    def _end(self, checkpoint_id: int) -> None:
-        """Nothing is under way any more; what was buffered is drained from here on, input by input in turn."""
-        self.last_terminated_id = checkpoint_id
-        self.barrier = None
-        self.triggered = False
-        if self._triggers_ns:
-            self._triggers_ns = {i: ns for i, ns in self._triggers_ns.items() if i > checkpoint_id}
-        holding = []
-        for input_id in self._blocked:
-            if self._queues[input_id]:
-                holding.append(input_id)
-            else:
-                self.free.add(input_id)
-        self._blocked.clear()
-        if holding:
-            self._ready.extend(sorted(holding))
 
     # What was buffered.
 
@@ -505,38 +459,22 @@ class BarrierAligner:
         tuple of (int, StreamMessage, Action) or None
             The input, the message, and what to do with it; None if nothing may go.
         """
-        if not self._ready:
+        if not self.inputs.ready:
             return None
-        input_id = self._ready.popleft()
-        queue = self._queues[input_id]
-        message = queue.popleft()
-        self._bytes_left += self._size_of(message)
-        if queue:
-            self._ready.append(input_id)
-        elif type(message) is not EndOfInput:
-            self.free.add(input_id)
+        input_id, message = self.inputs.pop_next()
         if type(message) is Event:
             self.events_drained += 1
-            action: AlignerAction = _DRAIN
-        else:
-            self._controls -= 1
-            action = self._step(input_id, message, now_ns)
-        return input_id, message, action
+            return input_id, message, _DRAIN
+        return input_id, message, self.step(input_id, message, now_ns)
 
     def drain_runs(self) -> list[tuple[int, deque[StreamMessage]]]:
         """All that may go, as whole queues, if they hold nothing but events; otherwise nothing.
 
         The fast path: no message is touched. An empty list says to call `drain_next` until that gives None.
         """
-        if self._controls:
-            return []
-        runs = [(input_id, self._queues[input_id]) for input_id in self._ready]
-        self._ready.clear()
-        for input_id, queue in runs:
+        runs = self.inputs.pop_runs()
+        for _, queue in runs:
             self.events_drained += len(queue)
-            self._queues[input_id] = self._takes[input_id] = deque()
-            self.free.add(input_id)
-        self._bytes_left = self.config.max_buffer_memory_bytes - self._buffered_bytes()
         return runs
 
     def drained(self, now_ns: int = 0) -> list[tuple[int, Event]]:
@@ -545,7 +483,8 @@ class BarrierAligner:
         It stops where a watermark, a barrier, a cancel marker or an end is next: `drain_next` says what that wants.
         """
         events: list[tuple[int, Event]] = []
-        while self._ready and type(self._queues[self._ready[0]][0]) is Event:
+        inputs = self.inputs
+        while inputs.ready and type(inputs.queues[inputs.ready[0]][0]) is Event:
             step = self.drain_next(now_ns)
             assert step is not None
             input_id, message, _ = step
@@ -565,32 +504,36 @@ class BarrierAligner:
 
     def next_deadline_ns(self) -> int | None:
         """Return when `on_time` will next have something to do; None if nothing waits."""
-        return self._expires_ns()
+        return self.expires_ns()
 
-    def _triggered_ns(self) -> int | None:
+    def trigger_noted_ns(self, checkpoint_id: int) -> int | None:
+        """Return when `checkpoint_id` was triggered, as `note_trigger` has it; None if that does not."""
+        return self._triggers_ns.get(checkpoint_id)
+
+    def waits_since_ns(self) -> int | None:
         """Return when the checkpoint that waits for barriers was triggered; None if none does."""
         barrier = self.barrier
         if barrier is None or self.triggered:
             return None
         return self._triggers_ns.get(barrier.checkpoint_id, self._first_ns)
 
-    def _expires_ns(self) -> int | None:
+    def expires_ns(self) -> int | None:
         """Return when the current checkpoint is aborted unless its barriers are in."""
-        triggered_ns = self._triggered_ns()
+        triggered_ns = self.waits_since_ns()
         return None if triggered_ns is None else triggered_ns + self.config.alignment_timeout_ns
 
     def on_time(self, now_ns: int) -> bool:
         """Abort the current checkpoint if its deadline has come. Needs no data (protocol rule 11)."""
-        deadline_ns = self._expires_ns()
+        deadline_ns = self.expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return False
         assert self.barrier is not None
-        self._abort(self.barrier.checkpoint_id, Reason.EXPIRED)
+        self.abort_here(self.barrier.checkpoint_id, Reason.EXPIRED)
         return True
 
     def check_timeout(self, now_ns: int) -> int | None:
         """For how long the current checkpoint has been under way, if that is its timeout or more; else None."""
-        deadline_ns = self._expires_ns()
+        deadline_ns = self.expires_ns()
         if deadline_ns is None or now_ns < deadline_ns:
             return None
         return now_ns - deadline_ns + self.config.alignment_timeout_ns
@@ -600,12 +543,12 @@ class BarrierAligner:
     @property
     def size_of(self) -> Callable[[StreamMessage], int]:
         """The measure of a message in bytes."""
-        return self._size_of
+        return self.inputs.size_of
 
     @property
     def can_drain(self) -> bool:
         """Return whether `drain_next` has something to give."""
-        return bool(self._ready)
+        return bool(self.inputs.ready)
 
     def is_aligning(self) -> bool:
         """Return whether a checkpoint is under way: from its first barrier until its snapshot is ended or it is
@@ -617,21 +560,20 @@ class BarrierAligner:
         checkpoints."""
         if self.barrier is None:
             return 0
-        return self.config.num_inputs - self._open + len(self._blocked)
+        return self.config.num_inputs - self.inputs.open_count + len(self.inputs.blocked)
 
     def buffered_event_count(self) -> int:
         """Return how many events are buffered or not drained yet."""
-        return sum(type(message) is Event for queue in self._queues.values() for message in queue)
+        return self.inputs.event_count()
 
     def buffered_bytes(self) -> int:
         """Return how many bytes are buffered or not drained yet."""
-        return self.config.max_buffer_memory_bytes - self._bytes_left
+        return self.config.max_buffer_memory_bytes - self.inputs.bytes_left
 
     def is_buffer_limit_exceeded(self) -> bool:
         """Return whether a limit is reached: not one byte more, or an input full. None is ever passed (protocol rule
         7)."""
-        limit = self.config.max_buffer_per_input
-        return self._bytes_left < 1 or any(len(queue) >= limit for queue in self._queues.values())
+        return self.inputs.is_full()
 
     def is_blocked(self, input_id: int) -> bool:
         """Return whether this input has delivered the current barrier.
@@ -641,9 +583,8 @@ class BarrierAligner:
         InputIndexError
             If there is no such input.
         """
-        if input_id not in self._queues:
-            raise InputIndexError(input_id, self.config.num_inputs)
-        return input_id in self._blocked
+        self.inputs.check_index(input_id)
+        return input_id in self.inputs.blocked
 
     def can_take(self, input_id: int) -> bool:
         """Return whether this input may be read: it has not ended, and there is room for one message more.
@@ -653,9 +594,7 @@ class BarrierAligner:
         InputIndexError
             If there is no such input.
         """
-        if input_id not in self._queues:
-            raise InputIndexError(input_id, self.config.num_inputs)
-        return input_id in self._takes and len(self._queues[input_id]) < self.config.max_buffer_per_input
+        return self.inputs.can_take(input_id)
 
     def metrics(self) -> BarrierAlignerMetrics:
         """The document's counters."""
@@ -677,12 +616,7 @@ class BarrierAligner:
             self.last_terminated_id,
             self.triggered,
             tuple(self.aborts),
-            tuple(tuple(queue) for queue in self._queues.values()),
-            tuple(sorted(self.free)),
-            tuple(sorted(self._blocked)),
-            tuple(self._ready),
-            tuple(sorted(self._takes)),
-            self._open,
+            *self.inputs.capture(),
             self._first_ns,
             tuple(sorted(self._triggers_ns.items())),
             (self.alignments_completed, self.events_drained, self.max_alignment_duration_ns),
@@ -695,26 +629,11 @@ class BarrierAligner:
             self.last_terminated_id,
             self.triggered,
             aborts,
-            queues,
-            free,
-            blocked,
-            ready,
-            takes,
-            self._open,
+            *inputs,
             self._first_ns,
             triggers,
             (self.alignments_completed, self.events_drained, self.max_alignment_duration_ns),
         ) = value  # type: ignore[misc]
         self.aborts[:] = aborts  # type: ignore[has-type]
-        self._queues = dict(enumerate(map(deque, queues)))  # type: ignore[has-type]
-        self.free.clear()  # in place: a gate looks into it
-        self.free.update(free)  # type: ignore[has-type]
-        self._blocked = set(blocked)  # type: ignore[has-type]
-        self._ready = deque(ready)  # type: ignore[has-type]
-        self._takes = {i: self._queues[i] for i in takes}  # type: ignore[has-type]
+        self.inputs.restore(inputs)  # type: ignore[has-type]
         self._triggers_ns = dict(triggers)  # type: ignore[has-type]
-        self._controls = sum(type(message) is not Event for queue in self._queues.values() for message in queue)
-        self._bytes_left = self.config.max_buffer_memory_bytes - self._buffered_bytes()
-
-    def _buffered_bytes(self) -> int:
-        return sum(self._size_of(message) for queue in self._queues.values() for message in queue)

@@ -229,15 +229,15 @@ class Gate:
         if action is _DRAIN or action is _WATERMARK:
             port.deliver(input_id, message)  # type: ignore[arg-type]
         elif action is _BLOCKED:
-            self._block(input_id)
+            self.block_input(input_id)
         elif action is _ENDED:
             port.end_input(input_id)
         elif action is _TRIGGER:
             if type(message) is EndOfInput:
                 port.end_input(input_id)
             else:
-                self._block(input_id)
-            self._take_snapshot()
+                self.block_input(input_id)
+            self.take_snapshot()
         elif type(action) is UnalignedAction:
             self._carry_out_unaligned(input_id, message, action)
         elif action is _PASS:  # recording has just ended over this event
@@ -257,7 +257,7 @@ class Gate:
             if type(message) is EndOfInput:
                 self.port.end_input(input_id)
             else:
-                self._block(input_id)
+                self.block_input(input_id)
         if action is _TAKE_SNAPSHOT or action is _SWITCHED:
             self._begin_unaligned()
         else:
@@ -265,7 +265,7 @@ class Gate:
             if action is _PART_COMPLETE:
                 self._complete_part(barrier)
             if self._blocking:
-                self._resume(barrier.checkpoint_id)
+                self.resume(barrier.checkpoint_id)
 
     def _begin_unaligned(self) -> None:
         """Protocol rule 16: the image; the barrier, ahead of everything; then nothing waits any more."""
@@ -278,7 +278,7 @@ class Gate:
             checkpoint_id, reason = machine.fail_alignment(error.reason)
             self.port.decline(checkpoint_id, reason)
             self.port.cancel(checkpoint_id)
-            self._resume(checkpoint_id)
+            self.resume(checkpoint_id)
             return
         self.port.forward(barrier)
         self._capture_overtaken(barrier.checkpoint_id)
@@ -286,7 +286,7 @@ class Gate:
             self._complete_part(barrier)
         self._tell_aborts()
         if self._blocking:
-            self._resume(barrier.checkpoint_id)
+            self.resume(barrier.checkpoint_id)
 
     def _capture_overtaken(self, checkpoint_id: int) -> None:
         assert self.unaligned is not None
@@ -299,7 +299,10 @@ class Gate:
         self.port.complete(barrier)
         self.aligner.complete_alignment()
 
-    def _block(self, input_id: int) -> None:
+    # The effects at a barrier. A gate that is broken on purpose overrides these and no others.
+
+    def block_input(self, input_id: int) -> None:
+        """The barrier of this input has taken effect."""
         barrier = self.aligner.barrier
         assert barrier is not None
         self.port.block(input_id, barrier.checkpoint_id)
@@ -308,7 +311,8 @@ class Gate:
         else:
             self.port.resume(barrier.checkpoint_id)
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
+        """Protocol rules 8 and 9: the image, the barrier, and the acknowledgement; or decline and cancel."""
         barrier = self.aligner.barrier
         assert barrier is not None
         try:
@@ -321,17 +325,17 @@ class Gate:
             self.port.forward(barrier)
             self.aligner.complete_alignment()
             self.port.complete(barrier)
-        self._resume(barrier.checkpoint_id)
+        self.resume(barrier.checkpoint_id)
 
     def _tell_aborts(self, declines: bool = True) -> None:
         for checkpoint_id, reason in self.aligner.aborts:
             if declines and reason is not Reason.CANCELLED:
                 self.port.decline(checkpoint_id, reason)
             self.port.cancel(checkpoint_id)
-            self._resume(checkpoint_id)
+            self.resume(checkpoint_id)
         self.aligner.aborts.clear()
 
-    def _resume(self, checkpoint_id: int) -> None:
+    def resume(self, checkpoint_id: int) -> None:
         """Resume the id that blocked: a cancel of a newer one closes it silently (rule 10)."""
         self.port.resume(self._blocking or checkpoint_id)
         self._blocking = 0

@@ -136,7 +136,7 @@ class CheckpointRequest:
     requested_ns: int
 
 
-class _Cell:
+class CommandCell:
     """The state that injector and handles share: the pending command, and the newest one ever accepted."""
 
     __slots__ = ("newest", "pending")
@@ -149,10 +149,10 @@ class _Cell:
 class BarrierInjectorHandle:
     """The coordinator's end of an injector."""
 
-    __slots__ = ("_cell",)
+    __slots__ = ("cell",)
 
-    def __init__(self, cell: _Cell) -> None:
-        self._cell = cell
+    def __init__(self, cell: CommandCell) -> None:
+        self.cell = cell
 
     def inject(self, cmd: InjectBarrierCommand) -> InjectOutcome:
         """Leave a command for the source to claim.
@@ -171,7 +171,7 @@ class BarrierInjectorHandle:
             If a newer id was accepted before. Nothing changes.
         """
         packed = PackedBarrierCmd.new(cmd.checkpoint_id, cmd.epoch, cmd.is_unaligned)
-        newest = self._cell.newest
+        newest = self.cell.newest
         if packed == newest:
             return InjectOutcome.DUPLICATE
         if packed.checkpoint_id < newest.checkpoint_id:
@@ -180,9 +180,9 @@ class BarrierInjectorHandle:
             raise EpochError(packed.epoch, f"more than {newest.epoch}, and a new id with it")
         if packed.checkpoint_id == newest.checkpoint_id:
             raise RegressingIdError(packed.checkpoint_id, newest.checkpoint_id)
-        self._cell.newest = packed
-        replaced = self._cell.pending.pop(_SLOT, None)
-        self._cell.pending[_SLOT] = packed
+        self.cell.newest = packed
+        replaced = self.cell.pending.pop(_SLOT, None)
+        self.cell.pending[_SLOT] = packed
         if replaced is None:
             return InjectOutcome.ACCEPTED
         return InjectOutcome(InjectStatus.REPLACED, (replaced.checkpoint_id,))
@@ -198,23 +198,23 @@ class CheckpointBarrierInjector:
         When the first interval begins.
     """
 
-    __slots__ = ("_cell", "_since_ns", "barriers_injected", "config")
+    __slots__ = ("_since_ns", "barriers_injected", "cell", "config")
 
     def __init__(self, config: BarrierInjectorConfig | None = None, now_ns: int = 0) -> None:
         self.config = config or BarrierInjectorConfig()
         self.barriers_injected = 0
-        self._cell = _Cell()
+        self.cell = CommandCell()
         self._since_ns = now_ns
 
     def coordinator_handle(self) -> BarrierInjectorHandle:
         """The coordinator's end; any number of them share one cell."""
-        return BarrierInjectorHandle(self._cell)
+        return BarrierInjectorHandle(self.cell)
 
     def poll_barrier(self, now_ns: int) -> CheckpointBarrier | None:
         """The barrier to emit now, if a command is there. An idle source polls too (protocol rule 4)."""
-        if not self._cell.pending:
+        if not self.cell.pending:
             return None
-        cmd = self._cell.pending.pop(_SLOT, None)
+        cmd = self.cell.pending.pop(_SLOT, None)
         if cmd is None:
             return None
         self.barriers_injected += 1
@@ -236,13 +236,13 @@ class CheckpointBarrierInjector:
 
     def capture(self) -> tuple[int, ...]:
         """All that `restore` needs."""
-        pending = self._cell.pending.get(_SLOT, PackedBarrierCmd.EMPTY)
-        return pending.word, self._cell.newest.word, self._since_ns, self.barriers_injected
+        pending = self.cell.pending.get(_SLOT, PackedBarrierCmd.EMPTY)
+        return pending.word, self.cell.newest.word, self._since_ns, self.barriers_injected
 
     def restore(self, value: tuple[int, ...]) -> None:
         """Be as the injector was that gave `value`."""
         pending, newest, self._since_ns, self.barriers_injected = value
-        self._cell.pending.clear()
+        self.cell.pending.clear()
         if pending:
-            self._cell.pending[_SLOT] = PackedBarrierCmd(pending)
-        self._cell.newest = PackedBarrierCmd(newest)
+            self.cell.pending[_SLOT] = PackedBarrierCmd(pending)
+        self.cell.newest = PackedBarrierCmd(newest)

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.checkpoint.report import Acknowledge, digest
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
 from barrierlab.impl.errors import LimitError, RestoreError
 from barrierlab.impl.messages import EndOfInput, Event, StreamMessage
 from barrierlab.impl.storage.encoding import decode, encode

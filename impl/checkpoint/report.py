@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.reasons import Reason
 
 Tell = Callable[[str, int, object], None]

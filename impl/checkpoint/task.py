@@ -25,10 +25,11 @@ from zlib import crc32
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
 from barrierlab.impl.checkpoint.gate import Gate
 from barrierlab.impl.checkpoint.injector import CheckpointBarrierInjector
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_data
 from barrierlab.impl.checkpoint.recovery import TaskRestore
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline, Tell, digest, silent
 from barrierlab.impl.checkpoint.transactions import SinkWriter
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData, UnalignedCheckpointConfig, channel_data
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.checks import check_number
 from barrierlab.impl.errors import LimitError, NotFinishedError, NotRecordingError, SequenceError, SnapshotFailedError
 from barrierlab.impl.messages import (
@@ -123,6 +124,8 @@ class Task:
 
     Attributes
     ----------
+    outputs : tuple of int
+        Its output channels.
     outbox : deque of (int, StreamMessage)
         What is to be sent, with its output channel, in order.
     reports : list of Acknowledge or Decline
@@ -143,13 +146,13 @@ class Task:
         "_aborted",
         "_ahead_id",
         "_closed",
-        "_outputs",
         "_overtaken",
         "exchanges",
         "finished",
         "max_inflight_buffer_bytes",
         "name",
         "outbox",
+        "outputs",
         "reports",
         "size_of",
         "tell",
@@ -166,7 +169,7 @@ class Task:
         self.watermark_ms: int | None = None
         self.size_of: Callable[[StreamMessage], int] = size_of
         self.max_inflight_buffer_bytes = UnalignedCheckpointConfig().max_inflight_buffer_bytes
-        self._outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
+        self.outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
         self._aborted = 0  # the highest id
         self._ahead_id = 0  # of the last barrier that went ahead
@@ -180,8 +183,8 @@ class Task:
         LimitError
             If there is no such output.
         """
-        if output not in self._outputs:
-            raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
+        if output not in self.outputs:
+            raise LimitError("output", output, ", ".join(map(str, self.outputs)) or "none: there are no outputs")
         self._closed.add(output)
         self.outbox = deque(entry for entry in self.outbox if entry[0] != output)
 
@@ -196,14 +199,14 @@ class Task:
         self._aborted = max(self._aborted, checkpoint_id)
         if self._ahead_id <= checkpoint_id:
             self._overtaken = None
-        self._send_to_all(CancelBarrier(checkpoint_id))
+        self.send_to_all(CancelBarrier(checkpoint_id))
 
     def forward(self, barrier: CheckpointBarrier) -> None:
         """Send the barrier to every output."""
         self.tell("forward", -1, barrier)
-        self._send_to_all(barrier)
+        self.send_to_all(barrier)
 
-    def _forward_ahead(self, barrier: CheckpointBarrier) -> None:
+    def forward_ahead(self, barrier: CheckpointBarrier) -> None:
         """Send the barrier to every output ahead of the outbox, behind barriers that went ahead before (rule 16)."""
         self.tell("forward", -1, barrier)
         outbox = self.outbox
@@ -215,7 +218,7 @@ class Task:
             passed.setdefault(output, []).append(message)
         for output, messages in passed.items():
             self.capture_overtaken(output, messages, barrier.checkpoint_id)
-        first.extend((output, barrier) for output in self._outputs if output not in self._closed)
+        first.extend((output, barrier) for output in self.outputs if output not in self._closed)
         outbox.extendleft(reversed(first))
 
     def capture_overtaken(self, output: int, messages: Iterable[StreamMessage], checkpoint_id: int) -> None:
@@ -232,8 +235,8 @@ class Task:
         NotRecordingError
             If the acknowledgement has been taken.
         """
-        if output not in self._outputs:
-            raise LimitError("output", output, ", ".join(map(str, self._outputs)) or "none: there are no outputs")
+        if output not in self.outputs:
+            raise LimitError("output", output, ", ".join(map(str, self.outputs)) or "none: there are no outputs")
         events = [message for message in messages if type(message) is Event]
         if not events or checkpoint_id <= self._aborted:
             return
@@ -246,10 +249,10 @@ class Task:
             self.tell("capture_output", output, (checkpoint_id, event))
         if part is None:
             self._note_output(sum(map(self.size_of, events)))
-        elif self._gives_up(part):
+        elif self.declines_for_size(part):
             self.reports.remove(part)
 
-    def _gives_up(self, part: Acknowledge) -> bool:
+    def declines_for_size(self, part: Acknowledge) -> bool:
         """Return whether `part` has recorded more than may be in flight: then it is declined and cancelled (rule
         18)."""
         recorded_bytes = sum(data.size_bytes for data in (*part.inflight, *part.inflight_output))
@@ -352,11 +355,11 @@ class Task:
     def _last_part(self) -> Acknowledge:
         raise NotImplementedError
 
-    def _take_overtaken(self) -> tuple[InFlightChannelData, ...]:
+    def take_overtaken(self) -> tuple[InFlightChannelData, ...]:
         overtaken, self._overtaken = self._overtaken, None
         return channel_data(overtaken or {}, self.size_of)
 
-    def _send(self, event: Event) -> None:
+    def send(self, event: Event) -> None:
         outbox = self.outbox
         closed = self._closed
         for exchange in self.exchanges:
@@ -364,8 +367,8 @@ class Task:
                 if not closed or channel not in closed:
                     outbox.append((channel, event))
 
-    def _send_to_all(self, message: StreamMessage) -> None:
-        for channel in self._outputs:
+    def send_to_all(self, message: StreamMessage) -> None:
+        for channel in self.outputs:
             if channel not in self._closed:
                 self.outbox.append((channel, message))
 
@@ -489,7 +492,7 @@ class OperatorTask(Task):
         self.tell("deliver", input_id, message)
         if type(message) is Event:
             for output in self.operator.process(input_id, message):
-                self._send(output)
+                self.send(output)
         else:
             assert type(message) is Watermark
             known = self._input_watermarks[input_id]
@@ -502,11 +505,11 @@ class OperatorTask(Task):
         self.tell("end", input_id, EndOfInput())
         del self._input_watermarks[input_id]
         for output in self.operator.on_end(input_id):
-            self._send(output)
+            self.send(output)
         if self._input_watermarks:
             self._advance()
         else:
-            self._send_to_all(EndOfInput())
+            self.send_to_all(EndOfInput())
             self.finished = True
 
     def _advance(self) -> None:
@@ -526,11 +529,11 @@ class OperatorTask(Task):
         if reached is None or least > reached:
             self.watermark_ms = least
             for output in self.operator.on_watermark(least):
-                self._send(output)
+                self.send(output)
         elif self._announced or least < reached:
             return
         self._announced = True
-        self._send_to_all(Watermark(least))
+        self.send_to_all(Watermark(least))
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
         """Take the operator's image.
@@ -555,7 +558,7 @@ class OperatorTask(Task):
         """Send the barrier to every output; an unaligned part's ahead of everything."""
         machine = self.gate.unaligned
         if machine is not None and machine.is_unaligned:
-            self._forward_ahead(barrier)
+            self.forward_ahead(barrier)
         else:
             super().forward(barrier)
 
@@ -582,7 +585,7 @@ class OperatorTask(Task):
                 is_unaligned=True,
                 was_threshold_triggered=machine.was_threshold_triggered,
                 inflight=machine.inflight_data(),
-                inflight_output=self._take_overtaken(),
+                inflight_output=self.take_overtaken(),
             )
         self.reports.append(report)
         self._image, self._image_digest = None, ""
@@ -807,13 +810,13 @@ class SourceTask(Task):
         if event.sequence != self.position or self.finished:
             raise SequenceError(event, self.position)
         self.position += 1
-        self._send(event)
+        self.send(event)
 
     def emit_watermark(self, timestamp_ms: int) -> None:
         """Send a watermark to every output."""
         if self.watermark_ms is None or timestamp_ms > self.watermark_ms:
             self.watermark_ms = timestamp_ms
-        self._send_to_all(Watermark(timestamp_ms))
+        self.send_to_all(Watermark(timestamp_ms))
 
     def poll(self, now_ns: int) -> CheckpointBarrier | None:
         """If a barrier is due: capture the position and send the barrier, in one step (protocol rule 4).
@@ -842,9 +845,9 @@ class SourceTask(Task):
             self.name, checkpoint_id, image_digest, self.position, self.position, watermark_ms=self.watermark_ms
         )
         if barrier.is_unaligned:
-            self._forward_ahead(barrier)
-            report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
-            if self._gives_up(report):
+            self.forward_ahead(barrier)
+            report = replace(report, is_unaligned=True, inflight_output=self.take_overtaken())
+            if self.declines_for_size(report):
                 return barrier
         else:
             self.forward(barrier)
@@ -863,7 +866,7 @@ class SourceTask(Task):
     def end(self) -> None:
         """No event will follow: the end goes to every output, once."""
         if not self.finished:
-            self._send_to_all(EndOfInput())
+            self.send_to_all(EndOfInput())
             self.finished = True
 
     def _last_part(self) -> Acknowledge:

@@ -38,19 +38,19 @@ class BarrierTracker(BarrierAligner):
 
     def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
         """As `BarrierAligner.process_message`; the end of an input that has delivered its barrier is buffered."""
-        if type(message) is not EndOfInput or input_id not in self._blocked:
+        if type(message) is not EndOfInput or input_id not in self.inputs.blocked:
             return super().process_message(input_id, message, now_ns)
-        action = self._buffer(input_id, message, now_ns)
+        action = self.buffer(input_id, message, now_ns)
         if action is AlignmentAction.BUFFERED:
             self.free.discard(input_id)
         return action
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rule 6; the input stays free, so a second barrier of one checkpoint comes here, too."""
         current = self.barrier
-        if current is not None and input_id in self._blocked and barrier.checkpoint_id <= current.checkpoint_id:
-            return self._again(barrier, current)
-        action = super()._on_barrier(input_id, barrier, now_ns)
+        if current is not None and input_id in self.inputs.blocked and barrier.checkpoint_id <= current.checkpoint_id:
+            return self.repeated(barrier, current)
+        action = super().on_barrier(input_id, barrier, now_ns)
         self.free.add(input_id)
         return action
 
@@ -62,4 +62,4 @@ class BarrierTracker(BarrierAligner):
         InputIndexError
             If there is no such input.
         """
-        return super().is_blocked(input_id) and bool(self._queues[input_id])
+        return super().is_blocked(input_id) and bool(self.inputs.queues[input_id])

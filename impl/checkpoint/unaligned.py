@@ -18,7 +18,7 @@ that gave True, acknowledge and call `complete_alignment`. `impl.checkpoint.gate
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -30,6 +30,8 @@ from barrierlab.impl.checkpoint.alignment import (
     BarrierAlignerMetrics,
     UnalignedAction,
 )
+from barrierlab.impl.checkpoint.inputs import Room
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData, Recorder
 from barrierlab.impl.checks import check_flag, check_number
 from barrierlab.impl.errors import NotTriggeredError, UnknownMessageError
 from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBarrier, Event, StreamMessage
@@ -49,8 +51,6 @@ _SWITCHED = UnalignedAction.SWITCHED
 _RECORDED = UnalignedAction.RECORDED
 _LATE = UnalignedAction.LATE_BARRIER
 _PART_COMPLETE = UnalignedAction.PART_COMPLETE
-
-_NO_INPUT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +89,6 @@ class UnalignedCheckpointConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class InFlightChannelData:
-    """The events in flight on one channel: between the sender's cut and the receiver's.
-
-    Attributes
-    ----------
-    input_id : int
-        The input; in what a sender records, the output.
-    events : tuple of Event
-        In the order of the channel. (Bytes in the document; `impl.checkpoint.recovery` makes them.)
-    size_bytes : int
-        What they count.
-    """
-
-    input_id: int
-    events: tuple[Event, ...]
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class UnalignedCheckpointMetrics(BarrierAlignerMetrics):
     """The document's counters, beside the aligner's.
 
@@ -142,17 +123,6 @@ def _flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
     return CheckpointBarrier(barrier.checkpoint_id, barrier.epoch, barrier.flags | UNALIGNED_FLAG)
 
 
-def channel_data(
-    record: Mapping[int, Sequence[Event]], size_of: Callable[[StreamMessage], int]
-) -> tuple[InFlightChannelData, ...]:
-    """Return what is recorded, channel by channel, without those that have nothing."""
-    return tuple(
-        InFlightChannelData(channel, tuple(events), sum(map(size_of, events)))
-        for channel, events in sorted(record.items())
-        if events
-    )
-
-
 class UnalignedCheckpointer(BarrierAligner):
     """An aligner that switches to recording, or starts there.
 
@@ -176,8 +146,8 @@ class UnalignedCheckpointer(BarrierAligner):
         Whether the snapshot is taken and barriers are missing.
     is_unaligned, was_threshold_triggered : bool
         Of the checkpoint under way: whether its part is unaligned, and whether that was a switch (rule 19).
-    inflight_bytes : int
-        Recorded for it so far, outputs among them.
+    recorder : Recorder
+        What is in flight of that part.
 
     Examples
     --------
@@ -196,20 +166,17 @@ class UnalignedCheckpointer(BarrierAligner):
     >>> machine.complete_alignment()
     """
 
+    mixes_flags = True
+
     __slots__ = (
         "_asked",
-        "_buffering_limit",
         "_mismatched",
-        "_missing",
-        "_overtaken",
-        "_record",
         "flag_mismatches",
-        "inflight_bytes",
         "is_sink",
         "is_unaligned",
+        "recorder",
         "recording",
         "threshold_switches",
-        "total_inflight_bytes",
         "unaligned",
         "unaligned_count",
         "was_threshold_triggered",
@@ -224,23 +191,30 @@ class UnalignedCheckpointer(BarrierAligner):
     ) -> None:
         super().__init__(config, size_of)
         self.unaligned = unaligned or UnalignedCheckpointConfig()
+        self.recorder = Recorder(self.unaligned.max_inflight_buffer_bytes, size_of)
         self.is_sink = is_sink
         self.recording = False
         self.is_unaligned = False
         self.was_threshold_triggered = False
-        self.inflight_bytes = 0
         self.unaligned_count = 0
         self.threshold_switches = 0
-        self.total_inflight_bytes = 0
         self.flag_mismatches = 0
         self._asked = False  # whether a flagged barrier of the current checkpoint came, and could not be heeded
         self._mismatched = False  # whether that is counted
-        # The inputs whose barrier is missing, from the snapshot on. One of them is not free, so that no event passes
-        # unrecorded; it is in `_ready` if it has messages to drain. An input in `_blocked` holds a newer barrier.
-        self._missing: set[int] = set()
-        self._record: dict[int, list[Event]] = {}
-        self._overtaken: tuple[int, list[Event]] | None = None
-        self._buffering_limit = self._fast_limit
+
+    @property
+    def inflight_bytes(self) -> int:
+        """Return how much is recorded so far for the checkpoint under way, outputs among it."""
+        return self.recorder.part_bytes
+
+    @property
+    def total_inflight_bytes(self) -> int:
+        """Return how much was recorded since the beginning, aborted or not."""
+        return self.recorder.total_bytes
+
+    @total_inflight_bytes.setter
+    def total_inflight_bytes(self, value: int) -> None:
+        self.recorder.total_bytes = value
 
     @property
     def may_overtake(self) -> bool:
@@ -249,17 +223,18 @@ class UnalignedCheckpointer(BarrierAligner):
 
     # Barriers.
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rules 6, 14, 15 and 17."""
         current = self.barrier
         if self.recording and current is not None:
+            missing = self.recorder.missing
             if barrier.checkpoint_id <= current.checkpoint_id:
                 return self._on_late_barrier(input_id, barrier, current, now_ns)
-            if input_id not in self._missing:
-                return self._wait(input_id, barrier, now_ns)
-            self._missing.discard(input_id)
-            self._abort(current.checkpoint_id, Reason.SUBSUMED)
-        action = super()._on_barrier(input_id, _plain(barrier), now_ns)
+            if input_id not in missing:
+                return self.on_newer(input_id, barrier, now_ns)
+            missing.discard(input_id)
+            self.abort_here(current.checkpoint_id, Reason.SUBSUMED)
+        action = super().on_barrier(input_id, _plain(barrier), now_ns)
         if action is _IGNORED or action is _ABORTED:
             return action
         asked = barrier.is_unaligned or self.unaligned.force_unaligned
@@ -276,35 +251,38 @@ class UnalignedCheckpointer(BarrierAligner):
     def _on_late_barrier(
         self, input_id: int, barrier: CheckpointBarrier, current: CheckpointBarrier, now_ns: int
     ) -> AlignerAction:
-        """A barrier up to the current one, after the snapshot. The input is in `_missing` or has delivered."""
-        if input_id not in self._missing or _flagged(barrier) != current:
-            return self._again(barrier, current)
-        self._missing.discard(input_id)
-        if not self._queues[input_id]:
+        """A barrier up to the current one, after the snapshot. The input is in `missing` or has delivered."""
+        if input_id not in self.recorder.missing or _flagged(barrier) != current:
+            return self.repeated(barrier, current)
+        self.recorder.missing.discard(input_id)
+        if not self.inputs.queues[input_id]:
             self.free.add(input_id)
         self._park()
         return self._late(now_ns)
 
     def _late(self, now_ns: int) -> UnalignedAction:
-        if self._missing:
+        if self.recorder.missing:
             return _LATE
-        self._note_duration(now_ns)
+        self.note_duration(now_ns)
         self.triggered = True
         return _PART_COMPLETE
 
-    def _again(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
-        """The flag is no contradiction here."""
-        return super()._again(_flagged(barrier), _flagged(current))
+    def on_cancel(self, input_id: int, cancel: CancelBarrier, now_ns: int) -> AlignerAction:
+        """Protocol rule 10. A cancel in a newer barrier's place waits as that would."""
+        if self.recording and input_id not in self.recorder.missing and self._is_newer(cancel):
+            return self.on_newer(input_id, cancel, now_ns)
+        return super().on_cancel(input_id, cancel, now_ns)
 
-    def _on_end(self, input_id: int, now_ns: int) -> AlignerAction:
+    def on_end(self, input_id: int, now_ns: int) -> AlignerAction:
         """Protocol rule 13. An end is a barrier for the passive check too (Flink: R8)."""
+        missing = self.recorder.missing
         if self.recording:
-            self._close(input_id)
-            if input_id not in self._missing:
+            self.inputs.close(input_id)
+            if input_id not in missing:
                 return _ENDED
-            self._missing.discard(input_id)
-            return _ENDED if self._missing else self._late(now_ns)
-        action = super()._on_end(input_id, now_ns)
+            missing.discard(input_id)
+            return _ENDED if missing else self._late(now_ns)
+        action = super().on_end(input_id, now_ns)
         if action is _ENDED and self._is_overdue(now_ns):
             return self._start(switched=True)
         return self._passing_the_flag_on(action)
@@ -317,7 +295,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def _is_overdue(self, now_ns: int) -> bool:
         """Return whether the passive check switches: strictly later than the threshold (Flink: R8)."""
-        triggered_ns = self._triggered_ns()
+        triggered_ns = self.waits_since_ns()
         if triggered_ns is None or self.recording or not self.may_overtake:
             return False
         return now_ns - triggered_ns > self.unaligned.alignment_timeout_threshold_ns
@@ -352,9 +330,7 @@ class UnalignedCheckpointer(BarrierAligner):
         InputIndexError, ClosedInputError, UnknownMessageError
             As `process_message`; nothing changes.
         """
-        queue = self._takes.get(input_id)
-        if queue is None:
-            return self._buffer(input_id, barrier, now_ns)  # which says what is wrong
+        self.inputs.check_open(input_id, barrier)
         if type(barrier) is not CheckpointBarrier:
             raise UnknownMessageError(barrier)
         current, checkpoint_id = self.barrier, barrier.checkpoint_id
@@ -364,33 +340,25 @@ class UnalignedCheckpointer(BarrierAligner):
             return _IGNORED
         same = current is not None and checkpoint_id == current.checkpoint_id
         if current is not None and self._has_delivered(input_id):
-            return self._again(barrier, current) if same else _REFUSED
+            return self.repeated(barrier, current) if same else _REFUSED
+        queue, recorder = self.inputs.queues[input_id], self.recorder
         events = [message for message in (chain(queue, ahead) if queue else ahead) if type(message) is Event]
-        size_bytes = self._sum(events)
-        if size_bytes + (self.inflight_bytes if same else 0) > self.unaligned.max_inflight_buffer_bytes:
-            self._abort(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+        size_bytes = recorder.measure(events)
+        if size_bytes + (recorder.part_bytes if same else 0) > recorder.limit_bytes:
+            self.abort_here(checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return _ABORTED
-        action = self._on_barrier(input_id, _flagged(barrier), now_ns)
+        action = self.on_barrier(input_id, _flagged(barrier), now_ns)
         if type(action) is UnalignedAction:
-            self._record.setdefault(input_id, []).extend(events)
-            self._overtaken = input_id, events
-            self.inflight_bytes += size_bytes
-            self.total_inflight_bytes += size_bytes
+            recorder.record_overtaken(input_id, events, size_bytes)
         return action
 
     def _has_delivered(self, input_id: int) -> bool:
         """Return whether the current barrier is in on this input, which has not ended."""
-        return input_id not in self._missing if self.recording else input_id in self._blocked
-
-    def _sum(self, events: list[Event]) -> int:
-        if self._size_of is default_size_of:
-            return sum([event.size_bytes for event in events])
-        return sum(map(self._size_of, events))
+        return input_id not in self.recorder.missing if self.recording else input_id in self.inputs.blocked
 
     def take_overtaken(self) -> tuple[int, list[Event]]:
         """The input, and its events, that the last barrier overtook; once. No events if it overtook none."""
-        overtaken, self._overtaken = self._overtaken, None
-        return overtaken or (_NO_INPUT, [])
+        return self.recorder.take_overtaken()
 
     def wants_overtaking(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> bool:
         """Return whether this barrier, which waits in its channel, is to go to the front now, by `process_overtaking`.
@@ -404,13 +372,13 @@ class UnalignedCheckpointer(BarrierAligner):
         if (
             not self.may_overtake
             or self.triggered
-            or input_id not in self._takes
+            or input_id not in self.inputs.takes
             or checkpoint_id <= self.last_terminated_id
         ):
             return False
         if current is not None and (checkpoint_id < current.checkpoint_id or self._has_delivered(input_id)):
             return False
-        if self._controls and any(type(buffered) is CheckpointBarrier for buffered in self._queues[input_id]):
+        if self.inputs.has_barrier(input_id):
             return False
         if barrier.is_unaligned or self.unaligned.force_unaligned:
             return True
@@ -421,7 +389,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def overtaking_deadline_ns(self, barrier: CheckpointBarrier) -> int | None:
         """From when on a barrier that is not flagged is to go to the front; None if that is not known, or never."""
-        triggered_ns = self._triggers_ns.get(barrier.checkpoint_id)
+        triggered_ns = self.trigger_noted_ns(barrier.checkpoint_id)
         if triggered_ns is None or not self.may_overtake:
             return None
         return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
@@ -437,9 +405,8 @@ class UnalignedCheckpointer(BarrierAligner):
         self.was_threshold_triggered = switched
         self.unaligned_count += 1
         self.threshold_switches += switched
-        self._missing = self.free.union(self._ready)
+        self.recorder.begin(self.free.union(self.inputs.ready))
         self.free.clear()
-        self._record = {input_id: [] for input_id in self._missing}
         return _TAKE_SNAPSHOT
 
     def begin_recording(self) -> bool:
@@ -459,84 +426,74 @@ class UnalignedCheckpointer(BarrierAligner):
         barrier = self.barrier
         if barrier is None or not self.is_unaligned or not self.triggered or self.recording:
             raise NotTriggeredError("begin_recording()")
-        missing, self._missing = self._missing, set()
-        super()._end(self.last_terminated_id)  # drains; and nothing is done with
-        self.barrier = barrier
         self.recording = True
-        self._missing = missing
-        self._fast_limit = 0  # so that every event of an input that is not free comes by `_buffer`
+        self.triggered = False
+        self.inputs.unblock_all()
+        self.inputs.set_fast(False)  # so that every event of an input that is not free comes by `buffer`
         self._park()
-        if self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
-            self._abort(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+        if self.recorder.is_over():
+            self.abort_here(barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
             return False
-        self.triggered = not self._missing
+        self.triggered = not self.recorder.missing
         return self.triggered
 
-    def _over_limit(self, current: CheckpointBarrier) -> AlignerAction:
+    def over_limit(self, current: CheckpointBarrier) -> AlignerAction:
         """Protocol rule 7: what may be buffered is used up, so hold no longer. Later, it is backpressure."""
         if self.recording:
             return _REFUSED
         if self.may_overtake:
             self._start(switched=True)
             return _SWITCHED
-        return super()._over_limit(current)
+        return super().over_limit(current)
 
     # Recording.
 
-    def _buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+    def buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """Nothing waits on an input whose barrier is missing, unless there is something to drain before it."""
-        if not self.recording or input_id not in self._missing or self._queues[input_id]:
-            return super()._buffer(input_id, message, now_ns)
+        if not self.recording or input_id not in self.recorder.missing or self.inputs.queues[input_id]:
+            return super().buffer(input_id, message, now_ns)
         if type(message) is Event:
-            return _RECORDED if self._recorded(input_id, message) else _PASS
-        return self._step(input_id, message, now_ns)
+            if self.recorder.record(input_id, message):
+                return _RECORDED
+            self._over_part()
+            return _PASS
+        return self.step(input_id, message, now_ns)
 
-    def _recorded(self, input_id: int, event: Event) -> bool:
-        """Record `event`, or abort the checkpoint (protocol rule 18)."""
-        size_bytes = self._size_of(event)
-        if self.inflight_bytes + size_bytes > self.unaligned.max_inflight_buffer_bytes:
-            assert self.barrier is not None
-            self._abort(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
-            return False
-        self.inflight_bytes += size_bytes
-        self.total_inflight_bytes += size_bytes
-        self._record[input_id].append(event)
-        return True
-
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
-        """A cancel in a newer barrier's place waits as that would."""
-        if self.recording and input_id not in self._missing and self._is_newer(message):
-            return self._wait(input_id, message, now_ns)
-        return super()._step(input_id, message, now_ns)
+    def _over_part(self) -> None:
+        """More would be in flight than may be, so the checkpoint is aborted (protocol rule 18)."""
+        assert self.barrier is not None
+        self.abort_here(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
 
     def _is_newer(self, message: StreamMessage) -> bool:
         if type(message) is not CheckpointBarrier and type(message) is not CancelBarrier:
             return False
         return self.barrier is not None and message.checkpoint_id > self.barrier.checkpoint_id
 
-    def _wait(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+    def on_newer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         """Of a newer checkpoint, on an input that delivered: it waits, with all behind it (protocol rule 17)."""
-        action = super()._buffer(input_id, message, now_ns)
-        if action is _BUFFERED:
-            self.free.discard(input_id)
-            self._blocked.add(input_id)
-        return action
+        if self.inputs.add(input_id, message) is not Room.ENOUGH:
+            return _REFUSED
+        self.inputs.block(input_id)
+        return _BUFFERED
 
     def _park(self) -> None:
         """Of what is to be drained, the same."""
-        for input_id in [i for i in self._ready if i not in self._missing and self._is_newer(self._queues[i][0])]:
-            self._ready.remove(input_id)
-            self._blocked.add(input_id)
+        inputs, missing = self.inputs, self.recorder.missing
+        for input_id in [i for i in inputs.ready if i not in missing and self._is_newer(inputs.queues[i][0])]:
+            inputs.block(input_id)
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
         """As for the aligner; what comes from an input whose barrier is missing is recorded too."""
         step = super().drain_next(now_ns)
         if step is not None and self.recording:
             input_id, message, _ = step
-            if input_id in self._missing:
+            if input_id in self.recorder.missing:
                 self.free.discard(input_id)
-                if type(message) is Event and self._recorded(input_id, message):
-                    step = input_id, message, _RECORDED
+                if type(message) is Event:
+                    if self.recorder.record(input_id, message):
+                        step = input_id, message, _RECORDED
+                    else:
+                        self._over_part()
             self._park()
         return step
 
@@ -544,19 +501,15 @@ class UnalignedCheckpointer(BarrierAligner):
         """Nothing while recording: each event must be looked at."""
         return [] if self.recording else super().drain_runs()
 
-    def _end(self, checkpoint_id: int) -> None:
+    def terminate(self, checkpoint_id: int) -> None:
         """Nothing is recorded any more."""
-        if self._missing:
-            self.free.update(input_id for input_id in self._missing if not self._queues[input_id])
-            self._missing = set()
+        self.free.update(input_id for input_id in self.recorder.missing if not self.inputs.queues[input_id])
         self._asked = self._mismatched = False
         if self.is_unaligned:
             self.is_unaligned = self.was_threshold_triggered = self.recording = False
-            self._record = {}
-            self._overtaken = None
-            self.inflight_bytes = 0
-            self._fast_limit = self._buffering_limit
-        super()._end(checkpoint_id)
+            self.recorder.clear()
+            self.inputs.set_fast(True)
+        super().terminate(checkpoint_id)
 
     def note_output(self, size_bytes: int) -> None:
         """Count what the barrier overtook on the way out: the limit is for the whole part (protocol rule 18).
@@ -565,10 +518,9 @@ class UnalignedCheckpointer(BarrierAligner):
         """
         if not self.is_unaligned or self.barrier is None:
             return
-        self.inflight_bytes += size_bytes
-        self.total_inflight_bytes += size_bytes
-        if self.recording and self.inflight_bytes > self.unaligned.max_inflight_buffer_bytes:
-            self._abort(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
+        self.recorder.count(size_bytes)
+        if self.recording and self.recorder.is_over():
+            self.abort_here(self.barrier.checkpoint_id, Reason.IN_FLIGHT_LIMIT)
 
     # How a part ends.
 
@@ -586,19 +538,19 @@ class UnalignedCheckpointer(BarrierAligner):
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
         """Return what is recorded for the checkpoint under way, by input; to be asked before `complete_alignment`."""
-        return channel_data(self._record, self._size_of)
+        return self.recorder.data()
 
     # Time.
 
     def next_deadline_ns(self) -> int | None:
         """Return when `on_time` will next have something to do: switch, or abort. None if nothing waits."""
-        expires_ns, switches_ns = self._expires_ns(), self._switches_ns()
+        expires_ns, switches_ns = self.expires_ns(), self._switches_ns()
         if expires_ns is None or switches_ns is None:
             return expires_ns
         return min(expires_ns, switches_ns)
 
     def _switches_ns(self) -> int | None:
-        triggered_ns = self._triggered_ns()
+        triggered_ns = self.waits_since_ns()
         if triggered_ns is None or self.recording or not self.may_overtake:
             return None
         return triggered_ns + self.unaligned.alignment_timeout_threshold_ns
@@ -625,7 +577,7 @@ class UnalignedCheckpointer(BarrierAligner):
         checkpoints."""
         if self.barrier is None or not self.is_unaligned:
             return super().aligned_input_count()
-        return self.config.num_inputs - len(self._missing)
+        return self.config.num_inputs - len(self.recorder.missing)
 
     def metrics(self) -> UnalignedCheckpointMetrics:
         """The document's counters."""
@@ -654,10 +606,8 @@ class UnalignedCheckpointer(BarrierAligner):
             self.was_threshold_triggered,
             self._asked,
             self._mismatched,
-            tuple(sorted(self._missing)),
-            tuple((input_id, tuple(events)) for input_id, events in sorted(self._record.items())),
-            self.inflight_bytes,
-            (self.unaligned_count, self.threshold_switches, self.total_inflight_bytes, self.flag_mismatches),
+            *self.recorder.capture(),
+            (self.unaligned_count, self.threshold_switches, self.recorder.total_bytes, self.flag_mismatches),
         )
 
     def restore(self, value: Hashable) -> None:
@@ -669,13 +619,9 @@ class UnalignedCheckpointer(BarrierAligner):
             self.was_threshold_triggered,
             self._asked,
             self._mismatched,
-            missing,
-            record,
-            self.inflight_bytes,
-            (self.unaligned_count, self.threshold_switches, self.total_inflight_bytes, self.flag_mismatches),
+            *recorder,
+            (self.unaligned_count, self.threshold_switches, self.recorder.total_bytes, self.flag_mismatches),
         ) = value  # type: ignore[misc]
         super().restore(aligner)  # type: ignore[has-type]
-        self._missing = set(missing)  # type: ignore[has-type]
-        self._record = {input_id: list(events) for input_id, events in record}  # type: ignore[has-type]
-        self._overtaken = None
-        self._fast_limit = 0 if self.recording else self._buffering_limit
+        self.recorder.restore(recorder)  # type: ignore[has-type]
+        self.inputs.set_fast(not self.recording)

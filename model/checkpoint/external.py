@@ -23,12 +23,8 @@ from typing import Any, Protocol, cast
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import GatePort
-from barrierlab.impl.checkpoint.unaligned import (
-    InFlightChannelData,
-    UnalignedCheckpointConfig,
-    UnalignedCheckpointer,
-    channel_data,
-)
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_data
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, size_of
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities

@@ -115,8 +115,8 @@ class ExternalSource(SourceTask):
             self.name, checkpoint_id, digest(position), position, position, watermark_ms=self.watermark_ms
         )
         if is_ahead:
-            report = replace(report, is_unaligned=True, inflight_output=self._take_overtaken())
-            if self._gives_up(report):
+            report = replace(report, is_unaligned=True, inflight_output=self.take_overtaken())
+            if self.declines_for_size(report):
                 return
         self.tell("complete", -1, checkpoint_id)
         self.reports.append(report)
@@ -168,13 +168,13 @@ class _Port:
     def send(self, message: Event | Watermark) -> None:
         task = self._task
         if type(message) is Event:
-            task._send(message)
+            task.send(message)
             return
         if type(message) is not Watermark:
             raise ExternalError(f"send({brief(message)}); allowed: an Event or a Watermark")
         if task.watermark_ms is None or message.timestamp_ms > task.watermark_ms:
             task.watermark_ms = message.timestamp_ms
-        task._send_to_all(message)
+        task.send_to_all(message)
 
     def snapshot(self, checkpoint_id: int, position: int) -> None:
         task = self._task
@@ -188,7 +188,7 @@ class _Port:
             raise ExternalError(f"forward({brief(barrier)}); allowed: the barrier")
         task.forwarded = barrier
         if barrier.is_unaligned:
-            task._forward_ahead(barrier)
+            task.forward_ahead(barrier)
         else:
             task.forward(barrier)
 

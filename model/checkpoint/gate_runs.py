@@ -15,7 +15,8 @@ from functools import partial
 from time import monotonic
 
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
-from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer, channel_data
+from barrierlab.impl.checkpoint.recorder import channel_data
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import (
     CancelBarrier,
     CheckpointBarrier,

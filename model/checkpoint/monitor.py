@@ -19,9 +19,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.checkpoint.report import Acknowledge, digest
 from barrierlab.impl.checkpoint.task import Operator, Task
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
 from barrierlab.impl.messages import (
     CheckpointBarrier,
     EndOfInput,

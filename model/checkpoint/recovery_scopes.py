@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.checkpoint.recovery import Restore, Wiring, from_the_beginning, snapshot_of
 from barrierlab.impl.checkpoint.report import Acknowledge, digest
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData
 from barrierlab.impl.errors import DamagedError, LimitError, RestoreError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage
 from barrierlab.impl.storage.encoding import encode

@@ -597,7 +597,9 @@ class TaskMachine:
         """The task, and what it is made of."""
         if self.shape.is_source:
             return (self.task,)
-        return self.task, self.task.gate, self.task.gate.aligner
+        aligner = self.task.gate.aligner
+        owned = (getattr(aligner, name) for name in ("inputs", "recorder") if hasattr(aligner, name))
+        return self.task, self.task.gate, aligner, *owned
 
     def capture(self) -> Hashable:
         """Return what the task gives of itself, and the driver's own."""

@@ -58,9 +58,8 @@ class NullPort:
 
     def _nothing(self, *_: object) -> None: ...
 
-    deliver = end_input = snapshot = forward = complete = decline = cancel = hold = block = resume = ignore = record = (
-        _nothing
-    )
+    deliver = end_input = snapshot = forward = complete = decline = cancel = _nothing
+    buffer = block = resume = ignore = record = _nothing
 
 
 def loop() -> float:

@@ -331,8 +331,8 @@ def test_failed_snapshot_releases_without_completing():
 def test_single_input_alignment_allocates_no_queues():
     """If it fails, each barrier of a chain pays for buffers that it does not use (A-20)."""
     machine = aligner(1)
-    queues = machine._queues[0]
+    queues = machine.inputs.queues[0]
     for checkpoint_id in range(1, 4):
         machine.process_message(0, barrier(checkpoint_id))
         machine.complete_alignment()
-    assert machine._queues[0] is queues
+    assert machine.inputs.queues[0] is queues

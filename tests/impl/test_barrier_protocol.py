@@ -275,7 +275,7 @@ def run_together(*works) -> None:
 def test_inject_poll_concurrent_consistency(cell, rounds):
     """If it fails, a barrier mixes two commands, or a command that nobody replaced is lost (defect P-01)."""
     machine = injector()
-    machine._cell.pending = cell()
+    machine.cell.pending = cell()
     handle = machine.coordinator_handle()
     replaced: list[int] = []
     emitted: list[CheckpointBarrier] = []
@@ -322,7 +322,7 @@ def test_command_that_comes_between_two_steps_of_a_poll_is_not_lost():
     machine = injector()
     handle = machine.coordinator_handle()
     injections: list[InjectBarrierCommand] = []
-    machine._cell.pending = Interrupted()
+    machine.cell.pending = Interrupted()
     handle.inject(InjectBarrierCommand(5, 5))
     injections.append(InjectBarrierCommand(6, 6))
     assert machine.poll_barrier(0) == CheckpointBarrier(5, 5)

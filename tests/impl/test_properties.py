@@ -233,7 +233,7 @@ def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, da
         taken = bool(channels[i]) and machine.offer(i, channels[i][0], 0)
         if taken:
             channels[i].popleft()
-        for queue in machine.aligner._queues.values():
+        for queue in machine.aligner.inputs.queues.values():
             assert len(queue) <= per_input
         assert 0 <= machine.aligner.buffered_bytes() <= in_bytes
         machine.drain_all(0)

@@ -14,7 +14,7 @@ from barrierlab.impl.checkpoint.report import Acknowledge
 from barrierlab.impl.checkpoint.task import OperatorTask, SourceTask
 from barrierlab.impl.checkpoint.transactions import SinkWriter
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
-from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage, Watermark
+from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.components import Components, with_aligner, with_gate
 from barrierlab.model.defects.alignment.A04_barrier_after_held_records import DrainsFirst
@@ -42,7 +42,7 @@ class NeverGivesUp(BarrierAligner):
     def abort(self, checkpoint_id: int, reason: Reason) -> bool:
         return False
 
-    def _on_cancel(self, checkpoint_id: int) -> AlignmentAction:
+    def on_cancel(self, input_id: int, cancel: CancelBarrier, now_ns: int) -> AlignmentAction:
         return AlignmentAction.IGNORED
 
 
@@ -65,7 +65,7 @@ class PromisesTheMost(OperatorTask):
         promises = [promise for promise in self._input_watermarks.values() if promise is not None]
         if promises and (self.watermark_ms is None or max(promises) > self.watermark_ms):
             self.watermark_ms = max(promises)
-            self._send_to_all(Watermark(self.watermark_ms))
+            self.send_to_all(Watermark(self.watermark_ms))
 
 
 class LeavesTheOutboxUnrecorded(OperatorTask):
@@ -80,7 +80,7 @@ class DropsWhatIsHeld(BarrierAligner):
 
     def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
         action = super().process_message(input_id, message, now_ns)
-        queue = self._queues[input_id]
+        queue = self.inputs.queues[input_id]
         if action is AlignmentAction.BUFFERED and len(queue) > 1:
             queue.popleft()
         return action
@@ -90,7 +90,7 @@ class ForgetsTheFirst(BarrierAligner):
     """A barrier that comes in behind another marks its input once more, and is gone (A-05)."""
 
     def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
-        if type(message) is CheckpointBarrier and input_id in self._blocked:
+        if type(message) is CheckpointBarrier and input_id in self.inputs.blocked:
             return AlignmentAction.PASS_THROUGH if self.barrier is None else AlignmentAction.IGNORED
         return super().process_message(input_id, message, now_ns)
 
@@ -123,13 +123,13 @@ class KeepsTheWatermark(OperatorTask):
 
     kept: Watermark | None = None
 
-    def _send_to_all(self, message: StreamMessage) -> None:
+    def send_to_all(self, message: StreamMessage) -> None:
         if type(message) is Watermark:
             self.kept = message
             return
-        super()._send_to_all(message)
+        super().send_to_all(message)
         if type(message) is CheckpointBarrier and self.kept is not None:
-            super()._send_to_all(self.kept)
+            super().send_to_all(self.kept)
             self.kept = None
 
     def capture(self) -> Hashable:
@@ -143,9 +143,9 @@ class KeepsTheWatermark(OperatorTask):
 class SnapshotsAtTheFirst(BarrierAligner):
     """The first barrier is enough."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        action = super()._on_barrier(input_id, barrier, now_ns)
-        return self._all_in(now_ns) if action is AlignmentAction.BLOCKED else action
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+        action = super().on_barrier(input_id, barrier, now_ns)
+        return self.all_in(now_ns) if action is AlignmentAction.BLOCKED else action
 
 
 class HoldsWithoutLimit(BarrierAligner):

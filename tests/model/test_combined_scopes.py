@@ -92,9 +92,9 @@ class ForgetsAbortsOnceRestored(BarrierAligner):
         super().recover(last_terminated_id, ended)
         self.is_restored = last_terminated_id > 0
 
-    def _abort(self, checkpoint_id: int, reason: Reason) -> None:
+    def abort_here(self, checkpoint_id: int, reason: Reason) -> None:
         remembered = self.last_terminated_id
-        super()._abort(checkpoint_id, reason)
+        super().abort_here(checkpoint_id, reason)
         if self.is_restored:
             self.last_terminated_id = remembered
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner
+from barrierlab.impl.checkpoint.recorder import Recorder
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event
 from barrierlab.model.checkpoint.components import SOUND
@@ -48,7 +49,7 @@ def keeps_the_bytes(patch: pytest.MonkeyPatch) -> None:
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
         step = original(self, now_ns)
         if step is not None and type(step[1]) is not Event:
-            self._bytes_left -= self._size_of(step[1])
+            self.inputs.bytes_left -= self.size_of(step[1])
         return step
 
     patch.setattr(BarrierAligner, "drain_next", drain_next)
@@ -62,14 +63,14 @@ def forgets_what_was_done(patch: pytest.MonkeyPatch) -> None:
 
 def wants_the_next_id(patch: pytest.MonkeyPatch) -> None:
     """An id that was burned is waited for."""
-    original = BarrierAligner._on_barrier
+    original = BarrierAligner.on_barrier
 
     def on_barrier(self: BarrierAligner, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> object:
         if barrier.checkpoint_id > self.last_terminated_id + 1:
-            return self._again(barrier, barrier)
+            return self.repeated(barrier, barrier)
         return original(self, input_id, barrier, now_ns)
 
-    patch.setattr(BarrierAligner, "_on_barrier", on_barrier)
+    patch.setattr(BarrierAligner, "on_barrier", on_barrier)
 
 
 def holds_ends_that_count(patch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def holds_ends_that_count(patch: pytest.MonkeyPatch) -> None:
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
         step = original(self, now_ns)
         if step is not None and type(step[1]) is EndOfInput:
-            self._controls += 1
+            self.inputs._control_count += 1
         return step
 
     patch.setattr(BarrierAligner, "drain_next", drain_next)
@@ -91,9 +92,9 @@ def releases_the_last_first(patch: pytest.MonkeyPatch) -> None:
 
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
         step = original(self, now_ns)
-        if step is not None and step[0] in self._ready:
-            self._ready.remove(step[0])
-            self._ready.appendleft(step[0])
+        if step is not None and step[0] in self.inputs.ready:
+            self.inputs.ready.remove(step[0])
+            self.inputs.ready.appendleft(step[0])
         return step
 
     patch.setattr(BarrierAligner, "drain_next", drain_next)
@@ -107,13 +108,13 @@ def switches_at_the_threshold(patch: pytest.MonkeyPatch) -> None:
 
 def forgets_the_fast_limit(patch: pytest.MonkeyPatch) -> None:
     """Once a part was unaligned, nothing is buffered on the short way any more: no harm, and no drift."""
-    original = UnalignedCheckpointer._end
+    original = UnalignedCheckpointer.terminate
 
     def end(self: UnalignedCheckpointer, checkpoint_id: int) -> None:
         original(self, checkpoint_id)
-        self._fast_limit = 0
+        self.inputs.set_fast(False)
 
-    patch.setattr(UnalignedCheckpointer, "_end", end)
+    patch.setattr(UnalignedCheckpointer, "terminate", end)
 
 
 def counts_a_switch_twice(patch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def counts_a_switch_twice(patch: pytest.MonkeyPatch) -> None:
 
 def measures_events_itself(patch: pytest.MonkeyPatch) -> None:
     """What a barrier overtakes counts what the event says, and not what the caller's own function does."""
-    patch.setattr(UnalignedCheckpointer, "_sum", lambda self, events: sum(event.size_bytes for event in events))
+    patch.setattr(Recorder, "measure", lambda self, events: sum(event.size_bytes for event in events))
 
 
 DRIFTING: tuple[tuple[Callable[[pytest.MonkeyPatch], None], str, int, str], ...] = (

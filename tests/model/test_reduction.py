@@ -42,9 +42,9 @@ class ForgetsTheFinished(CheckpointCoordinator):
 class CountsFromTheSecond(BarrierAligner):
     """The first barrier is enough, if it is the second input's."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        action = super()._on_barrier(input_id, barrier, now_ns)
-        return self._all_in(now_ns) if action is AlignmentAction.BLOCKED and input_id == 1 else action
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+        action = super().on_barrier(input_id, barrier, now_ns)
+        return self.all_in(now_ns) if action is AlignmentAction.BLOCKED and input_id == 1 else action
 
 
 MACHINES = {

@@ -34,8 +34,8 @@ class CountsItsCalls(BarrierAligner):
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
         CountsItsCalls.calls += 1
-        if CountsItsCalls.calls % 2 and len(self._ready) > 1:
-            self._ready.rotate(1)
+        if CountsItsCalls.calls % 2 and len(self.inputs.ready) > 1:
+            self.inputs.ready.rotate(1)
         return super().drain_next(now_ns)
 
 

@@ -26,9 +26,9 @@ class SnapshotsAtTheFirst(BarrierTracker):
 
     __slots__ = ()
 
-    def _on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> Any:
-        action = super()._on_barrier(input_id, barrier, now_ns)
-        return self._all_in(now_ns) if action.name == "BLOCKED" else action
+    def on_barrier(self, input_id: int, barrier: Any, now_ns: int) -> Any:
+        action = super().on_barrier(input_id, barrier, now_ns)
+        return self.all_in(now_ns) if action.name == "BLOCKED" else action
 
 
 def test_it_counts_and_never_holds_an_event():

@@ -38,7 +38,7 @@ class WatermarkOvertakes(BarrierAligner):
     """Lets watermarks of a blocked input pass by what is held (defect P-05: only events are held)."""
 
     def process_message(self, input_id: int, message: Any, now_ns: int = 0) -> AlignmentAction:
-        if type(message) is Watermark and input_id in self._blocked:
+        if type(message) is Watermark and input_id in self.inputs.blocked:
             return AlignmentAction.WATERMARK_PASS_THROUGH
         return super().process_message(input_id, message, now_ns)
 
@@ -50,7 +50,7 @@ class ForgetsWhatItHolds(BarrierAligner):
     seen = 0
 
     def process_message(self, input_id: int, message: Any, now_ns: int = 0) -> AlignmentAction:
-        if type(message) is Event and input_id in self._blocked:
+        if type(message) is Event and input_id in self.inputs.blocked:
             self.seen += 1
             if self.seen % 5 == 0:
                 return self.said
@@ -67,7 +67,7 @@ class SwallowsTheSecondBarrier(BarrierAligner):
     """Drops a barrier that comes behind another one, as if it had had its effect (F-DCKP-002 sets a bit)."""
 
     def process_message(self, input_id: int, message: Any, now_ns: int = 0) -> AlignmentAction:
-        if type(message) is CheckpointBarrier and input_id in self._blocked:
+        if type(message) is CheckpointBarrier and input_id in self.inputs.blocked:
             return AlignmentAction.BLOCKED
         return super().process_message(input_id, message, now_ns)
 
@@ -76,8 +76,8 @@ class ReleasesBackwards(BarrierAligner):
     """Takes what is held from the wrong end."""
 
     def drain_next(self, now_ns: int = 0) -> Any:
-        if self._ready:
-            queue = self._queues[self._ready[0]]
+        if self.inputs.ready:
+            queue = self.inputs.queues[self.inputs.ready[0]]
             queue.reverse()
             step = super().drain_next(now_ns)
             queue.reverse()
@@ -88,7 +88,7 @@ class ReleasesBackwards(BarrierAligner):
 class NeverLetsGo(BarrierAligner):
     """Blocks, and neither completes nor aborts."""
 
-    def _all_in(self, now_ns: int) -> AlignmentAction:
+    def all_in(self, now_ns: int) -> AlignmentAction:
         return AlignmentAction.BLOCKED
 
     def abort(self, checkpoint_id: int, reason: Any) -> bool:
@@ -103,14 +103,14 @@ class HoldsWithoutLimit(BarrierAligner):
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self._fast_limit = 10**9
-        self._bytes_left = 10**9
+        self.inputs.fast_limit = 10**9
+        self.inputs.bytes_left = 10**9
 
     def can_take(self, input_id: int) -> bool:
         return True
 
-    def _buffer(self, input_id: int, message: Any, now_ns: int) -> AlignmentAction:
-        self._queues[input_id].append(message)
+    def buffer(self, input_id: int, message: Any, now_ns: int) -> AlignmentAction:
+        self.inputs.queues[input_id].append(message)
         return AlignmentAction.BUFFERED
 
 
@@ -120,12 +120,12 @@ class HoldsWithoutLimit(BarrierAligner):
 class DrainsBeforeForward(Gate):
     """Rule 8 the other way round: what was held goes before the barrier does."""
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
         barrier = self.aligner.barrier
         self.port.snapshot(barrier)
         self.aligner.complete_alignment()
         self.port.complete(barrier)
-        self._resume(barrier.checkpoint_id)
+        self.resume(barrier.checkpoint_id)
         self.drain_all(0)
         self.port.forward(barrier)
 
@@ -133,11 +133,11 @@ class DrainsBeforeForward(Gate):
 class SnapshotsAfterRelease(Gate):
     """The image is taken once what was held has been applied."""
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
         barrier = self.aligner.barrier
         self.port.forward(barrier)
         self.aligner.complete_alignment()
-        self._resume(barrier.checkpoint_id)
+        self.resume(barrier.checkpoint_id)
         self.drain_all(0)
         self.port.snapshot(barrier)
         self.port.complete(barrier)
@@ -146,9 +146,9 @@ class SnapshotsAfterRelease(Gate):
 class SnapshotsTwice(Gate):
     """Takes the image again after the barrier has left."""
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
         barrier = self.aligner.barrier
-        super()._take_snapshot()
+        super().take_snapshot()
         self.port.snapshot(barrier)
 
 

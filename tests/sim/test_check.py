@@ -28,7 +28,7 @@ from barrierlab.impl.checkpoint.alignment import BarrierAligner
 class Forgetful(BarrierAligner):
     def process_message(self, input_id, message, now_ns=0):
         action = super().process_message(input_id, message, now_ns)
-        queue = self._queues[input_id]
+        queue = self.inputs.queues[input_id]
         if len(queue) > 1:
             queue.popleft()
         return action
@@ -41,7 +41,7 @@ class Counts(BarrierAligner):
 
     def process_message(self, input_id, message, now_ns=0):
         Counts.calls += 1
-        queue = self._queues[input_id]
+        queue = self.inputs.queues[input_id]
         action = super().process_message(input_id, message, now_ns)
         if Counts.calls % 7 == 0 and queue:
             queue.popleft()
@@ -257,8 +257,8 @@ class Mine(BarrierAligner):
     def process_message(self, input_id, message, now_ns=0):
         {first}
         action = super().process_message(input_id, message, now_ns)
-        if {loses} and len(self._queues[input_id]) > 1:
-            self._queues[input_id].popleft()
+        if {loses} and len(self.inputs.queues[input_id]) > 1:
+            self.inputs.queues[input_id].popleft()
         return action
 """
 THREE_FILES = {

@@ -37,7 +37,7 @@ class Forgetful(BarrierAligner):
 
     def process_message(self, input_id, message, now_ns=0):
         action = super().process_message(input_id, message, now_ns)
-        queue = self._queues[input_id]
+        queue = self.inputs.queues[input_id]
         if len(queue) > 1:
             queue.popleft()
         return action

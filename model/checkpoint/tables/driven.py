@@ -12,7 +12,8 @@ from typing import cast
 from barrierlab.impl.checkpoint.alignment import BarrierAlignerConfig
 from barrierlab.impl.checkpoint.gate import Gate as Implementation
 from barrierlab.impl.checkpoint.gate import GatePort
-from barrierlab.impl.checkpoint.unaligned import InFlightChannelData, UnalignedCheckpointConfig, channel_data
+from barrierlab.impl.checkpoint.recorder import InFlightChannelData, channel_data
+from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import CheckpointBarrier, Event, StreamMessage
 from barrierlab.impl.reasons import Reason

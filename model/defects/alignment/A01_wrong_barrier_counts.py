@@ -29,9 +29,9 @@ class TreatsAsCurrent(Gate):
         self.other = None if message == current else message
         return super().offer(input_id, current, now_ns)
 
-    def _block(self, input_id: int) -> None:
+    def block_input(self, input_id: int) -> None:
         if self.other is None:
-            super()._block(input_id)
+            super().block_input(input_id)
         else:
             self.port.ignore(input_id, self.other)
         self.other = None

@@ -19,7 +19,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class SavesInItsOwnTime(Gate):
     """The image is saved while messages come in; when that is done is a deadline of this gate."""
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
         barrier = self.aligner.barrier
         assert barrier is not None
         self.port.snapshot(barrier)
@@ -27,7 +27,7 @@ class SavesInItsOwnTime(Gate):
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
         if self.aligner.triggered and type(message) is CheckpointBarrier:
             self.port.ignore(input_id, message)
-            self._take_snapshot()
+            self.take_snapshot()
             return True
         return super().offer(input_id, message, now_ns)
 
@@ -41,7 +41,7 @@ class SavesInItsOwnTime(Gate):
         self.port.forward(barrier)
         self.aligner.complete_alignment()
         self.port.complete(barrier)
-        self._resume(barrier.checkpoint_id)
+        self.resume(barrier.checkpoint_id)
         return True
 
 

@@ -21,12 +21,12 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class AnyOtherSupersedes(BarrierAligner):
     """The table of errors to the letter."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         current = self.barrier
         if current is not None and barrier.checkpoint_id < current.checkpoint_id:
-            self._abort(current.checkpoint_id, Reason.SUBSUMED)
+            self.abort_here(current.checkpoint_id, Reason.SUBSUMED)
             self.last_terminated_id = barrier.checkpoint_id - 1
-        return super()._on_barrier(input_id, barrier, now_ns)
+        return super().on_barrier(input_id, barrier, now_ns)
 
 
 DEFECT = BarrierDefect(

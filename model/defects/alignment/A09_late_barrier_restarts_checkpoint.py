@@ -19,9 +19,9 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class ForgetsWhatItGaveUp(BarrierAligner):
     """Aborted is as if it had never been."""
 
-    def _end(self, checkpoint_id: int) -> None:
+    def terminate(self, checkpoint_id: int) -> None:
         completed, last_terminated_id = self.triggered, self.last_terminated_id
-        super()._end(checkpoint_id)
+        super().terminate(checkpoint_id)
         if not completed:
             self.last_terminated_id = last_terminated_id
 

@@ -17,8 +17,8 @@ from barrierlab.model.defects.kinds.witness import Witness
 class ForgetsWhatIsComplete(BarrierAligner):
     """Between checkpoints there is nothing to remember."""
 
-    def _end(self, checkpoint_id: int) -> None:
-        super()._end(checkpoint_id)
+    def terminate(self, checkpoint_id: int) -> None:
+        super().terminate(checkpoint_id)
         self.last_terminated_id = 0
 
 

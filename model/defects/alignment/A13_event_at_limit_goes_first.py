@@ -20,8 +20,8 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class PassesWhatHitTheLimit(BarrierAligner):
     """The checkpoint is aborted first, and then there is no reason to hold anything."""
 
-    def _over_limit(self, current: CheckpointBarrier) -> AlignerAction:
-        super()._over_limit(current)
+    def over_limit(self, current: CheckpointBarrier) -> AlignerAction:
+        super().over_limit(current)
         return AlignmentAction.PASS_THROUGH
 
 

@@ -18,8 +18,8 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class WaitsForAll(BarrierAligner):
     """The number of inputs is what it was at first."""
 
-    def _on_end(self, input_id: int, now_ns: int) -> AlignerAction:
-        self._takes.pop(input_id, None)
+    def on_end(self, input_id: int, now_ns: int) -> AlignerAction:
+        self.inputs.takes.pop(input_id, None)
         self.free.discard(input_id)
         return AlignmentAction.INPUT_ENDED
 

@@ -17,10 +17,10 @@ from barrierlab.model.defects.kinds.witness import Witness
 class LooksAtTheId(BarrierAligner):
     """The first barrier goes in for all others of its id."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         current = self.barrier
         same = current is not None and current.checkpoint_id == barrier.checkpoint_id
-        return super()._on_barrier(input_id, current if same and current is not None else barrier, now_ns)
+        return super().on_barrier(input_id, current if same and current is not None else barrier, now_ns)
 
 
 def _run(aligner: BarrierAligner) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Full(Tally):
 class AsksForNoAnswer(Gate):
     """The callback is called, and that was that."""
 
-    def _take_snapshot(self) -> None:
+    def take_snapshot(self) -> None:
         barrier = self.aligner.barrier
         assert barrier is not None
         try:
@@ -40,7 +40,7 @@ class AsksForNoAnswer(Gate):
         self.port.forward(barrier)
         self.aligner.complete_alignment()
         self.port.complete(barrier)
-        self._resume(barrier.checkpoint_id)
+        self.resume(barrier.checkpoint_id)
 
 
 def _run(make: Callable[[BarrierAligner, OperatorTask], Gate]) -> tuple[str, ...]:

@@ -22,8 +22,8 @@ class ReleasesEventsFirst(BarrierAligner):
     """All events are the older state's; the barriers among them have marked the newer ones, and act behind them."""
 
     def drain_next(self, now_ns: int = 0) -> tuple[int, StreamMessage, AlignerAction] | None:
-        if self._ready:
-            queue = self._queues[self._ready[0]]
+        if self.inputs.ready:
+            queue = self.inputs.queues[self.inputs.ready[0]]
             while type(queue[0]) is CheckpointBarrier and any(type(each) is Event for each in queue):
                 queue.rotate(-1)
         return super().drain_next(now_ns)

@@ -19,13 +19,13 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class SortsByTime(BarrierAligner):
     """The oldest goes first, if nothing but events is buffered."""
 
-    def _end(self, checkpoint_id: int) -> None:
-        for queue in self._queues.values():
+    def terminate(self, checkpoint_id: int) -> None:
+        for queue in self.inputs.queues.values():
             if all(type(each) is Event for each in queue):
                 ordered = sorted(queue, key=lambda event: event.timestamp_ms)  # type: ignore[union-attr]
                 queue.clear()
                 queue.extend(ordered)
-        super()._end(checkpoint_id)
+        super().terminate(checkpoint_id)
 
 
 DEFECT = BarrierDefect(

@@ -58,7 +58,7 @@ class Logging(CheckpointBarrierInjector):
     """The sound one, with such a handle."""
 
     def coordinator_handle(self) -> BarrierInjectorHandle:
-        return LoggingHandle(self._cell)
+        return LoggingHandle(self.cell)
 
 
 DEFECT = BarrierDefect(

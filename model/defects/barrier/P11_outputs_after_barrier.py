@@ -22,7 +22,7 @@ class BatchingTask(OperatorTask):
 
     batch: tuple[Event, ...] = ()
 
-    def _send(self, event: Event) -> None:
+    def send(self, event: Event) -> None:
         self.batch = (*self.batch, event)
 
     def resume(self, checkpoint_id: int) -> None:
@@ -36,7 +36,7 @@ class BatchingTask(OperatorTask):
     def flush(self) -> None:
         """Send the batch."""
         for event in self.batch:
-            super()._send(event)
+            super().send(event)
         self.batch = ()
 
 

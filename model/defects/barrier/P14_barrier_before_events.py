@@ -23,7 +23,7 @@ class PushesBarriersFirst(SourceTask):
 
     def forward(self, barrier: CheckpointBarrier) -> None:
         super().forward(barrier)
-        self.outbox.rotate(len(self._outputs))
+        self.outbox.rotate(len(self.outputs))
 
 
 DEFECT = BarrierDefect(

@@ -58,7 +58,7 @@ class DocumentedHandle(BarrierInjectorHandle):
     """``BarrierInjectorHandle`` of the document: the latest wins."""
 
     def __init__(self, injector: DocumentedInjector) -> None:
-        super().__init__(injector._cell)
+        super().__init__(injector.cell)
         self.injector = injector
 
     def inject(self, cmd: InjectBarrierCommand) -> InjectOutcome:

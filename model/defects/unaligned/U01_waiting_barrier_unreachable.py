@@ -21,8 +21,8 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class HasNothingToPass(UnalignedCheckpointer):
     """Has no word for waiting."""
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
-        action = super()._on_barrier(input_id, barrier, now_ns)
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+        action = super().on_barrier(input_id, barrier, now_ns)
         assert action is not AlignmentAction.BLOCKED, "barrier handled, no event to pass"
         return action
 

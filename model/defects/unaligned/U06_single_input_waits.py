@@ -26,11 +26,11 @@ class WaitsForNobody(UnalignedCheckpointer):
         self.waits = super().begin_recording()
         return self.waits
 
-    def _on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
+    def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         if self.waits:
             self.waits = False
             return AlignmentAction.IGNORED
-        return super()._on_barrier(input_id, barrier, now_ns)
+        return super().on_barrier(input_id, barrier, now_ns)
 
 
 DEFECT = BarrierDefect(

@@ -20,7 +20,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class SwallowsTheNewer(UnalignedCheckpointer):
     """Takes what is of a newer checkpoint, and nothing comes of it."""
 
-    def _wait(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+    def on_newer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
         return AlignmentAction.IGNORED
 
 

@@ -22,9 +22,9 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 class KnowsNoWatermarks(UnalignedCheckpointer):
     """Trusts that a watermark never comes."""
 
-    def _step(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+    def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
         assert type(message) is not Watermark, "watermarks handled before checkpointer"
-        return super()._step(input_id, message, now_ns)
+        return super().process_message(input_id, message, now_ns)
 
 
 DEFECT = BarrierDefect(
