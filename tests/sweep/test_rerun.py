@@ -150,7 +150,7 @@ def test_what_was_broken_is_broken_again(capfd: pytest.CaptureFixture[str], tmp_
         def fails(*_: Any) -> None:
             raise ZeroDivisionError("planted")
 
-        patch.setattr(BarrierAligner, "_on_barrier", fails)
+        patch.setattr(BarrierAligner, "on_barrier", fails)
         store.write_chunk({name: [] for name in store.tables} | rows_of(plan.runs[0], simulate))
         status, out, _ = barrierlab(capfd, "rerun", str(store.directory), plan.runs[0].run_id)
     assert "planted" in out
