@@ -790,7 +790,7 @@ class _Watch(TaskWatch):
             ended = start.ended.get(name, ())
             self.open = tuple(channel not in ended for channel in self.inputs)
 
-    def _between(self, low: int, high: int) -> Sequence[int]:
+    def between(self, low: int, high: int) -> Sequence[int]:
         return self._completed[bisect_right(self._completed, low) : bisect_right(self._completed, high)]
 
 

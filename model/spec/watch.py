@@ -115,10 +115,10 @@ class TaskWatch:
         side, cause = self.outside[output], self.cause
         if cause is None or side == cause:
             return ()
-        ids, permits_orphans = self._between(min(side, cause), max(side, cause)), self._permits_orphans
+        ids, permits_orphans = self.between(min(side, cause), max(side, cause)), self._permits_orphans
         return [n for n in ids if equations.separates(n, side, cause, n in self.unaligned, permits_orphans)]
 
-    def _between(self, low: int, high: int) -> Sequence[int]:
+    def between(self, low: int, high: int) -> Sequence[int]:
         return range(low + 1, high + 1)
 
     def marks_output(self, output: int, mark: object) -> None:
