@@ -143,6 +143,18 @@ _UNITS: Mapping[str, tuple[tuple[str, float], ...]] = {
 }
 
 
+UNITS_OF_CHARTS: Mapping[str, tuple[str, float]] = {
+    "ms": ("ms", 1.0),
+    "s": ("s", 1.0),
+    "B": ("kB", 1e3),
+    "%": ("%", 0.01),
+    "/s": ("1/s", 1.0),
+    "x": ("times", 1.0),
+    "": ("", 1.0),
+}
+"""By unit: the one that an axis has, and how large it is."""
+
+
 def _scale(value: float, unit: str) -> tuple[str, float]:
     scales = _UNITS.get(unit, ((unit, 1.0),))
     return next((each for each in scales if abs(value) >= (2 if each[0] in ("h", "min") else 1) * each[1]), scales[-1])

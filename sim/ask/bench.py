@@ -23,6 +23,8 @@ CONFIDENCE = 0.95
 BATCH = 5  # runs before there is an interval, as in sweeps, and that many more while it is too wide
 MOST = 40  # runs of one setting: an interval that is too wide then is told as it is
 MOST_STEPS = 2_000_000  # of one run: some twenty seconds
+Call = tuple[str, Mapping[str, Any], int, bool]
+"""A run: what `load` takes, settings, seed, and whether the digest of its journal is wanted."""
 
 
 class OutOfTimeError(Exception):
@@ -62,7 +64,7 @@ def mean_of(values: Sequence[float], unit: str, confidence: float = CONFIDENCE, 
 class Serial:
     """Runs one after another, in this process."""
 
-    def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
+    def __call__(self, calls: Sequence[Call], until: float) -> Iterable[Facts]:
         """Return the facts of each run, in order; OutOfTimeError once the clock is past `until`."""
         for call in calls:
             if time.monotonic() > until:
@@ -81,7 +83,7 @@ class Processes:
 
         self._pool = ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), initializer=in_worker)
 
-    def __call__(self, calls: Sequence[tuple[str, Mapping[str, Any], int]], until: float) -> Iterable[Facts]:
+    def __call__(self, calls: Sequence[Call], until: float) -> Iterable[Facts]:
         """Return the facts of each run, in order; OutOfTimeError once the clock is past `until`."""
         waiting = [self._pool.submit(facts_of, *call) for call in calls]
         left = None if until == inf else max(0.0, until - time.monotonic())
@@ -114,6 +116,8 @@ class Bench:
         So many intervals does a run last after its warm-up, if it has an interval and is told no other end.
     precision : float
         Half the interval of a number, at most, as a share of it.
+    keeps : bool
+        Whether the runs are kept, to be made again: with the digests of their journals.
     """
 
     def __init__(
@@ -125,8 +129,10 @@ class Bench:
         precision: float,
         runner: Serial | Processes,
         until: float = inf,
+        keeps: bool = False,
     ) -> None:
         self._source, self._settings, self._checkpoints = source, dict(settings), checkpoints
+        self._keeps = keeps
         self.precision, self._runner, self._until = precision, runner, until
         self._kept: dict[tuple[str, int], Facts] = {}
         self.on_runs: Callable[[int], object] = int
@@ -142,6 +148,24 @@ class Bench:
     def runs(self) -> int:
         """Return how many runs there were."""
         return len(self._kept)
+
+    @property
+    def source(self) -> str:
+        """Return what `load` takes for the scenario."""
+        return self._source
+
+    def run_id(self, changes: Changes, seed: int) -> str:
+        """Return the id of a run with changes: that of the same run in a sweep."""
+        from barrierlab.sim.sweep.plan import run_id_of
+
+        return run_id_of(self.scenario, self.settings(changes), seed)
+
+    def kept(self) -> list[tuple[str, dict[str, Any], Facts]]:
+        """Return the id, the settings and the facts of every run that there was."""
+        from barrierlab.sim.sweep.plan import run_id_of
+
+        found = [(json.loads(name), facts) for (name, _), facts in self._kept.items()]
+        return [(run_id_of(self.scenario, settings, facts.seed), settings, facts) for settings, facts in found]
 
     def loaded(self, changes: Changes) -> Scenario:
         """Return the scenario with changes, as long as a run of it is."""
@@ -176,12 +200,17 @@ class Bench:
         name = json.dumps(settings, sort_keys=True)
         seeds = list(seeds)
         missing = [seed for seed in seeds if (name, seed) not in self._kept]
-        for found in self._runner([(self._source, settings, seed) for seed in missing], self._until):
+        for found in self._runner([(self._source, settings, seed, self._keeps) for seed in missing], self._until):
             if found.verdict == "broken":
                 raise BrokenRunError(f"seed {found.seed}: {found.broken}")
             self._kept[name, found.seed] = found
             self.on_runs(len(self._kept))
         return [self._kept[name, seed] for seed in seeds]
+
+    def known(self, changes: Changes) -> list[Facts]:
+        """Return the facts of the runs with changes that there were."""
+        name = json.dumps(self.settings(changes), sort_keys=True)
+        return [facts for (settings, _), facts in self._kept.items() if settings == name]
 
     def values(
         self, variants: Sequence[Changes], value: Callable[..., float | None], seeds: Iterable[int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -48,6 +48,10 @@ class Facts:
         That entered a channel, for each checkpoint.
     drain_ms : float or None
         How long what is queued for a gate lasts, of the gate where that is longest; None without debloating.
+    vacuous : tuple of str
+        The invariants that had nothing to judge.
+    digest : str
+        Of the journal; empty if the run is not kept.
     """
 
     seed: int
@@ -75,12 +79,16 @@ class Facts:
     duration_ms: float
     state_bytes: float
     drain_ms: float | None
+    vacuous: tuple[str, ...] = ()
+    digest: str = ""
 
 
-def facts_of(source: str, settings: Mapping[str, Any], seed: int) -> Facts:
-    """Return the facts of a run of the scenario with these settings."""
+def facts_of(source: str, settings: Mapping[str, Any], seed: int, with_digest: bool = False) -> Facts:
+    """Return the facts of a run of the scenario with these settings, with the digest of its journal if it is kept."""
     result: Result = run(load(source, settings), seed)
     found = of_result(result)
+    if with_digest:
+        found = replace(found, digest=result.digest)
     del result
     gc.collect(0)
     return found
@@ -123,6 +131,7 @@ def of_result(result: Result) -> Facts:
         duration_ms=result.duration_ns / NS_PER_MS,
         state_bytes=max((float(r["checkpointed_bytes"]) for r in every), default=0.0),
         drain_ms=max((row["estimatedTimeToConsumeBuffersMs"] for row in result.debloating()), default=None),
+        vacuous=tuple(result.coverage.vacuous),
     )
 
 

@@ -39,6 +39,12 @@ def _read_precision(ctx: click.Context, param: click.Parameter, value: str) -> f
 )
 @click.option("--budget", "budget_s", type=SECONDS, help="Wall time, such as 5m: what is known by then is the answer.")
 @click.option("--precision", callback=_read_precision, default="5%", show_default=True, help="Half the interval.")
+@click.option(
+    "--out",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for report.html, the answer and its runs, for `rerun`.",
+)
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the answer there.")
 def ask_command(
     question: str | None,
@@ -46,6 +52,7 @@ def ask_command(
     pairs: tuple[str, ...],
     budget_s: float | None,
     precision: float,
+    directory: Path | None,
     file: Path | None,
 ) -> None:
     """Answer QUESTION in a sentence: a number, its interval, and what would change it. Without, list the questions.
@@ -53,7 +60,7 @@ def ask_command(
     Example: barrierlab ask Q3 --precision 10%
     """
     if question is None:
-        if scenario is not None or pairs or file is not None:
+        if scenario is not None or pairs or file is not None or directory is not None:
             raise QuestionError(f"there is no question; allowed: {', '.join(names())}")
         _list()
         return
@@ -72,6 +79,7 @@ def ask_command(
             precision,
             runner,
             until,
+            keeps=directory is not None,
         )
         answer = _with_status(asked, bench)
     except OutOfTimeError:
@@ -87,6 +95,10 @@ def ask_command(
     if file is not None:
         write(file, json.dumps(answer.as_json(), indent=2, allow_nan=False) + "\n", QuestionError, "--json")
     _show(stdout_console(), answer)
+    if directory is not None:
+        from barrierlab.sim.ask.report import keep
+
+        click.echo(f"report: {keep(answer, bench, directory)}")
 
 
 def _list() -> None:

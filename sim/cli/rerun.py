@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,26 +32,27 @@ def rerun_command(
 ) -> None:
     """Make one run of DIRECTORY again, by the id that every row of a report has, and check that it comes out the same.
 
+    DIRECTORY is that of a sweep, or of an answer (`ask --out`).
+
     The first characters of RUN_ID are enough if no other run begins so. Status 0 says that the digest of its journal is
     the one that was stored, and that it holds; 1 that it breaks an invariant now as then; 2 that it came out otherwise.
 
     Example: barrierlab rerun out/demo 5f3c09a17b2e44d1
     """
     from barrierlab.sim.sweep.errors import SweepError
-    from barrierlab.sim.sweep.rerun import changed_versions, rerun
-    from barrierlab.sim.sweep.store import Store
+    from barrierlab.sim.sweep.rerun import changed_versions, kept_runs, rerun
 
-    store = Store.open(directory)
+    kept = kept_runs(directory)
     begin = time.monotonic()
     with budget(budget_s):
-        found = rerun(store, run_id, scenario)
+        found = rerun(kept, run_id, scenario)
     took_s = time.monotonic() - begin
     if trace is not None:
         if found.result is None:
             raise SweepError(f"--trace: run {found.run.run_id} did not come to its end, and has no journal")
         write(trace, found.result.trace(), SweepError, "--trace")
     if found.differs:
-        raise SweepError(_otherwise(found, directory, changed_versions(store.manifest()["versions"])))
+        raise SweepError(_otherwise(found, directory, changed_versions(kept.versions)))
     if as_json:
         click.echo(json.dumps({"run_id": found.run.run_id, "same": True, "reproduce": command_of(found), **found.row}))
     else:
@@ -66,8 +68,15 @@ def command_of(found: Rerun) -> str:
     return shlex.join(["barrierlab", "run", run.source, *settings, "--seed", str(run.seed)])
 
 
-def _toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _toml(value: Any, *, inside: bool = False) -> str:
+    """A value as `--set` takes it: a text without quotes unless it is inside of another value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {_toml(each, inside=True)}" for name, each in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(each, inside=True) for each in value) + "]"
+    return json.dumps(value) if inside else str(value)
 
 
 def _show(found: Rerun, took_s: float) -> None:
@@ -93,6 +102,6 @@ def _otherwise(found: Rerun, directory: Path, versions: str) -> str:
         name, (then, now) = next(iter(found.differs.items()))
         what += f", but not what is stored of it ({name}: {then!r} is stored, {now!r} came out)"
     why = versions or (
-        f"no version differs, so a file in {directory / 'runs'} is damaged, or the source of barrierlab has changed"
+        f"no version differs, so a file in {directory} is damaged, or the source of barrierlab has changed"
     )
     return f"run {found.run.run_id} came out otherwise: {what}; {why}"

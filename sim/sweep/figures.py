@@ -104,6 +104,78 @@ def _cut(words: str, narrow: bool) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
+class ChartSeries(NamedTuple):
+    """Points with the run that each stands for, joined by a line or not; of an interval the bounds besides."""
+
+    name: str
+    points: Sequence[tuple[float, float, str]]
+    is_line: bool = False
+    bounds: Sequence[tuple[float | None, float | None]] = ()
+
+
+class Chart(NamedTuple):
+    """A chart of series, with lines across and their words, on axes that may be logarithmic.
+
+    `ticks` are words along x, at 0, 1, 2 and on.
+    """
+
+    x: str
+    y: str
+    series: Sequence[ChartSeries]
+    across: Mapping[str, float] = {}
+    upright: Mapping[str, float] = {}
+    is_log_x: bool = False
+    is_log_y: bool = False
+    ticks: Sequence[str] = ()
+
+
+def chart(drawn: Chart, name: str, *, narrow: bool = False) -> str:
+    """A chart: each series with a marker and a dash of its own."""
+    marks: RunMarks = {}
+    lines = len(drawn.series) + len(drawn.across) + len(drawn.upright)
+    height = 300 + (18 * lines if narrow else 18 * (-(-lines // 3)))
+    with _drawing(NARROW if narrow else WIDE, height) as (figure, (axes,)):
+        for number, series in enumerate(drawn.series):
+            colour, marker = (COLOURS + MORE_COLOURS)[number], MARKERS[number % len(MARKERS)]
+            xs, ys = [x for x, _, _ in series.points], [y for _, y, _ in series.points]
+            dash = DASHES[number % len(DASHES)] if series.is_line else ""
+            axes.plot(xs, ys, marker="" if xs else marker, ls=dash, color=colour, lw=1.8)
+            for x, (low, high) in zip(xs, series.bounds, strict=False):
+                if low is not None and high is not None:
+                    axes.plot([x, x], [low, high], color=colour, lw=1.6, marker="_", ms=9)
+            for place, (x, y, run) in enumerate(series.points):
+                gid = f"c{number}-{place}"
+                axes.plot([x], [y], marker, ms=6, color=colour, mec=INK, mew=0.5, gid=gid)
+                if run:
+                    words = f"{series.name}: {drawn.ticks[int(x)] if drawn.ticks else f'{x:.4g}'}, {y:.4g}; run {run}"
+                    marks[gid] = RunMark(run, words)
+            axes.plot([], [], marker=marker, ls=dash, color=colour, lw=1.8, ms=6, mec=INK, mew=0.5, label=series.name)
+        looks = iter((":", "-.", "--", (0, (6, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1))))
+        for words, at in drawn.across.items():
+            axes.axhline(at, color=INK, lw=1.3, ls=next(looks), label=words)
+        for words, at in drawn.upright.items():
+            axes.axvline(at, color=INK, lw=1.3, ls=next(looks), label=words)
+        for is_log, side, scale in (
+            (drawn.is_log_x, axes.xaxis, axes.set_xscale),
+            (drawn.is_log_y, axes.yaxis, axes.set_yscale),
+        ):
+            if is_log:
+                scale("log")
+                side.set_major_formatter("{x:g}")  # a power of ten would have small letters
+                side.set_minor_formatter("")
+        if not drawn.is_log_y and all(y >= 0 for series in drawn.series for _, y, _ in series.points):
+            axes.set_ylim(bottom=0.0)
+        if drawn.ticks:
+            axes.set_xticks(
+                range(len(drawn.ticks)), [textwrap.fill(each, 14 if narrow else 22) for each in drawn.ticks]
+            )
+            axes.set_xlim(-0.5, len(drawn.ticks) - 0.5)
+        axes.set(xlabel=textwrap.fill(drawn.x, 44) if narrow else drawn.x, ylabel=drawn.y)
+        axes.grid(axis="y")
+        figure.legend(loc="outside upper left", ncols=1 if narrow else 3)
+        return svg_of(figure, name, marks)
+
+
 def where_the_time_goes(
     bars: Sequence[tuple[str, Mapping[str, float]]],
     name: str,

@@ -1,17 +1,18 @@
-"""A run of a sweep made again from its id, and held against what is stored of it."""
+"""A run of a sweep, or of an answer, made again from its id, and held against what is stored of it."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from platform import python_version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from barrierlab.sim.core.files import read_text
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.execute import rows_of
 from barrierlab.sim.sweep.outcome import ResultRow
@@ -22,6 +23,8 @@ from barrierlab.sim.sweep.tables import RUNS
 if TYPE_CHECKING:
     from barrierlab.sim.sweep.store import Store
 
+ANSWER = "answer.json"
+"""In a directory of `barrierlab ask --out`: the answer, with its runs."""
 LEAST_OF_ID = 4  # so many characters of an id stand for it, if it is the only one that begins so
 
 
@@ -69,7 +72,48 @@ def find_id(run_id: str, known: list[str]) -> str:
     raise SweepError(f"no run {run_id!r} among {len(known)} that are done; {hint or 'none is done yet'}{more}")
 
 
-def rerun(store: Store, run_id: str, scenario: Path | None = None) -> Rerun:
+class KeptRuns(NamedTuple):
+    """The runs of a directory: what is stored of each, in its order, and the versions that made them."""
+
+    directory: Path
+    rows: Callable[[str], ResultRow]
+    versions: Mapping[str, str]
+
+
+def kept_runs(directory: Path) -> KeptRuns:
+    """The runs of the directory of a sweep, or of an answer.
+
+    Raises
+    ------
+    SweepError
+        If it is neither.
+    """
+    from barrierlab.sim.sweep.store import MANIFEST, Store
+
+    if (directory / ANSWER).is_file() and not (directory / MANIFEST).is_file():
+        return _of_answer(directory)
+    store = Store.open(directory)
+    return KeptRuns(directory, lambda run_id: _stored(store, run_id), store.manifest()["versions"])
+
+
+def _stored(store: Store, run_id: str) -> ResultRow:
+    runs = store.read(RUNS.name)
+    ids = runs.column("run_id").to_pylist()
+    row: ResultRow = runs.slice(ids.index(find_id(run_id, ids)), 1).to_pylist()[0]
+    return row
+
+
+def _of_answer(directory: Path) -> KeptRuns:
+    hint = "ask again, into another directory"
+    try:
+        data = json.loads(read_text(directory / ANSWER, SweepError, hint))
+        rows = {row["run_id"]: row for row in data["runs_made"]}
+        return KeptRuns(directory, lambda run_id: rows[find_id(run_id, list(rows))], dict(data["versions"]))
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise SweepError(f"{directory / ANSWER}: damaged, or not written by barrierlab ask --out; {hint}") from None
+
+
+def rerun(kept: KeptRuns, run_id: str, scenario: Path | None = None) -> Rerun:
     """Make the run of this id again, and compare it with what is stored of it.
 
     Parameters
@@ -82,23 +126,21 @@ def rerun(store: Store, run_id: str, scenario: Path | None = None) -> Rerun:
     SweepError
         If there is no such run, or its scenario is not what it was.
     """
-    runs = store.read(RUNS.name)
-    ids = runs.column("run_id").to_pylist()
-    stored = runs.slice(ids.index(find_id(run_id, ids)), 1).to_pylist()[0]
+    stored = kept.rows(run_id)
     parameters = json.loads(stored["parameters"])
-    source = source_of(store.directory, stored["run_id"], stored["scenario"], parameters, stored["seed"], scenario)
+    source = source_of(kept.directory, stored["run_id"], stored["scenario"], parameters, stored["seed"], scenario)
     run = SweepRun(stored["run_id"], stored["part"], stored["scenario"], source, parameters, stored["seed"])
-    kept: list[Any] = []
+    results: list[Any] = []
 
     def compute(run: SweepRun) -> dict[str, list[dict[str, Any]]]:
         from barrierlab.sim import load
         from barrierlab.sim import run as simulated
 
-        kept.append(simulated(load(run.source, settings=run.parameters), seed=run.seed))
-        return {RUNS.name: [kept[0].run_row()]}
+        results.append(simulated(load(run.source, settings=run.parameters), seed=run.seed))
+        return {RUNS.name: [results[0].run_row()]}
 
     row = RUNS.from_rows(rows_of(run, compute)[RUNS.name]).to_pylist()[0]
-    return Rerun(run, row, differences(stored, row), kept[0] if kept else None)
+    return Rerun(run, row, differences(stored, row), results[0] if results else None)
 
 
 def differences(stored: ResultRow, row: ResultRow) -> dict[str, tuple[Any, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from barrierlab.sim.sweep import drawings
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
-from barrierlab.sim.sweep.rerun import rerun
+from barrierlab.sim.sweep.rerun import kept_runs, rerun
 
 if TYPE_CHECKING:
     from barrierlab.sim.checkpoint.result import Result
@@ -40,7 +40,7 @@ def made_again(store: Store, run_id: str) -> Any:
     SweepError
         If it does not come out as it is stored.
     """
-    found = rerun(store, run_id)
+    found = rerun(kept_runs(store.directory), run_id)
     if found.result is None or found.differs:
         raise SweepError(f"run {run_id} came out otherwise than it is stored, so it is not drawn")
     return found.result

@@ -294,6 +294,11 @@ def _damaged(file: str, reason: object) -> SweepError:
 _MANIFEST_KEYS = {"sweep", "title", "question", "digest", "runs", "parts", "versions"}
 
 
+def versions() -> dict[str, str]:
+    """Return the versions of all that has a say in what a run comes to."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}}
+
+
 def _manifest(plan: SweepPlan) -> dict[str, Any]:
     return {
         "sweep": plan.name,
@@ -303,7 +308,7 @@ def _manifest(plan: SweepPlan) -> dict[str, Any]:
         "runs": len(plan.runs),
         "is_of_joins": plan.is_of_joins,
         "parts": [_part(part.name, part.measured, part.axes, part.runs) for part in plan.parts],
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _VERSIONS}},
+        "versions": versions(),
     }
 
 

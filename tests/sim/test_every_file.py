@@ -23,6 +23,7 @@ from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.sim.ask.bench import Serial
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import plan, run
+from barrierlab.sim.sweep.execute import rows_of, simulate
 from barrierlab.sim.sweep.measured import DATA
 from barrierlab.sim.sweep.outcome import outcome
 from barrierlab.sim.sweep.plan import load_plan
@@ -64,9 +65,12 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "tables" / name).write_text((DATA / name).read_text(encoding="utf-8"), encoding="utf-8")
     shutil.copy(str(DATA / "costs_local.toml"), folder / "costs.toml")
     store = Store.create(folder / "swept", load_plan(folder / "many.toml"), keeps_events=True)
-    run_id = load_plan(folder / "many.toml").runs[0].run_id
-    rows = {name: [] for name in store.tables} | {"runs": [{"run_id": run_id, "status": "OK", "verdict": "holds"}]}
-    store.write_chunk(rows)
+    swept = load_plan(folder / "many.toml").runs[0]
+    store.write_chunk({name: [] for name in store.tables} | rows_of(swept, simulate))
+    answer = {"runs_made": [], "versions": {}}
+    (folder / "asked").mkdir()
+    (folder / "asked" / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
+    (folder / "id").write_text(swept.run_id, encoding="utf-8")
     run(plan(SCOPE, (), ""), "processes[1]", None, folder / "kept")
     return folder
 
@@ -79,6 +83,9 @@ def place(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: py
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     sys.modules.pop("mine", None)
     barrierlab(capfd, "run", "job.toml", "--trace", "run.trace")
+    of_run = ("rerun", "swept", (tmp_path / "here" / "id").read_text(encoding="utf-8"))
+    TO_FILE["rerun", "trace"] = (*of_run, "--trace")
+    READS["rerun", "scenario"] = [(lambda place: place / "job.toml", (*of_run, "--scenario", "job.toml"))]
     return tmp_path / "here"
 
 
@@ -141,6 +148,12 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
         for command in ("analyse", "verify", "report")
     },
 }
+READS["rerun", "directory"] = [
+    (lambda place: place / "swept" / "manifest.json", ("rerun", "swept", "0123")),
+    (_chunk("runs"), ("rerun", "swept", "0123")),
+    (lambda place: place / "asked" / "answer.json", ("rerun", "asked", "0123")),
+]
+READS["rerun", "scenario"] = [(lambda place: place / "job.toml", ("rerun", "swept"))]  # and the id, once it is known
 """By command and parameter: which file, and how it is called."""
 
 TO_FILE = {
@@ -150,6 +163,7 @@ TO_FILE = {
     ("calibrate", "out"): ("calibrate", "flink_chain", "--from", "tables", "--out"),
     ("import", "save"): ("import", "flink", "answers.json", "--save"),
     ("show", "out"): ("show", "run.trace", "--out"),
+    ("rerun", "trace"): ("rerun", "swept"),  # and the id, once it is known
     ("ask", "file"): ("ask", "Q10", "--scenario", "job.toml", "--json"),
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
@@ -161,10 +175,18 @@ TO_FOLDER = {
     ("check", "ledger"): (*CHECK, "--changed", "--ledger"),
     ("sweep", "directory"): ("sweep", "many.toml", "--master", "processes[1]", "--out"),
     ("report", "target"): ("report", "swept", "--out"),
+    ("ask", "directory"): ("ask", "Q10", "--scenario", "job.toml", "--out"),
 }
 """What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
-NO_FILE = {("table", "name"), ("defects", "names"), ("import", "engine"), ("export", "scope"), ("ask", "question")}
+NO_FILE = {
+    ("table", "name"),
+    ("defects", "names"),
+    ("import", "engine"),
+    ("export", "scope"),
+    ("ask", "question"),
+    ("rerun", "run_id"),
+}
 """Arguments that name no file."""
 
 
@@ -309,6 +331,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(
 ) -> None:
     """As above."""
     _with_analysis(monkeypatch)
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
     before = _files(place)
     status, _, err = barrierlab(capfd, *TO_FOLDER[key], target)
     assert status == 2, err

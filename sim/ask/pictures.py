@@ -1,0 +1,213 @@
+"""The one figure of an answer, for each kind of analysis: points that are runs, and the line that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import log10
+from statistics import fmean
+from typing import Any
+
+from barrierlab.sim.ask.analyses import Analysed
+from barrierlab.sim.ask.answer import UNITS_OF_CHARTS
+from barrierlab.sim.ask.bench import Bench, Number
+from barrierlab.sim.ask.levers import LEVERS, Changes
+from barrierlab.sim.ask.measures import MEASURES
+from barrierlab.sim.sweep.figures import Chart, ChartSeries
+
+Picture = tuple[Chart, str]
+"""A chart, and what it shows, in words."""
+
+
+def _unit(name: str) -> tuple[str, float]:
+    """Return the words of a measure's axis, and by what its values are divided."""
+    unit, size = UNITS_OF_CHARTS[MEASURES[name][0]]
+    words = name.replace("_", " ")
+    return (f"{words}, {unit}" if unit else words), size
+
+
+def _by_seed(bench: Bench, changes: Changes, measure: str, size: float) -> list[tuple[float, float, str]]:
+    found = []
+    for facts in bench.known(changes):
+        value = MEASURES[measure][1](facts)
+        if value is not None:
+            found.append((float(facts.seed), value / size, bench.run_id(changes, facts.seed)))
+    return found
+
+
+def of_mean(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """Each seed's value of the answer's number, and their mean."""
+    measure = next(iter(options["numbers"].values()))
+    words, size = _unit(measure)
+    points = _by_seed(bench, {}, measure, size)
+    across = {"mean": found.answer.at / size}
+    name, closed = next(iter(options.get("closed", {}).items()), ("", ""))
+    number = found.numbers.get(name)
+    if isinstance(number, Number) and number.unit == found.answer.unit and number.at < 1e9:
+        across[f"closed form ({closed.replace('_', ' ')})"] = number.at / size
+    chart = Chart("seed", words, [ChartSeries("a run", points)], across)
+    return chart, f"{words}: each point is a run of its own seed, {len(points)} of them."
+
+
+def of_compare(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """Both variants, seed by seed."""
+    measure = next(iter(options["numbers"].values()))["measure"]
+    words, size = _unit(measure)
+    variants = [(options["a"], 0), (options["b"], 1)]
+    of_seed: dict[float, list[tuple[float, float, str]]] = {}
+    for changes, place in variants:
+        for seed, value, run in _by_seed(bench, changes, measure, size):
+            of_seed.setdefault(seed, []).append((float(place), value, run))
+    means = []
+    for place in (0, 1):
+        values = [y for points in of_seed.values() for x, y, _ in points if x == place]
+        means.append((float(place), fmean(values) if values else 0.0, ""))
+    pairs = [ChartSeries(f"seed {seed:.0f}", points, is_line=True) for seed, points in list(of_seed.items())[:5]]
+    ticks = [", ".join(f"{k} {v}" for k, v in changes.items()) for changes, _ in variants]
+    chart = Chart("", words, [*pairs, ChartSeries("mean of all", means, is_line=True)], ticks=ticks)
+    return chart, f"{words}: a line joins the two runs of a seed, which differ in nothing else ({len(of_seed)} seeds)."
+
+
+def of_crossover(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """The measure by the lever, as far as the root finding looked, and what it crosses."""
+    lever, measure = options["lever"], options["measure"]
+    words, size = _unit(measure)
+    points, bounds, base = [], [], options.get("at", {})
+    for row in found.rows:
+        x = row[lever]
+        changes = {**base, lever: round(x) if options.get("whole") else float(f"{x:.6g}")}
+        values = _by_seed(bench, changes, measure, size)
+        if values:
+            ys = sorted(values, key=lambda each: each[1])
+            points.append((x, fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
+            bounds.append((ys[0][1], ys[-1][1]))
+    across: dict[str, float] = {}
+    if "target" in options:
+        across["target"] = options["target"] / size
+    for key, end in (("of_low", "low"), ("of_high", "high")):
+        if key in options:
+            changes = {**base, lever: options[end]}
+            ends = [y for _, y, _ in _by_seed(bench, changes, measure, size)]
+            if ends:
+                across[f"{options[key]:g} of that at {options[end]:g}"] = options[key] * fmean(ends)
+    series = [ChartSeries("mean over the seeds; bar: from the least to the most", points, True, bounds)]
+    if "against" in options:
+        other = _by_seed(bench, {**options["against"]}, measure, size)
+        if other:
+            across[", ".join(f"{k} {v}" for k, v in options["against"].items())] = fmean(y for _, y, _ in other)
+    upright = {"answer": found.answer.at} if found.case == "found" else {}
+    label = LEVERS[lever][0] if lever in LEVERS else lever
+    unit = f", {options['unit']}" if options.get("unit") else ""
+    chart = Chart(f"{label}{unit}", words, series, across, upright, is_log_x=options.get("scale") == "log")
+    return chart, f"{words} by {label}: where it was looked, in the search for the crossing."
+
+
+def of_quantile(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """How many checkpoints take at most so long."""
+    changes = options.get("at", {})
+    every = sorted(
+        (duration, bench.run_id(changes, facts.seed))
+        for facts in bench.known(changes)
+        for duration in facts.durations_ms
+    )
+    step = max(1, len(every) // 150)
+    points = [
+        (duration, 100 * (place + 1) / len(every), run)
+        for place, (duration, run) in enumerate(every)
+        if place % step == 0 or place + 1 == len(every)
+    ]
+    upright = {f"{100 * options['quantile']:g} %": found.answer.at}
+    for name, label in (("own_timeout", "your timeout"), ("predicted", "closed form")):
+        number = found.numbers.get(name)
+        if isinstance(number, Number) and number.at < 5 * every[-1][0]:
+            upright[label] = number.at
+    chart = Chart("a checkpoint takes at most, ms", "share, %", [ChartSeries("a checkpoint", points)], {}, upright)
+    return chart, f"The durations of {len(every)} steady checkpoints of {len(bench.known(changes))} runs, in order."
+
+
+def of_growth(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """The measures by the lever, both logarithmic."""
+    lever = options["lever"]
+    series = []
+    for measure in options["numbers"].values():
+        words, size = _unit(measure)
+        points = []
+        for value in options["values"]:
+            changes = {**options.get("at", {}), lever: value}
+            seeds = _by_seed(bench, changes, measure, size)
+            if seeds:
+                ys = sorted(seeds, key=lambda each: each[1])
+                points.append((float(value), fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
+        series.append(ChartSeries(words, points, is_line=True))
+    label = LEVERS[lever][0] if lever in LEVERS else lever
+    chart = Chart(label, "mean over the seeds", series, is_log_x=True, is_log_y=True)
+    return chart, f"Growth with {label}; a straight line is a power."
+
+
+def of_interval(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """What an interval costs: the closed form, and runs with failures where there are some."""
+    curve = [(row["interval_s"], 100 * row["lost"], "") for row in found.rows if row["lost"] is not None]
+    runs = [(row["interval_s"], 100 * row["simulated"], "") for row in found.rows if row.get("simulated") is not None]
+    series = [ChartSeries("closed form", curve, is_line=True)]
+    if runs:
+        bounds = [row["bounds"] for row in found.rows if row.get("simulated") is not None]
+        simulated = [(100 * low, 100 * high) for low, high in bounds]
+        series.append(ChartSeries("simulated, with failures", runs, bounds=simulated))
+    chart = Chart(
+        "interval between checkpoints, s", "lost, % of the time", series, {}, {"best": found.answer.at}, is_log_x=True
+    )
+    return chart, "What checkpoints and failures cost, by the interval."
+
+
+def of_joins(bench: Any, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """Wait and skew by lateness, and those of the barriers without one."""
+    timed = [row for row in found.rows if row["lateness_ms"] is not None]
+    series = [
+        ChartSeries(
+            words, [(row["lateness_ms"], row[name], row["run"]) for row in timed if row[name] is not None], True
+        )
+        for name, words in (("wait_p99_ms", "wait, timestamp"), ("skew_p99_ms", "skew, timestamp"))
+    ]
+    across = {
+        f"{words}, {row['barrier']}": row[name]
+        for row in found.rows
+        if row["lateness_ms"] is None
+        for name, words in (("wait_p99_ms", "wait"), ("skew_p99_ms", "skew"))
+        if row[name] is not None
+    }
+    upright = {"answer": found.answer.at} if found.numbers.get("budget") is found.answer else {}
+    chart = Chart("lateness, ms", "99th percentile, ms", series, across, upright)
+    return chart, "Wait and skew by the lateness of the timestamp barrier; what has no lateness lies across."
+
+
+PICTURES: dict[str, Callable[[Any, Mapping[str, Any], Analysed], Picture]] = {
+    "mean": of_mean,
+    "compare": of_compare,
+    "crossover": of_crossover,
+    "quantile": of_quantile,
+    "growth": of_growth,
+    "interval": of_interval,
+    "joins": of_joins,
+}
+"""By the name of an analysis."""
+
+
+def rows_of(chart: Chart) -> list[tuple[str, Sequence[Any]]]:
+    """The table behind a chart: a row a point, with its run."""
+    rows: list[tuple[str, Sequence[Any]]] = []
+    for series in chart.series:
+        for place, (x, y, run) in enumerate(series.points):
+            low, high = series.bounds[place] if place < len(series.bounds) else (None, None)
+            at = chart.ticks[int(x)] if chart.ticks else _n(x)
+            rows.append((run, (series.name, at, _n(y), "–" if low is None else f"{_n(low)} to {_n(high or 0.0)}")))
+    return rows
+
+
+def _n(value: float) -> str:
+    """A number with four digits.
+
+    >>> _n(0.00123456), _n(1234567.0), _n(5.0)
+    ('0.001235', '1234567', '5')
+    """
+    if not value:
+        return "0"
+    return f"{value:.{max(0, 3 - int(log10(abs(value))))}f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,0 +1,200 @@
+"""The report on an answer: a directory with the page, the answer as JSON, and its runs, which `rerun` makes again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
+from barrierlab.sim.ask.answer import Answer, text_of
+from barrierlab.sim.ask.bench import Bench, Number, QuestionError
+from barrierlab.sim.ask.facts import Facts
+from barrierlab.sim.ask.levers import LEVERS, Changes
+from barrierlab.sim.ask.pictures import PICTURES, rows_of
+from barrierlab.sim.ask.question import QUESTIONS
+from barrierlab.sim.core.files import write
+from barrierlab.sim.sweep import figures
+from barrierlab.sim.sweep.page import PageTable, Section, figure_of, render_page
+from barrierlab.sim.sweep.report import DRAWN, FIRST, LAST, MEANING, words_of
+from barrierlab.sim.sweep.rerun import ANSWER
+from barrierlab.sim.sweep.run_drawings import Drawn, checkpoint_of, job_of
+from barrierlab.sim.sweep.store import keep_scenarios, versions
+
+FOUND: tuple[Section, ...] = (("change", "What would change it"), ("numbers", "Numbers"))
+SECTIONS = (*FIRST, *FOUND, *LAST)
+"""The sections of every answer; those of what is drawn stand behind the first two."""
+REPORT = "report.html"
+
+
+def keep(answer: Answer, bench: Bench, directory: Path) -> Path:
+    """Write an answer with its runs and its report into a directory; the path of the report.
+
+    Raises
+    ------
+    QuestionError
+        If something else is there, or it cannot be written.
+    """
+    try:
+        if directory.exists() and any(directory.iterdir()) and not (directory / ANSWER).is_file():
+            raise QuestionError(f"--out {directory} holds something else than an answer: name another directory")
+        directory.mkdir(parents=True, exist_ok=True)
+        if bench.source.endswith(".toml"):
+            keep_scenarios(directory, [Path(bench.source)])
+    except OSError as error:
+        raise QuestionError(f"--out {directory}: {error.strerror or error}: name another directory") from None
+    runs = [_row(run_id, settings, facts, bench) for run_id, settings, facts in bench.kept()]
+    kept = {**answer.as_json(), "runs_made": runs, "versions": versions()}
+    write(directory / ANSWER, json.dumps(kept, indent=1, allow_nan=False) + "\n", QuestionError, "--out")
+    write(directory / REPORT, page(answer, bench, directory), QuestionError, "--out")
+    return directory / REPORT
+
+
+def _row(run_id: str, settings: Mapping[str, Any], facts: Any, bench: Bench) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "part": "",
+        "scenario": bench.scenario.name,
+        "parameters": json.dumps(settings, sort_keys=True),
+        "seed": facts.seed,
+        "status": "OK",
+        "verdict": facts.verdict,
+        "journal_digest": facts.digest,
+    }
+
+
+def page(answer: Answer, bench: Bench, directory: Path) -> str:
+    """The report on an answer, as HTML."""
+    question, runs = answer.question, bench.kept()
+    chart, words = PICTURES[question.analysis["name"]](bench, question.analysis, answer.found)
+    behind = PageTable.of(
+        "Points of the figure", ["series", chart.x or "variant", chart.y, "from, to"], rows_of(chart), 1
+    )
+
+    def draw(name: str, narrow: bool) -> str:
+        return figures.chart(chart, name, narrow=narrow)
+
+    drawn = drawn_of(bench, shown_changes(answer))
+    verdicts = Counter(facts.verdict for _, _, facts in runs)
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    command = ["barrierlab", "ask", question.name, "--scenario", bench.source, "--out", directory.name]
+    commands = [shlex.join(command if bench.source != question.scenario else [*command[:3], *command[5:]])]
+    if runs:
+        commands.append(f"barrierlab rerun {shlex.quote(directory.name)} {runs[0][0]}   # any run of this page")
+    return render_page(
+        "answer.html.j2",
+        (*FIRST, *((d.id, d.title) for d in drawn), *SECTIONS[len(FIRST) :]),
+        title=f"{question.name}: {question.question}",
+        about=f"An answer from {len(runs)} simulated runs of {bench.scenario.name}, each judged by the invariants.",
+        question=question.question,
+        asked=PageTable(
+            "What was asked",
+            ["of", "asked in public", "held right by"],
+            [(bench.scenario.title, question.asked, question.oracle)],
+            3,
+        ),
+        answer=[answer.sentence, *(f"Note: {note}." for note in answer.notes)],
+        shown=figure_of(draw, "answerfigure", words, behind),
+        drawn=drawn,
+        change=answer.change,
+        moves=_moves(answer),
+        numbers=_numbers(answer),
+        verdict=f"0 violations in {len(runs)} runs",
+        is_bad=False,
+        history=f"Each run's whole history was judged: {counted}. A run that breaks an invariant ends the question.",
+        invariants=_invariants(runs),
+        violations=PageTable("Violations", [], []),
+        stopped="",
+        errors=PageTable("Runs that stopped", [], []),
+        commands="\n".join(commands),
+        versions=PageTable("Versions", ["software", "version"], list(versions().items()), 2),
+        text_of="The question, as it is asked",
+        text=(QUESTIONS / f"{question.name}.toml").read_text(encoding="utf-8"),
+        runs=PageTable.of(
+            "All runs",
+            ["settings", "seed", "verdict", "digest of its journal"],
+            [(run, (words_of(settings), f.seed, f.verdict, f.digest)) for run, settings, f in runs],
+        ),
+    )
+
+
+def _moves(answer: Answer) -> PageTable:
+    rows = [
+        (LEVERS[m.lever][0] if m.lever in LEVERS else m.lever, f"{m.factor - 1:+.0%}", text_of(m.by))
+        for m in answer.moves
+    ]
+    head = ["what", "by", "the answer's number changes by"]
+    return PageTable("Seed by seed; intervals hold for all of these at once (Bonferroni)", head, rows, 2)
+
+
+def _numbers(answer: Answer) -> PageTable:
+    rows = [
+        (
+            name.replace("_", " "),
+            text_of(each) if isinstance(each, Number) else each,
+            each.n if isinstance(each, Number) else "",
+        )
+        for name, each in answer.found.numbers.items()
+    ]
+    return PageTable(
+        "The numbers of the answer, the first is the one that it ends in", ["number", "value", "runs"], rows, 2
+    )
+
+
+def _invariants(runs: Sequence[tuple[str, Any, Facts]]) -> PageTable:
+    rows = []
+    for name in (*INVARIANTS, *RUN_INVARIANTS):
+        judged = [run for run, _, facts in runs if name not in facts.vacuous]
+        rows.append((judged[0] if judged else "", (name, MEANING.get(name, ""), len(judged), 0)))
+    head = ["invariant", "holds when", "runs with something to judge", "violations"]
+    return PageTable.of("Violations by invariant, and a run that had something to judge", head, rows, 2)
+
+
+def shown_changes(answer: Answer) -> Changes:
+    """Return the changes of the runs that are drawn: the first variant, or the one at a crossing, or the last."""
+    options = answer.question.analysis
+    if options["name"] == "growth":
+        return {**options.get("at", {}), options["lever"]: options["values"][-1]}
+    if options["name"] != "crossover":
+        return {**options.get("at", {}), **options.get("a", {})}
+    lever = options["lever"]
+    value = min((row[lever] for row in answer.found.rows), key=lambda x: abs(x - answer.found.answer.at))
+    return {**options.get("at", {}), lever: round(value) if options.get("whole") else float(f"{value:.6g}")}
+
+
+def drawn_of(bench: Bench, changes: Changes) -> list[Drawn]:
+    """The job of the runs with these changes, a typical checkpoint of them, and the worst."""
+    from barrierlab.sim import load, run
+
+    settings_text = json.dumps(bench.settings(changes), sort_keys=True)
+    first = [each for each in bench.kept() if json.dumps(each[1], sort_keys=True) == settings_text]
+    first = [each for each in first if each[2].durations_ms]
+    if not first:
+        return []
+    varied = words_of(changes) if changes else "as it is"
+    every = sorted(duration for _, _, facts in first for duration in facts.durations_ms)
+    middle_ms, worst_ms = every[len(every) // 2], every[-1]
+    found: list[Drawn] = []
+    for section, at_ms, which in (
+        (DRAWN[1], middle_ms, f"The median of {len(every)} steady checkpoints"),
+        (DRAWN[2], worst_ms, f"The longest of {len(every)} steady checkpoints"),
+    ):
+        run_id, settings, facts = min(first, key=lambda each: min(abs(d - at_ms) for d in each[2].durations_ms))
+        result = run(load(bench.source, settings), facts.seed)
+        rows = [
+            row
+            for row in result.checkpoint_rows()
+            if row["steady"] and row["status"] == "COMPLETED" and row["end_to_end_duration_ms"] in facts.durations_ms
+        ]
+        row = min(rows, key=lambda row: abs(row["end_to_end_duration_ms"] - at_ms))
+        words = (
+            f"{which} of {bench.scenario.name} ({varied}), {len(first)} runs: checkpoint {row['checkpoint_id']} "
+            f"under seed {facts.seed}. It took {row['end_to_end_duration_ms']:.1f} ms."
+        )
+        if not found:
+            found.append(job_of(DRAWN[0], result, run_id, "The run of the typical checkpoint below."))
+        found.append(checkpoint_of(section, result, row["checkpoint_id"], run_id, words))
+    return found

@@ -1,0 +1,93 @@
+"""`barrierlab ask --out`: an answer has a page, and every run that it rests on can be made again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import barrierlab.sim.cli.ask as sim_cli_ask
+from barrierlab.sim.ask.analyses import ANALYSES
+from barrierlab.sim.ask.bench import Serial
+from barrierlab.sim.ask.pictures import PICTURES
+from barrierlab.sim.ask.report import SECTIONS
+from barrierlab.sim.sweep.report import DRAWN
+from tests.sim.support import barrierlab
+from tests.sim.test_ask import JOB
+from tests.sweep.page import names_runs, stands_alone
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Ask about a small job, in this process; the directory, its answer, and its page."""
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
+
+    def ask(name: str, *more: str) -> tuple[Path, dict[str, Any], str]:
+        out = tmp_path / name
+        arguments = ["ask", name, "--scenario", str(tmp_path / "job.toml"), "--out", str(out), *more]
+        status, stdout, err = barrierlab(capsys, *arguments)
+        assert (status, err) == (0, "")
+        assert stdout.splitlines()[-1] == f"report: {out / 'report.html'}"
+        kept = json.loads((out / "answer.json").read_text(encoding="utf-8"))
+        return out, kept, (out / "report.html").read_text(encoding="utf-8")
+
+    return ask
+
+
+@pytest.mark.parametrize("name", ["Q4", "Q5", "Q10", "Q13"])
+def test_an_answer_has_a_page(asked: Any, name: str) -> None:
+    """It would be a line on a terminal, which nobody can mail, and whose runs nobody can look into."""
+    out, kept, text = asked(name)
+    stands_alone(text, [*SECTIONS, *DRAWN])
+    known = [row["run_id"] for row in kept["runs_made"]]
+    assert len(known) == len(set(known)) == kept["runs"]
+    marks = names_runs(text, known)
+    assert marks["g"] >= 10
+    assert marks["tr"] > len(known)
+    plain = " ".join(re.sub(r"<[^>]+>", " ", text).replace("&#39;", "'").replace("&gt;", ">").split())
+    for words in (kept["answer"], kept["what_would_change_it"], f"barrierlab rerun {name} {known[0]}"):
+        assert " ".join(words.split()) in plain
+    assert f"--out {name}" in plain
+    assert (out / "scenarios").is_dir()
+
+
+def test_the_runs_of_an_answer_are_made_again(asked: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A point of its figure would be a number without a source, and its scenario be lost with the file."""
+    out, kept, _ = asked("Q10")
+    (tmp_path / "job.toml").unlink()
+    for row in kept["runs_made"][:3]:
+        status, stdout, err = barrierlab(capsys, "rerun", str(out), row["run_id"])
+        assert (status, err) == (0, "")
+        assert f"digest {row['journal_digest']}: the same" in stdout
+    kept["runs_made"][0]["journal_digest"] = "0" * 32
+    (out / "answer.json").write_text(json.dumps(kept), encoding="utf-8")
+    status, _, err = barrierlab(capsys, "rerun", str(out), kept["runs_made"][0]["run_id"])
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "no version differs" in err
+    (out / "answer.json").write_text("{", encoding="utf-8")
+    status, _, err = barrierlab(capsys, "rerun", str(out), "x")
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "damaged, or not written by barrierlab ask --out" in err
+
+
+def test_an_answer_does_not_write_over_other_things(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slip would mix a sweep with an answer."""
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine", encoding="utf-8")
+    arguments = ["ask", "Q4", "--scenario", str(tmp_path / "job.toml"), "--out", str(tmp_path / "out")]
+    status, _, err = barrierlab(capsys, *arguments)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert "holds something else than an answer" in err
+
+
+def test_every_analysis_has_a_picture() -> None:
+    """An answer of a new kind would end in a traceback once its page is written."""
+    assert set(PICTURES) >= set(ANALYSES)
