@@ -1,4 +1,4 @@
-"""The real protocols: small machines that are told messages and times, and answer with actions.
+"""The real protocols: small machines that get messages and times, and answer with actions.
 
 No clock, no thread, no chance, and no I/O but in `impl.storage.files`. Standard library only.
 """

@@ -57,7 +57,7 @@ def _rebuilt(kind: type[BarrierError], actual: str, expected: str, hint: str) ->
 
 
 class ContractError(BarrierError):
-    """The driver told the machine something that cannot happen: a bug in the driver."""
+    """The driver gave the machine something that cannot happen: a bug in the driver."""
 
 
 class InputIndexError(ContractError):

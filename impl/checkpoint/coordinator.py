@@ -368,7 +368,7 @@ class CheckpointCoordinator:
         return self._publish_next() + self._final(now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
-        """Abort a checkpoint, and all that is older; every task that has not ended is told once.
+        """Abort a checkpoint, and all that is older; every task that has not ended gets the order once.
 
         Nothing happens if it is not under way, or is being published.
         """
@@ -418,10 +418,10 @@ class CheckpointCoordinator:
         return ()
 
     def published(self, checkpoint_id: int, now_ns: int) -> Actions:
-        """The manifest is durable: the checkpoint is complete, and every task is told, also those that have ended.
+        """The manifest is durable: the checkpoint is complete, and every task is notified, also those that have ended.
 
         Every older one is dropped (protocol rule 20); the tasks know, for theirs has been overtaken. While the job is
-        suspended nobody is told: its tasks are no more.
+        suspended nobody is notified: its tasks are no more.
 
         Raises
         ------

@@ -129,7 +129,7 @@ class Task:
     outbox : deque of (int, StreamMessage)
         What is to be sent, with its output channel, in order.
     reports : list of Acknowledge or Decline
-        What the coordinator must be told; the driver takes them out.
+        What the coordinator is to get; the driver takes them out.
     tell : callable
         Called for each effect at its moment with a verb, an input index (else -1) and a subject.
     finished : bool
@@ -444,7 +444,7 @@ class OperatorTask(Task):
     ) -> None:
         super().__init__(name, exchanges, tell)
         self.operator = operator
-        self._announced = True  # whether the outputs have been told of the watermark; not so after a recovery
+        self._announced = True  # whether the outputs have the watermark; not so after a recovery
         self._input_watermarks: dict[int, int | None] = dict.fromkeys(range(aligner.config.num_inputs))  # open ones
         self._image: object = None
         self._image_digest = ""
@@ -501,7 +501,7 @@ class OperatorTask(Task):
                 self._advance()
 
     def end_input(self, input_id: int) -> None:
-        """The operator is told; the end of the last input is passed on."""
+        """The operator gets it; the end of the last input is passed on."""
         self.tell("end", input_id, EndOfInput())
         del self._input_watermarks[input_id]
         for output in self.operator.on_end(input_id):
@@ -591,23 +591,23 @@ class OperatorTask(Task):
         self._image, self._image_digest = None, ""
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
-        """Told, and no more: the aligner has it."""
+        """Tell it, and no more: the aligner has it."""
         self.tell("capture", input_id, (checkpoint_id, message))
 
     def buffer(self, input_id: int, message: StreamMessage) -> None:
-        """Told, and no more: the aligner has it."""
+        """Tell it, and no more: the aligner has it."""
         self.tell("buffer", input_id, message)
 
     def block(self, input_id: int, checkpoint_id: int) -> None:
-        """Told, and no more."""
+        """Tell it, and no more."""
         self.tell("block", input_id, checkpoint_id)
 
     def resume(self, checkpoint_id: int) -> None:
-        """Told, and no more: the driver calls `drain_next`."""
+        """Tell it, and no more: the driver calls `drain_next`."""
         self.tell("resume", -1, checkpoint_id)
 
     def ignore(self, input_id: int, message: StreamMessage) -> None:
-        """Told, and no more."""
+        """Tell it, and no more."""
         self.tell("ignore", input_id, message)
 
     def _prepared(self) -> tuple[str, ...]:

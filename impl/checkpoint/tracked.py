@@ -17,7 +17,7 @@ from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, StreamMessag
 
 
 class BarrierTracker(BarrierAligner):
-    """Counts the barriers of one task's inputs; made, told and asked as a `BarrierAligner`.
+    """Counts the barriers of one task's inputs; made, fed and asked as a `BarrierAligner`.
 
     Examples
     --------

@@ -365,7 +365,7 @@ class UnalignedCheckpointer(BarrierAligner):
 
         To be asked of the barriers of a channel in order: the first of which it is true goes.
         So while its checkpoint is recording; if it is flagged or `force_unaligned` is set; and, flagged or not, if
-        the threshold has passed since the trigger that `note_trigger` told (Flink: R7, R9; reached is enough). Not so
+        the threshold has passed since the trigger that `note_trigger` gave (Flink: R7, R9; reached is enough). Not so
         while an older barrier of this input is still to be drained: overtaking would cost that its checkpoint.
         """
         current, checkpoint_id = self.barrier, barrier.checkpoint_id

@@ -195,7 +195,7 @@ class ControlProcessor(Sender):
             raise UnknownMessageError(message)
 
     def _swallow(self, carrier: Carrier, upstream: int, message: Message) -> None:
-        """Nothing has an effect any more: what is lost by that is told."""
+        """Nothing has an effect any more: what is lost by that is reported."""
         if type(message) is Event:
             self.tell("drop", carrier, upstream, message)
         elif type(message) is BarrierControlSignal:

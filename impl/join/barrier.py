@@ -100,7 +100,7 @@ _READY, _WAITING = Readiness.READY, Readiness.WAITING
 
 @dataclass(frozen=True, slots=True)
 class JoinConfig:
-    """The settings of a barrier, told once.
+    """The settings of a barrier, given once.
 
     Attributes
     ----------
@@ -286,7 +286,7 @@ class JoinBarrier:
         """A map has come; a different one of the epoch in force replaces the active one.
 
         Cursors of inputs that stay are kept within an epoch. Clocks of staleness start for what was not observed yet.
-        (That a delayed older map of the same epoch comes back cannot be told on this wire, which has no revision; the
+        (That a delayed older map of the same epoch comes back cannot be seen on this wire, which has no revision; the
         next re-announce puts it right. An authority of ours takes a new epoch for each change: `impl.join.late_join`.)
         """
         if not self._is_of_mine(type(merge_map)):

@@ -73,7 +73,7 @@ class MergeMapAuthority:
             raise MergeMapError(
                 f"another map of output {merge_map.out_stream_id} for epoch {merge_map.epoch}",
                 f"an epoch above {before[0].epoch}",
-                "take a new epoch for a changed map: a delayed old one could not be told from it",
+                "take a new epoch for a changed map: a delayed old one could not be distinguished from it",
             )
         self._maps[key] = merge_map, now_ns + self.interval_ns
         return (merge_map,)

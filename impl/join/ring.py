@@ -2,7 +2,7 @@
 
 Nothing here waits and nothing holds a writer back (merge-map-join-barrier, sections 5, 7.2). A reader opens a slot,
 copies, and closes it: if the slot was begun anew in between, or was never whole, the read has failed and is not
-repeated. That is a sequence lock, told as a value: `open` and `close` compare a counter that is odd while a frame is
+repeated. That is a sequence lock as a value: `open` and `close` compare a counter that is odd while a frame is
 being written.
 """
 

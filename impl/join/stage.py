@@ -53,7 +53,7 @@ class PendingPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """The settings of a stage, told once.
+    """The settings of a stage, given once.
 
     Attributes
     ----------
@@ -329,7 +329,7 @@ class JoinStage:
         return Skipped(out, last, SkipReason.FAILED, misses)
 
     def _observer(self) -> Callable[[Frame, int], None]:
-        """Return how this barrier is told of a frame: by number or by its two times."""
+        """Return how this barrier learns of a frame: by number or by its two times."""
         barrier = self.barrier
         if isinstance(barrier, SequenceJoinBarrier) or (
             isinstance(barrier, LatestValueJoinBarrier) and not barrier.by_timestamp

@@ -87,7 +87,7 @@ class RealFile:
             rest = rest[taken:]
 
     def flush(self) -> None:
-        """By the handle that wrote, for only that one is told of what failed."""
+        """By the handle that wrote, for only that one gets the error."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:

@@ -224,7 +224,7 @@ class WorldScope:
         )
 
     def _made_again(self, world: World, why: str, seconds: float | None, begun: float) -> tuple[str, str]:
-        """Verdict and reason after every step of an external machine was made again: what was looked up must be so."""
+        """Verdict and reason after every step of an external machine was repeated: what was looked up must be so."""
         for number, difference in enumerate(world.differences()):
             if difference is not None:
                 return BROKEN, difference

@@ -1,7 +1,7 @@
 """One machine of `impl` alone, driven by every sequence of stimuli of a small alphabet, beside a model of the rules.
 
 A dataflow is the wrong size for some questions: clocks that pace, failures in a row, what a ledger does the second
-time. Here the machine and a reference model, written from the rules alone, are told the same and answer in lines; both
+time. Here the machine and a reference model, written from the rules alone, get the same and answer in lines; both
 are values between two stimuli, so that every state that they reach together is seen once.
 
 The explorer puts a machine back before each stimulus. A field that `restore` works out afresh could drift in a machine
@@ -123,7 +123,7 @@ class Component:
             found = getattr(self.machine, move.verb)(*move.arguments)
             captured = self.machine.capture()
             drifted = self._drift(captured)
-        except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
+        except Exception as error:  # whatever a machine raises on what may happen, it is broken
             found, drifted = (f"raised {type(error).__name__}: {error}",), ""
         if found != expected:
             return ComponentDifference(

@@ -73,7 +73,7 @@ class Decision(NamedTuple):
     broken : tuple of (str, str)
     notes : tuple of Note
     aborts : bool
-        Whether tasks are told to abort a checkpoint.
+        Whether tasks get the order to abort a checkpoint.
     parts : tuple of Acknowledge
         Of a checkpoint that was completed.
     """
@@ -98,7 +98,7 @@ class CoordinatorTransitions:
     limit : int
         How many checkpoints are triggered from outside.
     stores : bool
-        Whether manifests are written in their own time, and sinks told of it; else at once, and nobody is told.
+        Whether manifests are written in their own time, and sinks notified of it; else at once, and nobody is notified.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ its own: it has the methods of `PullAligner`. What it does not take part in, it 
 (`model.checkpoint.capabilities`). A subclass of
 `impl.checkpoint.alignment.BarrierAligner` will do as well: the gate of `impl` is put around it.
 
-`parts_of` looks at a class before anything is explored, so that one that cannot stand in is told so in a line, and not
+`parts_of` looks at a class before anything is explored, so that one that cannot stand in is refused in a line, and not
 by a counterexample that leads nowhere.
 """
 
@@ -59,14 +59,14 @@ class Driven(Protocol):
         """The coordinator aborts a checkpoint, and with it every older one (rule 10).
 
         No news, and nothing done, if that id is done with, a newer one is under way, or every input has ended. After
-        a crash, a new aligner is told the last id that is done by this. What it answers is not looked at.
+        a crash, a new aligner gets the last id that is done by this. What it answers is not looked at.
         """
 
     def on_time(self, now_ns: int) -> object:
         """It is so late: abort the current checkpoint if its deadline has come. What it answers is not looked at."""
 
     def note_trigger(self, checkpoint_id: int, triggered_ns: int) -> object:
-        """The deadline of this checkpoint counts from there (rule 11); if that is never told, from its first barrier.
+        """The deadline of this checkpoint counts from there (rule 11); if that is never called, from its first barrier.
 
         Of a checkpoint that is done with, it is no news. What it answers is not looked at.
         """
@@ -89,7 +89,7 @@ class Aligner(Driven, Protocol):
     each at the moment at which it takes place, and in this order. The rules are those of the protocol.
 
     ==========================================  =================================================================
-    when                                        what the port is told
+    when                                        what the port gets
     ==========================================  =================================================================
     an event or a watermark takes effect        ``deliver(input, message)``
     the end of an input does                    ``end_input(input)``; it counts as a barrier from here on (rule 13)
@@ -138,7 +138,7 @@ class Aligner(Driven, Protocol):
 
 
 class PullAligner(Driven, Protocol):
-    """The interface asked of an aligner that reads the channels itself, made and told as `Aligner`.
+    """The interface asked of an aligner that reads the channels itself, made and fed as `Aligner`.
 
     Its loop is driven by one call: the world says which inputs have something in their channels, in every combination
     and order that channels allow, and the aligner chooses. One that goes unaligned has the methods of
@@ -148,7 +148,7 @@ class PullAligner(Driven, Protocol):
     def poll(self, readable: Sequence[int], now_ns: int) -> int | None:
         """Choose the input to read next.
 
-        The port may be told things on the way, such as a barrier that waited until this round of the loop. Called
+        The port may be called on the way, such as a barrier that waited until this round of the loop. Called
         without anything that is readable, too, so that nothing waits for the next message.
 
         Parameters
@@ -172,10 +172,10 @@ class UnalignedAligner(Aligner, Protocol):
     """The interface asked of one that goes unaligned, made as ``Class(port, config, unaligned, is_sink)``.
 
     `unaligned` is an `impl.checkpoint.unaligned.UnalignedCheckpointConfig`, or None where all is aligned. What the port
-    is told beside (rules 14 to 18):
+    gets besides (rules 14 to 18):
 
     ==========================================  =================================================================
-    when                                        what the port is told
+    when                                        what the port gets
     ==========================================  =================================================================
     it goes unaligned                           ``block`` if a barrier does it, ``snapshot``, ``forward`` of the
                                                 flagged barrier, ``record(input, event, id)`` of what the barrier
@@ -490,7 +490,7 @@ class ExternalGate:
         return cast(bool, self._looked_at("was_threshold_triggered", self.inner.was_threshold_triggered, bool))
 
     def inflight_data(self) -> tuple[InFlightChannelData, ...]:
-        """Return what the port was told to record of the part in hand."""
+        """Return what the port was to record of the part in hand."""
         return channel_data(dict(enumerate(self.recorded)), size_of)
 
     def offer_overtaking(
@@ -527,7 +527,7 @@ class ExternalGate:
         self.inner.restore(inner)  # type: ignore[has-type]
 
     def recover(self, last_terminated_id: int, ended: Iterable[int]) -> None:
-        """Go on, as a new gate, from a cut: what the aligner is told then tells nobody anything."""
+        """Go on, as a new gate, from a cut: what the aligner gets then has no effect outside."""
         port, self.port = self.port, _Silence()
         if last_terminated_id:
             self.abort(last_terminated_id, Reason.JOB_FAILED, 0)
@@ -549,7 +549,7 @@ class PullGate(ExternalGate):
         self._answers: dict[tuple[Hashable, tuple[int, ...]], tuple[int | None, bool]] = {}
 
     def poll(self, readable: tuple[int, ...], now_ns: int) -> int | None:
-        """`PullAligner.poll`, until it has chosen, has told something, or has nothing else to say."""
+        """`PullAligner.poll`, until it has chosen, has called the port, or has nothing else to say."""
         return self._polled(self.inner, self._listening, readable, now_ns)
 
     def take(self, input_id: int, message: StreamMessage, now_ns: int) -> None:
@@ -643,7 +643,7 @@ class _Listening:
 
 
 class _Silence:
-    """A port that takes note of nothing but that it was told something."""
+    """A port that takes note of nothing but that it was called."""
 
     def __init__(self) -> None:
         self.was_told = False

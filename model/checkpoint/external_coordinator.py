@@ -107,7 +107,7 @@ class ExternalCoordinator:
             self._made[self._first_id] = Hosted(make, (self._config, self._tasks, self._sources))
         return self._made[self._first_id]
 
-    # What it is told.
+    # What it gets.
 
     def trigger(self, now_ns: int) -> Actions:
         """`Coordinator.trigger`; Refused, if nothing came of it."""

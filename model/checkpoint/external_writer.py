@@ -222,7 +222,7 @@ class ExternalSinkTask(SinkTask):
     __slots__ = ()
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> bool:
-        """As for every task; and the writer is told."""
+        """As for every task; and the writer gets it."""
         found, writer = super().abort(checkpoint_id, reason, now_ns), cast(object, self.writer)
         if isinstance(writer, ExternalWriter):
             writer.abort(checkpoint_id)

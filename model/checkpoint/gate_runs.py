@@ -90,7 +90,7 @@ class RunScope:
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Make the runs, up to the first in which machine and table part."""
-        if components != SOUND and self.rules.size_of is not size_of:  # another's aligner is told no sizes
+        if components != SOUND and self.rules.size_of is not size_of:  # another's aligner gets no sizes
             return replace(self, rules=replace(self.rules, size_of=size_of)).check(components, seconds)
         begun, made = monotonic(), 0
         shortest: tuple[RecoveredStart, list[GateMove | Drain]] | None = None

@@ -107,7 +107,7 @@ def gate_of(
 ) -> Implementation:
     """Another's gate with these rules; not `enabled`, it may not overtake either, and is no sink."""
     if components == SOUND and enabled:
-        return gate_of_impl(rules, port, make)  # which alone is told how to measure
+        return gate_of_impl(rules, port, make)  # which alone gets the measure
     config = BarrierAlignerConfig(
         rules.num_inputs, rules.max_buffer_per_input, rules.max_buffer_memory_bytes, rules.alignment_timeout_ns
     )

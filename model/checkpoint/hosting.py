@@ -1,6 +1,6 @@
 """An external machine as a value: captured and restored by its own methods, or by copies.
 
-A copy is a deep one, so that two of its fields that are one object stay one. It is told from another by all that it
+A copy is a deep one, so that two of its fields that are one object stay one. It differs from another by all that it
 holds: its fields and theirs, as `copy` and `pickle` read them, in their order, and which of them are one object.
 """
 

@@ -42,7 +42,7 @@ class Coordinator(Capturable, Protocol):
     ``Inject(source, command)``                 the source gets the command to emit a barrier
     ``Publish(id, parts)``                      every part has come: write the manifest, of these reports (rule 20)
     ``Completed(id)``                           the checkpoint is complete: only in the answer to `published`
-    ``Notify(task, id)``                        the task is told of that: sinks commit
+    ``Notify(task, id)``                        the task is notified of that: sinks commit
     ``AbortTask(task, id, reason)``             the task aborts its part, and those of all older ones (rule 10)
     ``Aborted(id, reason)``                     the checkpoint has ended without completing
     ``Refused(reason)``                         nothing is triggered now
@@ -85,7 +85,7 @@ class Coordinator(Capturable, Protocol):
         """The job was restored from that checkpoint, 0 being the beginning; some tasks as finished, with final
         snapshots.
 
-        The answer is not looked at. A coordinator that was lost itself is made anew, and is told this first.
+        The answer is not looked at. A coordinator that was lost itself is made anew, and gets this first.
         """
 
 
@@ -138,7 +138,7 @@ class TwoPhaseWriter(Capturable, Protocol):
     def prepared(self) -> Iterable[str]:
         """Return the transactions that are prepared and not known to be committed.
 
-        It is asked for when a part is acknowledged, which holds the answer: `recover` is told it.
+        It is asked for when a part is acknowledged, which holds the answer: `recover` gets it.
         """
 
     def commit(self, checkpoint_id: int) -> object:
@@ -150,7 +150,7 @@ class TwoPhaseWriter(Capturable, Protocol):
     def recover(self, prepared: Sequence[str], checkpoint_id: int) -> object:
         """Commit what the restored part holds, and roll back all else of this sink; 0 is the beginning.
 
-        This is told to a new writer. What was committed before may be among `prepared`.
+        This is called on a new writer. What was committed before may be among `prepared`.
         """
 
 
@@ -169,7 +169,7 @@ class AtLeastOnceWriter(Capturable, Protocol):
         """Make visible what was written: the sink takes its part of a checkpoint, or has come to its end."""
 
     def recover(self, checkpoint_id: int) -> object:
-        """Go on behind a checkpoint, 0 being the beginning. This is told to a new writer."""
+        """Go on behind a checkpoint, 0 being the beginning. Called on a new writer."""
 
 
 class IdempotentWriter(Capturable, Protocol):
@@ -282,4 +282,4 @@ class Source(Capturable, Protocol):
         """Return the position of the next record."""
 
     def recover(self, position: int, checkpoint_id: int, finished: bool) -> object:
-        """Go on at a position, behind a checkpoint; a source that had ended then, has. This is told to a new source."""
+        """Go on at a position, behind a checkpoint; a source that had ended then, has. Called on a new source."""

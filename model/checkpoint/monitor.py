@@ -7,7 +7,7 @@ many it recorded; once the checkpoint is complete these numbers must add up, and
 the events behind the numbers are the right ones is checked as they pass: a channel is first in, first out, so its next
 event is known.
 
-A monitor takes no part in what happens. It is told effects in the words of `model.spec.history.EFFECTS`, and what is
+A monitor takes no part in what happens. It gets effects in the words of `model.spec.history.EFFECTS`, and what is
 wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
 """
 
@@ -43,7 +43,7 @@ TASK = "TASK"
 
 
 def raised(name: str, error: Exception) -> Breach:
-    """Return what is broken when a machine raises that was told nothing but what may happen."""
+    """Return what is broken when a machine raises that got nothing but what may happen."""
     text = str(error).partition("\n")[0]  # a test runner may write below what an assertion compared
     invariant = getattr(error, "invariant", "")  # what an external class is asked where it is hosted
     return (invariant, text) if invariant else ("RAISED", f"{name}: {type(error).__name__}: {text}")
@@ -166,7 +166,7 @@ class TaskMonitor(TaskWatch):
     inputs, outputs : sequence of str
         Its channels.
     fold : Operator or None
-        An operator of its own, that is told what takes effect; None for a source.
+        An operator of its own, that gets what takes effect; None for a source.
     groups : sequence of (str, tuple of int)
         The outputs by out-edge, with how the edge spreads events.
     limits : Limits
@@ -445,7 +445,7 @@ class TaskMonitor(TaskWatch):
             self.breaks("REC", f"{self.unseen[0]} is not visible at {self.name}, and its checkpoint was restored")
 
     def announced(self, checkpoint_id: int) -> None:
-        """The sink has been told that a checkpoint is complete: all that it covers is visible."""
+        """The sink is notified that a checkpoint is complete: all that it covers is visible."""
         for number, covered in self.due:
             if number == checkpoint_id and not self._has_shown(covered):
                 self.breaks("REC", f"checkpoint {checkpoint_id} was announced to {self.name}, and not all is visible")
@@ -687,7 +687,7 @@ class TaskMonitor(TaskWatch):
             return
         if cut.past is not None:
             kept = cut.past.recorded_out[output]
-            # What was passed in a channel is told after what was passed in the outbox, and comes before it.
+            # What was passed in a channel is reported after what was passed in the outbox, and comes before it.
             order = (*kept, event) if not self._passed else _in_front(kept, event, self._passed)
             cut = cut._replace(past=cut.past._replace(recorded_out=put(cut.past.recorded_out, output, order)))
         cut = cut._replace(recorded_out=put(cut.recorded_out, output, cut.recorded_out[output] + 1))

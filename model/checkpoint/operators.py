@@ -1,6 +1,6 @@
 """The operators of the tasks of a run, which the simulation and the explorer share.
 
-Each follows `impl.checkpoint.task.Operator`: it is told an event, a watermark of its task or the end of an input, and
+Each follows `impl.checkpoint.task.Operator`: it gets an event, a watermark of its task or the end of an input, and
 answers with the events that this causes. All are deterministic; what looks like chance (a filter's choice) is a stable
 hash.
 An image taken by `checkpoint` never changes afterwards (protocol rule 8).
@@ -414,7 +414,7 @@ def _parts(image: object) -> tuple[Any, ...]:
 def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> Fold:
     """A fold for `model.spec.invariants.judge`: recomputes every state by a fresh operator of each task.
 
-    Independent of `impl.checkpoint.task`: it is told only what took effect, and keeps the task's watermark itself, the
+    Independent of `impl.checkpoint.task`: it gets only what took effect, and keeps the task's watermark itself, the
     least of the open inputs. A source's state is the sequence of its next event. No state is ever restored here: after
     a restore the fold goes on from what it had itself.
     """

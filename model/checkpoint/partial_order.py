@@ -9,7 +9,7 @@ among them.
 
 In this order:
 
-* *trigger*: it puts a command behind what each source is told already, and nothing else looks at it, while no
+* *trigger*: it puts a command behind the commands that each source has already, and nothing else looks at it, while no
   task may end (it would not be asked) and nothing may fail (it would not be lost);
 * *reports* that reach the coordinator: only the last of a checkpoint decides anything, and only something that
   could still abort that checkpoint would make a difference;

@@ -169,7 +169,7 @@ def gate_of_impl(rules: GateRules, port: RecordingPort, make: MakeMachine = soun
 
 
 class GateMachine:
-    """A gate of `impl` that can be put into the state of a table's gate; or another's, that can be told what to do."""
+    """A gate of `impl` that can be put into the state of a table's gate; or another's, that can be driven."""
 
     def __init__(
         self, rules: GateRules, make: Callable[[GateRules, RecordingPort], Implementation] = gate_of_impl

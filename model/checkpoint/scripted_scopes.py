@@ -18,7 +18,7 @@ TELLS = "STORY"
 
 @dataclass(frozen=True, slots=True)
 class ScriptedScope:
-    """A scripted case to be told.
+    """A scripted case to be replayed.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class ScriptedScope:
         return Outcome(self.name, self.protocol, verdict, why, moves + 1, moves, monotonic() - begun, violations)
 
     def _departures(self, components: Components) -> Iterator[ScopeViolation]:
-        """Yield what is broken that the scripted case does not say; and the first line that is told otherwise, if there
-        is one."""
+        """Yield what is broken that the scripted case does not say; and the first line that comes out otherwise, if any
+        does."""
         try:
             told, stopped = replay(self.text, components, self.of), ""
         except ScriptedCaseError as error:

@@ -203,7 +203,7 @@ class TaskReference:
             yield stimulus("recover")
 
     def _late(self, output: int) -> tuple[int, ...]:
-        """The barriers that may be told to go ahead: their parts are not taken, and no channel has them flagged."""
+        """The barriers that may be ordered to go ahead: their parts are not taken, and no channel has them flagged."""
         if self.recording is not None or output in self.closed:
             return ()
         waiting = [message for to, message in self.outbox if to == output and type(message) is CheckpointBarrier]
@@ -414,7 +414,7 @@ class TaskReference:
         self._to_edges(Event("m", made + 1, timestamp_ms=self.operator[1] or 0))
 
     def end_of(self, index: int) -> tuple[str, ...]:
-        """The operator is told; the least of the others counts now; and the last end is passed on (rule 13)."""
+        """The operator gets it; the least of the others counts now; and the last end is passed on (rule 13)."""
         self.open = tuple(each and at != index for at, each in enumerate(self.open))
         self._emit_own(None)
         if any(self.open):

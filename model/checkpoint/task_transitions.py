@@ -1,7 +1,7 @@
 """One task of the world as a table: what it is, times what happens to it, gives what it is then.
 
 Each distinct local step is worked out once (`model.explore.memo`). A *cell* is the value of a task: the machine, what
-waits to be sent or told, and its monitor.
+waits to be sent or reported, and its monitor.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Info(NamedTuple):
     script : object
         What a source does next; None if nothing.
     may_close : bool
-        Whether a source may end: not before it has made again what it had made before a failure.
+        Whether a source may end: not before it has emitted again what it had emitted before a failure.
     expires : str
         ``"switch"`` or ``"abort"``: what a deadline would make of it; else ``""``.
     newest : int
@@ -164,7 +164,7 @@ class TaskTransitions:
     reported : Memo of (int, tuple of int)
         ``reported[cell,]``: the cell without what there is to report, and the numbers of that.
     settled : Memo of int
-        ``settled[cell, checkpoint_id, completed]``: the monitor is told that a checkpoint has ended.
+        ``settled[cell, checkpoint_id, completed]``: the monitor learns that a checkpoint has ended.
     part : Memo of CompletedCut
         ``part[cell, checkpoint_id]``: what the monitor has to say about a checkpoint that completes.
     pulls : bool
@@ -285,7 +285,7 @@ class TaskTransitions:
         return self.monitor.missing()
 
     def _place_in_script(self, part: TaskRestore) -> int:
-        """Behind the last event that the source had made; a watermark that followed is made again."""
+        """Behind the last event that the source had made; a watermark that followed is emitted again."""
         made = 0 if part.position is None else part.position - 1
         events = [at for at, item in enumerate(self._script, 1) if type(item) is Event]
         return events[made - 1] if made else 0
@@ -424,7 +424,7 @@ class TaskTransitions:
             place = self._place
             self._look_at_parts(call, reports, had_ended, was_whole)
             after = self._captured()
-        except Exception as error:  # whatever a machine raises that was told what may happen, it is broken
+        except Exception as error:  # whatever a machine raises on what may happen, it is broken
             self.task.outbox.clear()  # of what was done until then, nothing is to be left for the next step
             self.task.reports.clear()
             return LocalStep(cell, True, self._place, (raised(self.monitor.name, error),), tuple(self._notes))
@@ -435,7 +435,7 @@ class TaskTransitions:
     def _look_at_parts(self, call: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
         told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
         early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in told)
-        # What a barrier passes in a channel is recorded before its part is told (`World._send`).
+        # What a barrier passes in a channel is recorded before its part is reported (`World._send`).
         captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and call != "passes"]
         late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
         goes_on = had_ended and call not in ("obey", "passes") and bool(self._notes)

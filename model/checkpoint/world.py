@@ -370,7 +370,7 @@ class World:
         return bool(state[self._inputs_at[at][index]])
 
     def has_orders(self, state: WorldState, at: int, but_notices: bool = False) -> bool:
-        """Return whether something that the coordinator told the task is on its way, if asked other than notices."""
+        """Return whether an order of the coordinator to the task is on its way, if asked other than notices."""
         orders = self._orders.contents[state[self._orders_at + at]]
         return any(not but_notices or type(self._order_values.values[each]) is not Notify for each in orders)
 

@@ -51,7 +51,7 @@ EFFECTS = {
     "arrive": "processor, channel, barrier: this upstream has delivered it",
     "close": "processor, channel, end: no more will come from this upstream",
     "complete": "processor, data or control, barrier: every upstream has delivered it",
-    "flush": "processor, data, count: the operator is told the end of so many upstreams",
+    "flush": "processor, data, count: the operator gets the end of so many upstreams",
     "forward": "node, data or control, signal: it goes to every output",
     "abort": "processor, channel or data or control, barrier: it will not take effect here",
     "drop": "processor, channel, event: it has no effect, the processor has ended",

@@ -240,7 +240,7 @@ class ReferenceProcessor(Outputs):
             raise UnknownMessageError(message)
 
     def _take_in_vain(self, carrier: Carrier, upstream: int, message: Message) -> None:
-        """Take what comes behind the end: nothing has an effect, and what is lost is told."""
+        """Take what comes behind the end: nothing has an effect, and what is lost is reported."""
         if isinstance(message, EndOfInput):
             self.closed.add((carrier, upstream))
         elif not isinstance(message, InstantControlSignal):

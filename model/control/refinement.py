@@ -37,7 +37,7 @@ CARRIER = Carrier.CONTROL  # only errors tell one from the other
 
 
 def made(aligner: ControlAligner, stimulus: ControlStimulus) -> Effects:
-    """Return what an aligner does when that happens, told as `ControlProcessor` tells it."""
+    """Return what an aligner does when that happens, in the words of `ControlProcessor`."""
     match stimulus:
         case Delivered(upstream, barrier):
             try:

@@ -2,7 +2,7 @@
 
 In the explored pipeline (`model.control.world`) a machine is put into its state before each step, channels never bring
 what is wrong, and of what a machine tells only the invariants' part counts. Here it lives, its calls are drawn by a
-fixed seed, wrong ones among them, and whatever comes of a call is compared in order: what is told, what is sent on
+fixed seed, wrong ones among them, and whatever comes of a call is compared in order: what is reported, what is sent on
 which output, what is answered or refused. Now and then it is captured, and a new machine goes on in its place.
 """
 

@@ -175,7 +175,7 @@ class UndecidedError(Exception):
 
 
 class NonDeterministicError(Exception):
-    """A run that was found cannot be made again: the system, its symmetry or its reduction is not a function."""
+    """A run that was found cannot be reproduced: the system, its symmetry or its reduction is not a function."""
 
     def __init__(self, place: int, found: object, instead: object) -> None:
         super().__init__(
@@ -227,7 +227,7 @@ def explore(
     Raises
     ------
     NonDeterministicError
-        If the run to a violation cannot be made again.
+        If the run to a violation cannot be reproduced.
 
     Examples
     --------
@@ -577,7 +577,7 @@ def _moves_along(path: Sequence[_Frame[S, M]]) -> Iterator[M]:
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process occupies; where that is not told, the most that it ever did."""
+    """Return how much memory this process occupies; where that is not known, the most that it ever did."""
     import resource  # not everywhere, and not needed without a limit of memory
 
     try:

@@ -1,7 +1,7 @@
 """The history of a join: a journal of entries, and the words in which it is written.
 
 An entry is ``(time_ns, verb, stream, subject)``; `VERBS` says what each verb means and what its subject is. An output
-stream's entries tell what it was told and what it did, an input's what there was and what of it was seen. A map is
+stream's entries tell what it got and what it did, an input's what there was and what of it was seen. A map is
 written as `MapFacts`, a frame as a tuple, so that this module and `join_invariants` import nothing of the code under
 test: they are the specification.
 """

@@ -43,7 +43,7 @@ class _Judge:
         self.places: dict[tuple[int, int], FrameFacts] = {}  # what lies in each slot of each stream
         self.asked: dict[int, dict[RuleFacts, int]] = {}  # outputs called ready: the newest that each rule could have
 
-    # What is told.
+    # What is reported.
 
     def step(self, entry: JoinEntry) -> Iterator[Violation]:
         at_ns, verb, number, subject = entry

@@ -211,7 +211,7 @@ def offers(value: int) -> JoinMove:
 
 
 def accepts(out: int) -> JoinMove:
-    """The barrier is told that an output is dealt with."""
+    """The barrier learns that an output is dealt with."""
 
     def make(pair: JoinPair) -> Answers:
         try:

@@ -136,7 +136,7 @@ class JoinScope:
             result = explore(system, system.properties, limits=ExplorationLimits(states=MOST_STATES, seconds=seconds))
         except (
             NonDeterministicError
-        ) as error:  # the run to a violation cannot be made again: what is captured is not all
+        ) as error:  # the run to a violation cannot be reproduced: what is captured is not all
             return self._unlike(str(error), monotonic() - begun)
         verdict, why, violations = result.verdict, result.why, []
         for broken in result.violations:

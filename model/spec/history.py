@@ -4,8 +4,8 @@ A journal is a flat list of entries ``(time_ns, verb, node, channel, subject)`` 
 A verb that begins with ``>`` is a *move*, one thing that a whole dataflow can do; the entries up to the next move are
 its *effects*. `MOVES` and `EFFECTS` say what each verb means and what its subject is.
 
-This module and `invariants` are the specification. They import nothing of the code under test: messages are told
-apart by the name of their class, and all that is asked of one is a barrier's ``checkpoint_id``, ``epoch`` and
+This module and `invariants` are the specification. They import nothing of the code under test: a message is known
+by the name of its class, and all that is asked of one is a barrier's ``checkpoint_id``, ``epoch`` and
 ``flags``, a watermark's ``timestamp_ms``, and an event's ``source``, ``sequence`` and ``size_bytes``.
 
 Sent, for a cut, means *caused*: what a task had given off when it took its snapshot belongs before the cut even if it
@@ -68,7 +68,7 @@ EFFECTS = {
     "send": "task, channel, message: it enters the channel",
     "complete": "task, -, id: the task's part is whole",
     "decline": "task, -, (id, reason): the task aborts a checkpoint",
-    "cancel": "task, -, id: every output is told that a checkpoint is aborted",
+    "cancel": "task, -, id: a cancel marker goes to every output",
     "completed": "coordinator, -, id: the checkpoint is complete",
     "aborted": "coordinator, -, (id, reason): the checkpoint is aborted",
     "restored": "task, -, (id, digest): its state is that of its part of the checkpoint",
@@ -603,7 +603,7 @@ def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None
         task.buffered_bytes -= size_of(gone)
 
 
-# The rare verbs, each told the entry and the one before it.
+# The rare verbs, each with the entry and the one before it.
 
 
 def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:

@@ -61,7 +61,7 @@ RESTORED: Applied = (None, None)
 """From here on no open input has promised anything yet: watermarks are no state of a channel."""
 
 Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
-"""Of a task, the function that is told what took effect since it was last asked, and answers the state's digest."""
+"""Of a task, the function that gets what took effect since it was last asked, and answers the state's digest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ def _unflushed() -> str | None:
     source, sink = os.pipe()
     with FileIO(source, "rb"), FileIO(sink, "wb") as file, suppress(OSError):
         RealFile(file).flush()
-        return "nothing is flushed, and nobody is told"
+        return "nothing is flushed, and nobody gets an error"
     return None
 
 

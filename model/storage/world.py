@@ -8,7 +8,7 @@ up to its next call, once for each course that it can take.
 
 What is asked, by name:
 
-* KEPT: what was announced complete is listed and can be read, unless so many newer ones are as retention was told.
+* KEPT: what was announced complete is listed and can be read, unless so many newer ones are as retention is to keep.
 * WHOLE: what is listed or read is, part by part, what was written for that id. Nothing partial is, ever.
 * IDS: no id is given twice, whoever asks, and whatever was forgotten.
 * READER: who looks for the latest gets one that is not older than the newest that was announced when he began.
@@ -138,7 +138,7 @@ class StoreMonitor(NamedTuple):
     begun, announced : tuple of int
         Ids that were given, and checkpoints that were called complete.
     kept : int
-        The least that retention was told.
+        The least that retention was asked to keep.
     disturbed : bool
         Whether anything has failed, or anybody else writes.
     wrong : str

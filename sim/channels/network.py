@@ -360,7 +360,7 @@ class NetworkChannel:
         return head.finished or (self._flush and head.unsent())
 
     def _offer(self) -> None:
-        """Send what may be sent; a local receiver is told and fetches it itself."""
+        """Send what may be sent; a local receiver is notified and fetches it itself."""
         if self._gate is None:
             if self._sendable():
                 self.on_arrival()

@@ -1,7 +1,7 @@
 """Timed channels, and the simpler of their two forms.
 
 A channel is a queue of buffers at the sender, a link, a queue of buffers at the receiver, with credit between. The
-sender asks `accepts` and calls `push`; the receiver is told `on_arrival`, asks `readable`, takes a buffer's messages
+sender asks `accepts` and calls `push`; the receiver gets `on_arrival`, asks `readable`, takes a buffer's messages
 with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
 `sim.channels.network` has the form with buffers and credit.
 

@@ -1,7 +1,7 @@
 """Verdicts that are kept, a file each: what `check --save` and the ledger of `check --changed` write and take over.
 
 A file holds the outcome of a scope, the key of what it depends on (`sim.check.sources`), and a digest of both and of
-its own name, so that one which was cut off, changed, or copied to another name is told from one that counts.
+its own name, so that one which was cut off, changed, or copied to another name is distinguished from one that counts.
 """
 
 from __future__ import annotations

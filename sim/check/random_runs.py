@@ -1,6 +1,6 @@
 """A defect looked for by random runs, and the run made small: what a property test of a team would find.
 
-Hypothesis draws which of the moves is made; it is told to draw the same on every machine.
+Hypothesis draws which of the moves is made; it draws the same on every machine.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Coverage:
         The most restarts from one checkpoint with none completed between.
     standstill_ns : int
         The longest time in which no sink took a record although events were overdue and nobody was at work. One that
-        is over by the end is told, and makes no verdict fall short: what came of it was judged.
+        is over by the end is reported, and makes no verdict fall short: what came of it was judged.
     """
 
     vacuous: tuple[str, ...] = ()

@@ -106,7 +106,7 @@ class Group(click.Group):
 def run_command_line(group: click.Group, arguments: list[str] | None) -> int:
     """Run a command and return its exit status; whatever goes wrong is one line on stderr.
 
-    An InputError is told by its message. `arguments` None takes those of the process.
+    An InputError is printed as its message. `arguments` None takes those of the process.
     """
     try:
         status = _status(lambda: group.main(args=arguments, standalone_mode=False))

@@ -223,7 +223,7 @@ def test_a_mistake_is_told_by_a_short_run(
 
 
 def test_a_run_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A counterexample could not be made again."""
+    """A counterexample could not be reproduced."""
     waits_for_another_end(monkeypatch)
     first, second = (ALL[HOLDING].check(SOUND, None) for _ in range(2))
     assert (first.violations, first.states) == (second.violations, second.states)

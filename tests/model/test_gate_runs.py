@@ -170,7 +170,7 @@ def test_what_drifts_is_told_by_a_short_run(
 
 
 def test_a_run_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A counterexample could not be made again."""
+    """A counterexample could not be reproduced."""
     keeps_the_bytes(monkeypatch)
     first, second = (scope("aligned_with_timeout runs: a sink").check(SOUND, None) for _ in range(2))
     assert (first.violations, first.states) == (second.violations, second.states)

@@ -1,4 +1,4 @@
-"""A scripted case is made again as it stands, put right where it is wrong, and refused with its line where it is
+"""A scripted case is replayed as it stands, put right where it is wrong, and refused with its line where it is
 none."""
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def test_every_field_of_a_setup_is_tried() -> None:
     ids=lambda bounds: bounds.mode + " " + bounds.topology,
 )
 def test_any_run_is_a_scripted_case(bounds: Bounds, seed: int) -> None:
-    """A run that somebody found, and kept as a trace, could not be made again."""
+    """A run that somebody found, and kept as a trace, could not be reproduced."""
     world, chance, state, taken = World(bounds), random.Random(seed), None, []
     state = world.start()
     for _ in range(chance.randrange(10, 60)):

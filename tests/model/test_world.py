@@ -362,7 +362,7 @@ COMPLETE = "emit a, trigger 1, inject a, deliver a->s, deliver a->s, ack a 1, ac
 
 
 def test_a_restored_job_goes_on() -> None:
-    """What a crash costs would be lost, or done twice: only what is behind the checkpoint is made again."""
+    """What a crash costs would be lost, or done twice: only what is behind the checkpoint is emitted again."""
     world = World(CRASH)
     moves, state = run_of(world, f"{COMPLETE}, publish 1, notify s 1, emit a, deliver a->s, crash a, restore 1")
     assert [str(move) for move in world.moves(state)] == ["trigger 2", "emit a"]

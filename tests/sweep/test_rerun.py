@@ -138,7 +138,7 @@ def test_a_run_that_comes_out_otherwise_is_one_line_and_no_violation(
 
 
 def test_what_was_broken_is_broken_again(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A violation could not be made again from the report, or would end in another status than it had."""
+    """A violation could not be reproduced from the report, or would end in another status than it had."""
     (tmp_path / "one.toml").write_text(
         '[[part]]\nscenario = "diamond"\nseeds = [1]\nset = { "checkpoint.interval_s" = 0.5 }'
     )

@@ -87,7 +87,7 @@ COMMON = (
     Row("older abort",                (abort, of_an_older_checkpoint),                      ()),
     Row("abort when all is over",     (abort, of_no_older_checkpoint, with_every_input_ended), ()),
     Row("too late",                   (clock, too_late),                            (decline_expired, *ABORT)),
-    # What is told, and asked:
+    # What is reported, and asked:
     Row("trigger",                    (trigger, of_none_that_is_done),                      (note_the_trigger,)),
     Row("older trigger",              (trigger, of_one_that_is_done),                       ()),
     Row("nothing to drain",         (drain, nothing_to_drain),                        ()),

@@ -115,7 +115,7 @@ class GateState:
     first_ns : int
         When the first barrier of the pending checkpoint came.
     triggers : tuple of (int, int)
-        When checkpoints that are not done with were triggered, as far as that was told, by id.
+        When checkpoints that are not done with were triggered, as far as that is known, by id.
     taking : bool
         Whether the image has been asked for, and the barrier has not left.
     unaligned, switched : bool

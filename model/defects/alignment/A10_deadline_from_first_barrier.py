@@ -7,7 +7,7 @@ What goes wrong
     A loop that waits for data never asks, so a checkpoint whose barriers stay away holds its inputs for ever; and a
     task that comes later in a chain begins to count later, so that all of them together wait much longer than one.
 Repair
-    The deadline counts from the trigger, the same on every task, and the driver is told when it is (rule 11).
+    The deadline counts from the trigger, the same on every task, and the driver knows when it is (rule 11).
 """
 
 from barrierlab.impl.checkpoint.alignment import BarrierAligner, BarrierAlignerConfig

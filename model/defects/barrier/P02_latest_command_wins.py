@@ -1,4 +1,4 @@
-"""A command that a source has not claimed gives way to the next, and nobody is told.
+"""A command that a source has not claimed gives way to the next, and nobody is notified.
 
 Source
     F-DCKP-001, `BarrierInjectorHandle::inject`: "this overwrites it (latest-wins semantics)"; the planned test

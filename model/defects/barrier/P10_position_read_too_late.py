@@ -5,7 +5,7 @@ Source
     had five variants of this. Entry P-10.
 What goes wrong
     The reader fetches the next event while the barrier goes out, and the position that is acknowledged is behind it.
-    After a restore that event is in no state and is not made again. (Read too early, it is made twice.)
+    After a restore that event is in no state and is not emitted again. (Read too early, it is emitted twice.)
 Repair
     Capture the position in the step that emits the barrier, and carry it with the acknowledgement (protocol rule 4).
 """

@@ -5,7 +5,7 @@ Source
     its own "injected between event batches, in-band". Entry P-14.
 What goes wrong
     The source has read an event, and waits for room. The barrier is pushed ahead of it, with a position behind it: the
-    event is in nobody's state, and is not made again.
+    event is in nobody's state, and is not emitted again.
 Repair
     First in, first out behind everything that is already read (protocol rule 4); a flagged barrier that goes ahead
     records what it passes (rule 16).

@@ -1,4 +1,4 @@
-"""A checkpoint that has failed at one source is aborted, and nobody behind the other is told.
+"""A checkpoint that has failed at one source is aborted, and nobody behind the other is notified.
 
 Source
     F-DCKP-001, "Error Handling": "BarrierInjectionFailed: log error ... notify coordinator", "BarrierTimeout:

@@ -1,4 +1,4 @@
-"""Reports about one input channel of a task: what of it is in flight at the cut, and who is told of a barrier."""
+"""Reports about one input channel of a task: what of it is in flight at the cut, and who hears of a barrier."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class TableReplacement(NamedTuple):
 
 
 def mutation(repaired: bool) -> Scheme[TableReplacement]:
-    """The change comes with the barrier; repaired, the consumer is told of it beside the barrier."""
+    """The change comes with the barrier; repaired, the consumer hears of it beside the barrier."""
     return Scheme(
         TableReplacement(),
         {
@@ -205,7 +205,7 @@ def phases(repaired: bool) -> Scheme[Phases]:
 
 
 class Lost(NamedTuple):
-    """Two members, each of which is told to begin a snapshot; one that is behind a distributed edge hears both.
+    """Two members, each of which gets the order to begin a snapshot; one that is behind a distributed edge hears both.
 
     Attributes
     ----------
@@ -436,7 +436,7 @@ ENTRIES = (
         ),
         "A merge hears with the barrier that it gets a new upstream; that one cannot be built before the merge has "
         "asked for it, and the barrier does not come down before it is built.",
-        "The merge is told of the change beside the barrier, not by it.",
+        "The merge hears of the change beside the barrier, not by it.",
         SchemeDefect(
             *("RISINGWAVE-23273", "liveness", "LIVE"),
             "The barrier that carries the change is at the job above.",
@@ -486,7 +486,7 @@ ENTRIES = (
             *("SEATUNNEL-12111", "liveness", "LIVE"),
             Bounds("a->join b->join", events=0),
             Components(source=NeverAsked),
-            "b was never asked for its barrier, and nobody is told.",
+            "b was never asked for its barrier, and nobody is notified.",
             Components(source=Reported),
         ),
         "open",

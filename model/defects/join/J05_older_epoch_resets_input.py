@@ -4,7 +4,7 @@ Source
     merge-map-join-barrier, section 6.4: epochs are of maps; that inputs have their own, and that frames may be late, is
     not said.
 What goes wrong
-    A delayed frame of before a camera's restart puts the input back: output 10 is ready by a frame that is gone.
+    A delayed frame of before a camera's restart resets the input: output 10 is ready by a frame that is gone.
 Repair
     An input has an epoch, which only increases; older frames are ignored (protocol rule 31).
 """

@@ -3,7 +3,7 @@
 Source
     merge-map-join-barrier, sections 6.4 and 10.1: maps change, and a map is known by output and epoch alone.
 What goes wrong
-    A delayed copy of the map before cannot be told from a second change: the joiner goes back to it, until the next
+    A delayed copy of the map before looks like a second change: the joiner goes back to it, until the next
     re-announce. (A joiner that remembers what was replaced is worse off: if it heard of the newer map first, it takes
     the older one for the change, and then refuses the newer one for good.)
 Repair

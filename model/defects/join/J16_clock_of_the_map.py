@@ -5,7 +5,7 @@ Source
 What goes wrong
     An input that is measured by another clock is joined: times of two clocks are compared.
 Repair
-    The clock of an input is told from its own announce (`JoinBarrier.declare_clock`); if they differ, all is rejected.
+    The clock of an input is known from its own announce (`JoinBarrier.declare_clock`); if they differ, all is rejected.
 """
 
 from __future__ import annotations
