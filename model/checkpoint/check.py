@@ -33,13 +33,16 @@ from barrierlab.model.explore.checker import (
     explore,
     traps,
 )
+from barrierlab.model.render.html import block, paragraph
+from barrierlab.model.render.svg import Svg
+from barrierlab.model.render.trace_picture import picture_of
 from barrierlab.model.spec.invariants import PREMISES
 
 MOST_STATES = 3_000_000
 """The most states that an exploration keeps, about a gigabyte; over it, it is undecided."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScopeViolation:
     """A property that does not hold in a scope.
 
@@ -63,8 +66,22 @@ class ScopeViolation:
     trace: str = ""
     reads_on: bool = False
 
+    def __repr__(self) -> str:
+        return f"<ScopeViolation: {self.invariant}: {self.reason} ({self.scope}; {self.steps} steps)>"
 
-@dataclass(frozen=True, slots=True)
+    def _repr_html_(self) -> str:
+        said = f"{self.invariant}: {self.reason} ({self.steps} steps)"
+        return block(self.scope, "broken", paragraph(said), self.picture() or "")
+
+    def picture(self) -> Svg | None:
+        """The run as a space-time diagram; None if nothing is sent in it."""
+        try:
+            return picture_of(self.trace)
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """The outcome of the exploration of one scope.
 
@@ -101,6 +118,15 @@ class Outcome:
     asked_for: tuple[str, ...] = ()
     struck: Mapping[str, int] = field(default_factory=dict)
     kept: bool = field(default=False, compare=False)
+
+    def __repr__(self) -> str:
+        first = "".join(f"; {each.invariant}: {each.reason}" for each in self.violations[:1])
+        return f"<Outcome: {self.name}: {self.verdict}, {self.states} states{first}>"
+
+    def _repr_html_(self) -> str:
+        counts = f"{self.states:,} states, {self.transitions:,} transitions, {self.seconds:.2f} s"
+        shown = [violation._repr_html_() for violation in self.violations[:3]]
+        return block(self.name, self.verdict, paragraph(f"{counts}\n{self.why}"), *shown)
 
 
 class Scope(Protocol):

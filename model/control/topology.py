@@ -118,6 +118,21 @@ class ControlWiring:
         """``data`` or ``control``."""
         return self._carrier_of[channel]
 
+    def __repr__(self) -> str:
+        return f"<ControlWiring: {self.text}>"
+
+    def _repr_html_(self) -> str:
+        from barrierlab.model.render.graph import graph_svg  # only for a notebook: what is right knows no pictures
+        from barrierlab.model.render.palette import CONTROL as COLOUR
+
+        nodes = [(name, name) for name in (HEAD, *self.processors)]
+        edges = [
+            (self._ends[channel][0], self._ends[channel][2], "", COLOUR if carrier == CONTROL else "")
+            for carrier in CARRIERS
+            for channel in self.channels[carrier]
+        ]
+        return graph_svg(self.text, nodes, edges)
+
     def below(self, source: str) -> frozenset[str]:
         """The processors that get the data of `source`, itself included."""
         found = {source}

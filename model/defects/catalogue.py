@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from textwrap import shorten
 from types import ModuleType
 
 from barrierlab.model.defects.kinds.found import Defect, Found
 from barrierlab.model.defects.listed import NOT_RUN
+from barrierlab.model.render.html import block, paragraph
 
 DOCUMENTS = {
     "P": "F-DCKP-001 barrier protocol",
@@ -28,7 +30,7 @@ ROOMS = {"P": "barrier", "A": "alignment", "U": "unaligned", "S": "control", "J"
 CAUGHT, MISSED, LISTED, UNSOUND = "caught", "missed", "listed", "the sound protocol is broken"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CatalogueEntry:
     """An entry of the catalogue.
 
@@ -58,6 +60,13 @@ class CatalogueEntry:
     def title(self) -> str:
         """The first line of its page, without the full stop."""
         return self.page.split("\n", 1)[0].rstrip(".")
+
+    def __repr__(self) -> str:
+        return f"<CatalogueEntry: {self.id}: {shorten(self.title, 100, placeholder=' ...')}>"
+
+    def _repr_html_(self) -> str:
+        breaks = "listed, and not run" if self.defect is None else f"{self.defect.kind}; breaks {self.defect.breaks}"
+        return block(f"{self.id}, {self.document}", "", paragraph(breaks), paragraph(self.page))
 
     def run(self) -> tuple[str, Found]:
         """Return whether it is caught: it breaks what it says, and what is sound does not; and what was found."""

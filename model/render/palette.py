@@ -56,25 +56,23 @@ PAGE = {
 INK, DIM, PAPER, LINE, GOOD, BAD = (PAGE[name][0] for name in ("ink", "dim", "paper", "line", "good", "bad"))
 
 
-def css(selector: str = ":root", dark: str = "") -> str:
+def css(selector: str = ":root", dark: str = "", light: str = "") -> str:
     """All of them as custom properties of CSS, ``--ink`` and ``--in-flight``, that follow the reader's preference.
 
     Parameters
     ----------
     selector : str
         Of what has them.
-    dark : str
-        Of the same on a page that says by itself that it is dark, such as one of JupyterLab.
+    dark, light : str
+        Of the same on a page that says by itself which it is, such as one of JupyterLab.
     """
-    light = ";".join(
-        [
-            *(f"--{name}:{pair[0]}" for name, pair in PAGE.items()),
-            *(f"--{name}:{mark[0]}" for name, mark in MARKS.items()),
-        ]
-    )
-    night = ";".join(f"--{name}:{pair[1]}" for name, pair in PAGE.items())
+    marks = "".join(f"--{name}:{mark[0]};" for name, mark in MARKS.items())
+    by_day, by_night = ("".join(f"--{name}:{pair[at]};" for name, pair in PAGE.items()) for at in (0, 1))
     lines = [
-        f"{selector}{{color-scheme:light dark;{light}}}",
-        f"@media (prefers-color-scheme:dark){{{selector}{{{night}}}}}",
+        f"{selector}{{color-scheme:light dark;{marks}{by_day}}}",
+        f"@media (prefers-color-scheme:dark){{{selector}{{{by_night}}}}}",
     ]
-    return "\n".join([*lines, f"{dark}{{color-scheme:dark;{night}}}"] if dark else lines)
+    for its, scheme, colours in ((dark, "dark", by_night), (light, "light", by_day)):
+        if its:
+            lines.append(f"{its}{{color-scheme:{scheme};{colours}}}")
+    return "\n".join(lines)

@@ -88,6 +88,15 @@ class Mark:
     text: str
 
 
+SIGNS = (
+    ("black bar", "snapshot"),
+    ("dashed", "cut"),
+    ("broad", "buffered behind its barrier"),
+    ("ring", "recorded"),
+)
+"""The signs of a picture of a dataflow with checkpoints."""
+
+
 @dataclass(slots=True)
 class SpaceTime:
     """A trace, laid out.
@@ -109,6 +118,10 @@ class SpaceTime:
         The step of each task's snapshot for it.
     step_of_entry : list of int
         The step of each entry of the journal; of the whole of it alone.
+    focus : int
+        The first step that is of interest where there is no cut.
+    signs : tuple of (str, str)
+        For the legend: a sign, and what it means.
     """
 
     processes: tuple[str, ...]
@@ -119,6 +132,21 @@ class SpaceTime:
     checkpoint_id: int | None = None
     cut: dict[str, int] = field(default_factory=dict)
     step_of_entry: list[int] = field(default_factory=list)
+    focus: int = 0
+    signs: tuple[tuple[str, str], ...] = SIGNS
+
+    def part(self, most: int) -> SpaceTime:
+        """Return so many steps of it at most, from a little ahead of what is of interest."""
+        count = len(self.times_ns)
+        if count <= most:
+            return self
+        first = max(0, min(self.focus - most // 6, count - most))
+        last = first + most - 1
+        return self._with(
+            range(first, last + 1),
+            [arrow for arrow in self.arrows if _touches(arrow, first, last)],
+            [mark for mark in self.marks if first <= mark.step <= last],
+        )
 
     def steps_around_cut(self, margin: int = 12) -> range:
         """Return the steps from the trigger of the checkpoint to its end, and `margin` on either side; all without."""
@@ -157,7 +185,8 @@ class SpaceTime:
         def place(step: int | None) -> int | None:
             return None if step is None or step > steps[-1] else bisect_left(steps, step)
 
-        drawn = SpaceTime(self.processes, [self.times_ns[step] for step in steps], checkpoint_id=self.checkpoint_id)
+        times_ns = [self.times_ns[step] for step in steps]
+        drawn = SpaceTime(self.processes, times_ns, checkpoint_id=self.checkpoint_id, signs=self.signs)
         drawn.arrows = [
             replace(a, sent=place(a.sent), taken=place(a.taken), applied=place(a.applied), gone=place(a.gone))
             for a in arrows

@@ -12,7 +12,7 @@ from textwrap import shorten
 from xml.sax.saxutils import escape
 
 from barrierlab.model.render import palette
-from barrierlab.model.render.spacetime import FAULTY, Arrow, Fate, Mark, SpaceTime
+from barrierlab.model.render.spacetime import FAULTY, SIGNS, Arrow, Fate, Mark, SpaceTime
 from barrierlab.model.spec.history import COORDINATOR
 
 MOST_STEPS = 600
@@ -28,10 +28,16 @@ _COLOURS = {
     None: palette.AHEAD,
 }
 _BARRIER, _CONTROL, _HELD, _INK, _BAD = palette.INK, palette.CONTROL, palette.ALIGNMENT, palette.INK, palette.BAD
-_STYLE = (
-    f"text{{font:12px system-ui,sans-serif;fill:{palette.INK};paint-order:stroke;stroke:#fff;stroke-width:3px}}"
-    ".s{font-size:10px}.t{font-size:15px;font-weight:600}"
-    f".bad{{fill:{palette.BAD};font-weight:600}}.g{{fill:{palette.DIM}}}"
+_STYLE = "".join(
+    f".brl-picture {rule}"  # in a page with others it must not be theirs
+    for rule in (
+        f"text{{font:12px system-ui,sans-serif;fill:{palette.INK};paint-order:stroke;stroke:#fff;stroke-width:3px}}",
+        ".s{font-size:10px}",
+        ".t{font-size:15px;font-weight:600}",
+        f".good{{fill:{palette.GOOD}}}",
+        f".bad{{fill:{palette.BAD};font-weight:600}}",
+        f".g{{fill:{palette.DIM}}}",
+    )
 )
 _SIGNS = {"snapshot", "completed", "aborted", "decline", "cancel", ">crash", "commit", "rollback", "prepare"}
 
@@ -40,7 +46,16 @@ class TooLongError(ValueError):
     """A picture of so many steps would show nothing: it says how many, how many there may be, and what to do."""
 
 
-def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
+class Svg(str):
+    """The text of an SVG file, which a notebook shows as a picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> Svg:
     """The space-time diagram as the text of an SVG file.
 
     Parameters
@@ -80,7 +95,7 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
         *_verdicts(called_out, bottom + 62),
     ]
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="brl-picture" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style>{_MARKERS}"
         f'<rect width="100%" height="100%" fill="#fff"/>'
@@ -88,7 +103,7 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> str:
     words = [f'<text class="t" x="16" y="26">{escape(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
     cut = "" if drawn.checkpoint_id is None else f"the cut of checkpoint {drawn.checkpoint_id}; "
     words.append(f'<text class="g" x="16" y="46">{cut}from left to right: order, not time</text>')
-    return "\n".join([head, *words, *body, "</svg>"]) + "\n"
+    return Svg("\n".join([head, *words, *body, "</svg>"]) + "\n")
 
 
 def _tip(colour: str) -> str:
@@ -138,7 +153,7 @@ def _restores(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
     for step in drawn.restores:
         x = _x(step)
         yield f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="{palette.RESTORED}" stroke-width="3"/>'
-        yield f'<text class="s" x="{x + 5}" y="{top + 4}" fill="{palette.GOOD}">the job is restored</text>'
+        yield f'<text class="s good" x="{x + 5}" y="{top + 4}">the job is restored</text>'
 
 
 def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
@@ -151,7 +166,7 @@ def _cut(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
 
 
 def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
-    if arrow.kind == "CheckpointBarrier":
+    if arrow.kind in ("CheckpointBarrier", "ControlSignal"):
         colour, wide = _BARRIER, 2.4
     elif arrow.kind == "Event":
         colour, wide = _COLOURS[arrow.fate], 3.0 if arrow.fate in FAULTY else 1.5
@@ -209,25 +224,22 @@ def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
 def _legend(drawn: SpaceTime, y: int) -> list[str]:
     fates = [fate for fate in Fate if any(arrow.fate is fate for arrow in drawn.arrows)]
     entries = [(_COLOURS[fate], fate.value) for fate in fates]
-    entries.append((_BARRIER, "barrier"))
+    kinds = {arrow.kind for arrow in drawn.arrows}
+    entries.append((_BARRIER, "control signal" if "ControlSignal" in kinds else "barrier"))
+    if not kinds & {"CheckpointBarrier", "ControlSignal"} and drawn.signs is not SIGNS:
+        entries.pop()  # a join has none
     lines, x = [], 16
     for colour, words in entries:
         lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')
         lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{escape(words)}</text>')
         x += 44 + 6 * len(words)
-    others = (
-        ("black bar", "snapshot"),
-        ("dashed", "cut"),
-        ("broad", "buffered behind its barrier"),
-        ("ring", "recorded"),
-    )
-    signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in others)
+    signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in drawn.signs)
     lines.append(f'<text class="s g" x="16" y="{y + 38}">{signs}</text>')
     return lines
 
 
 def _verdicts(called_out: Sequence[str], y: int) -> Iterable[str]:
     if not called_out:
-        yield f'<text x="16" y="{y}" fill="{palette.GOOD}">the invariants hold</text>'
+        yield f'<text class="good" x="16" y="{y}">the invariants hold</text>'
     for index, verdict in enumerate(called_out):
         yield f'<text class="bad" x="16" y="{y + 20 * index}">! {escape(verdict)}</text>'

@@ -211,6 +211,21 @@ class Topology:
         """The edges, as `parse` reads them."""
         return " ".join(self.edges)
 
+    def __repr__(self) -> str:
+        wide = [f"{name}={count}" for name, count in self._parallelism.items() if count > 1]
+        return f"<Topology: {'; '.join(filter(None, (str(self), ' '.join(wide))))}>"
+
+    def _repr_html_(self) -> str:
+        from barrierlab.model.render.graph import graph_svg  # only for a notebook: what is right knows no pictures
+
+        nodes = [(name, f"{name} ×{count}" if count > 1 else name) for name, count in self._parallelism.items()]
+        edges = [(*edge.split("->"), self.exchange(edge)) for edge in self.edges]
+        told = [
+            (sender, receiver, "" if exchange == self._usual_exchange(f"{sender}->{receiver}") else exchange, "")
+            for sender, receiver, exchange in edges
+        ]
+        return graph_svg(str(self), nodes, told)
+
     def _usual_exchange(self, edge: str) -> str:
         sender, receiver = edge.split("->")
         return "forward" if self._parallelism[sender] == self._parallelism[receiver] else "rebalance"

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barrierlab.impl import CheckpointBarrier, EndOfInput
+from barrierlab.model.render.html import block, table
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 START_DELAY, ALIGNMENT, SYNC, ASYNC = "start delay", "alignment", "sync", "async"
 TRIGGER, OUTPUT, ACKNOWLEDGEMENT, MANIFEST = "trigger", "output", "acknowledgement", "manifest"
@@ -61,6 +65,43 @@ class Piece:
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what} ({self.waits_for}) {self.duration_ns / NS_PER_MS:.1f} ms"
+
+
+class CriticalPath(tuple[Piece, ...]):
+    """The pieces of a checkpoint's time, one behind the other; they add up to it."""
+
+    __slots__ = ()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each piece, from the trigger on."""
+        begin_ns = self[0].begin_ns if self else 0
+        return [
+            {
+                "where": piece.where,
+                "what": piece.what,
+                "waits_for": piece.waits_for,
+                "begin_ms": (piece.begin_ns - begin_ns) / NS_PER_MS,
+                "duration_ms": piece.duration_ns / NS_PER_MS,
+            }
+            for piece in self
+        ]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        longest = max(self, key=lambda piece: piece.duration_ns, default=None)
+        total_ms = sum(piece.duration_ns for piece in self) / NS_PER_MS
+        return f"<CriticalPath: {total_ms:.1f} ms in {len(self)} pieces; the longest: {longest}>"
+
+    def _repr_html_(self) -> str:
+        total_ms = sum(piece.duration_ns for piece in self) / NS_PER_MS
+        return block(f"critical path, {total_ms:.1f} ms", "", table(self.rows))
 
 
 class _Came(NamedTuple):
@@ -111,9 +152,9 @@ class Journal:
                 attempt += 1
                 newest.clear()
 
-    def path(self, record: CheckpointRecord) -> tuple[Piece, ...]:
+    def path(self, record: CheckpointRecord) -> CriticalPath:
         """The pieces of a checkpoint that is complete, in the order of time."""
-        return tuple(reversed(_Walk(self, record).pieces))
+        return CriticalPath(reversed(_Walk(self, record).pieces))
 
 
 class _Walk:

@@ -164,3 +164,44 @@ def _steps(tasks: Iterable[str], record: CheckpointRecord, entries: Iterable[Ent
         elif (verb == "deliver" and type(what) is Event) or (verb == "block" and what == record.checkpoint_id):
             steps.append(_Step(*sent[channel, what], place[node], at, side))
     return steps
+
+
+MOST_CHANNELS = 6
+
+
+def queues(title: str, channels: Iterable[str], entries: Iterable[tuple[int, str, str, str | None, object]]) -> Figure:
+    """The messages in each channel over time, of the fullest ones; and below all that is buffered behind a barrier."""
+    from matplotlib.figure import Figure
+
+    depths: dict[str, tuple[list[float], list[int]]] = {channel: ([0.0], [0]) for channel in channels}
+    held: tuple[list[float], list[int]] = ([0.0], [0])
+    waiting: set[tuple[str | None, object]] = set()
+    for at_ns, verb, _, channel, subject in entries:
+        if verb == ">restore":
+            waiting.clear()
+            for times, counts in (*depths.values(), held):
+                times.append(at_ns / 1e9)
+                counts.append(0)
+        elif verb in ("send", "take", "restored_in_flight", "lost", "repeated") and channel in depths:
+            times, counts = depths[channel]
+            times.append(at_ns / 1e9)
+            counts.append(max(0, counts[-1] + (-1 if verb in ("take", "lost") else 1)))
+        elif verb in ("buffer", "deliver"):
+            before = len(waiting)
+            (waiting.add if verb == "buffer" else waiting.discard)((channel, subject))
+            if len(waiting) != before:
+                held[0].append(at_ns / 1e9)
+                held[1].append(len(waiting))
+    fullest = sorted(depths, key=lambda channel: -max(depths[channel][1]))[:MOST_CHANNELS]
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for channel, colour in zip(fullest, (*palette.SERIES, *palette.MORE_SERIES), strict=False):
+        axes.step(*depths[channel], where="post", lw=1, color=colour, label=channel)
+    if len(held[0]) > 1:
+        axes.fill_between(*held, step="post", color=palette.ALIGNMENT, alpha=0.6, label="buffered behind a barrier")
+    left = len(depths) - len(fullest)
+    axes.set(xlabel="s", ylabel="messages", ylim=(0, None))
+    axes.set_title(f"{title}: queues" + (f" (the fullest, without {left} others)" if left else ""), loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return figure

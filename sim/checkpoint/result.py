@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import header_of_topology, write
+from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import Entry, History
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
@@ -20,7 +21,7 @@ from barrierlab.model.spec.witness import CutWitness, witness
 from barrierlab.sim.checkpoint import figures
 from barrierlab.sim.checkpoint.build import make_task_operator
 from barrierlab.sim.checkpoint.coverage import Coverage, coverage_of
-from barrierlab.sim.checkpoint.critical_path import PIECE_OF, Journal, Piece
+from barrierlab.sim.checkpoint.critical_path import PIECE_OF, CriticalPath, Journal
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.checkpoint.failover import RecoveryRecord
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord, TaskPart
@@ -32,7 +33,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from barrierlab.sim.notebook.widget import Explorable
+
 ALIGNED, UNALIGNED = "CHECKPOINT", "UNALIGNED_CHECKPOINT"
+_SHOWN = (
+    *("checkpoint_id", "status", "end_to_end_duration_ms", "start_delay_max_ms", "alignment_max_ms", "sync_max_ms"),
+    *("async_max_ms", "persisted_bytes", "longest_wait", "failure_reason"),
+)
+"""The columns of a run that shows itself."""
 
 
 class Result:
@@ -63,6 +71,20 @@ class Result:
         self.verdict: str = self.judged.verdict
         self.violations: list[Violation] = list(self.judged.violations)
         self.undecided = self.judged.undecided
+
+    def __repr__(self) -> str:
+        records = self._metrics.checkpoints.values()
+        completed = sum(record.status == "COMPLETED" for record in records)
+        seconds = f"{self.duration_ns / 1e9:.1f} s"
+        counts = f"{completed} of {len(records)} checkpoints completed in {seconds}"
+        return f"<Result: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
+
+    def _repr_html_(self) -> str:
+        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
+        notes = [paragraph(line) for line in (self.coverage.headline, *self.warnings)]
+        rows = [{name: row.get(name) for name in _SHOWN} for row in self.checkpoint_rows()]
+        title = f"{self.scenario.name}, seed {self.seed}, {self.duration_ns / 1e9:.1f} s"
+        return block(title, self.verdict, *broken, *notes, table(rows, caption="checkpoints"))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -290,7 +312,7 @@ class Result:
     def _steady(self, record: CheckpointRecord) -> bool:
         return record.triggered_ns >= ns(self.scenario.warmup_s)
 
-    def critical_path(self, checkpoint_id: int | None = None) -> tuple[Piece, ...]:
+    def critical_path(self, checkpoint_id: int | None = None) -> CriticalPath:
         """Return the waits of a checkpoint (by default the last completed), and where; they add up to its duration.
 
         Raises
@@ -507,6 +529,41 @@ class Result:
         """The walk of one checkpoint's barrier (by default the last completed) among the events around it, drawn."""
         scenario, record = self.scenario, self.record(checkpoint_id)
         return figures.space_time(scenario.title, scenario.topology, record, self.entries, self.duration_ns)
+
+    spacetime = space_time
+
+    def queues(self) -> Figure:
+        """The messages in the fullest channels over time, and those that are buffered behind a barrier, drawn."""
+        return figures.queues(self.scenario.title, self.scenario.topology.channels, self.entries)
+
+    def explore(self, checkpoint_id: int | None = None) -> Explorable:
+        """A widget to explore the run in: zoom, step, and a cut that one drags; by default the last complete one.
+
+        With a checkpoint only the part around it; of a long run as much as there is room for.
+
+        Raises
+        ------
+        NoWidgetError
+            If anywidget is not installed.
+        """
+        from barrierlab.model.render.explorable import data_of
+        from barrierlab.sim.notebook import widget_of
+
+        if checkpoint_id is not None:
+            self.record(checkpoint_id)
+        scenario = self.scenario
+        return widget_of(
+            data_of(
+                self.entries,
+                scenario.topology,
+                scenario.title,
+                verdict=self.verdict,
+                violations=map(str, self.violations),
+                checkpoint_id=checkpoint_id,
+                permits_orphans=not scenario.mode.is_exact,
+                part=checkpoint_id is not None,
+            )
+        )
 
     def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:
         """The record of one checkpoint, by default the last completed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from barrierlab.model.render.explorable import data_of, page
 from barrierlab.model.render.exports import MERMAID_LIMIT, itf, mermaid, perfetto, shiviz
 from barrierlab.model.render.spacetime import SpaceTime, lay_out
 from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
+from barrierlab.model.render.trace_picture import kind_of_trace, picture_of
 from barrierlab.model.spec.history import Entry, HistoryError
 from barrierlab.model.spec.topology import Topology, TopologyError
 from barrierlab.sim.core.files import read_text
@@ -166,23 +166,27 @@ class Shown:
         return itf(self.entries, self.topology, self.path.name, self._entries_of_part() if self.is_part else None)
 
 
-_TEXT_ALONE = re.compile(r"^(# (late )?)?(?P<of>join|control)( table)?: ", re.MULTILINE)
-"""A field in the head of a journal, or the title of a counterexample, that has no channels to draw."""
+OTHER_FORMATS = ("text", "svg")
+"""Of a journal of a join or of control signals, which has no cuts of checkpoints."""
 
 
-def text_alone(text: str, path: Path, form: str) -> bool:
-    """Return whether `text` is a journal of a join or of control signals, of which there is no other form.
+def as_other(text: str, path: Path, form: str) -> str:
+    """Return a journal of a join or of control signals in another form.
 
     Raises
     ------
     ShowError
-        If it is one, and another form is asked for.
+        If there is no such form of it, or nothing in it to draw.
     """
-    found = _TEXT_ALONE.search(text.partition("\n\n")[0])
-    if found is not None and form != "text":
-        of = {"join": "a join", "control": "control signals"}[found["of"]]
-        raise ShowError(f"{path}: a journal of {of} has no {form}; allowed: text, which is the default")
-    return found is not None
+    if form not in OTHER_FORMATS:
+        of = {"join": "a join", "control": "control signals"}[kind_of_trace(text)]
+        raise ShowError(f"{path}: a journal of {of} has no {form}; allowed: {', '.join(OTHER_FORMATS)}")
+    if form == "text":
+        return text
+    try:
+        return picture_of(text)
+    except ValueError as error:
+        raise ShowError(f"{path}: {error}") from error
 
 
 FORMATS: dict[str, Callable[[Shown], str]] = {
@@ -217,9 +221,10 @@ def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | N
     """
     text = _text_of(file)
     try:
-        if text_alone(text, file, form):
+        if kind_of_trace(text):
             is_broken = any(line.startswith("! ") for line in text.splitlines())
             steps, verdict = len(text.splitlines()), BROKEN if is_broken else HOLDS
+            text = as_other(text, file, form)
         else:
             shown = Shown(file, checkpoint_id)
             text, steps, verdict = FORMATS[form](shown), len(shown.drawn.times_ns), shown.verdict

@@ -11,7 +11,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barrierlab.impl.control import (
     BarrierControlSignalKind,
@@ -22,16 +22,26 @@ from barrierlab.impl.control import (
     Message,
 )
 from barrierlab.impl.messages import Event
-from barrierlab.model.control.invariants import ControlEntry, ControlMonitor, verdict_of
+from barrierlab.model.control.invariants import ControlEntry, ControlMonitor, text_of, verdict_of
 from barrierlab.model.control.operators import DISCARDING
-from barrierlab.model.control.topology import CONTROL, DATA, HEAD
+from barrierlab.model.control.topology import CARRIERS, CONTROL, DATA, HEAD
 from barrierlab.model.control.world import CARRIER, Processors, as_text, head_of
+from barrierlab.model.render.html import block, facts, paragraph, table
+from barrierlab.model.render.signals import lay_out_signals
+from barrierlab.model.render.svg import Svg, svg
+from barrierlab.model.render.trace_picture import PART
 from barrierlab.sim.checkpoint.coverage import NO_SIGNAL, Coverage
+from barrierlab.sim.checkpoint.figures import queues
+from barrierlab.sim.control import figures
 from barrierlab.sim.control.metrics import ControlMetrics
 from barrierlab.sim.control.scenario import ALIGNERS, ControlScenario, LinkSettings
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import Arrivals, stream
 from barrierlab.sim.scenario.settings import ns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class TimedChannel:
@@ -273,6 +283,58 @@ class ControlResult:
         self.verdict, self.violations = judged.verdict, list(judged.violations)
         self.emitted_count = len(monitor.emitted)
         self.lost_count = monitor.lost() if self.metrics.end else 0
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.metrics.barriers)} barriers, {self.emitted_count} events, {self.lost_count} lost"
+        return f"<ControlResult: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
+
+    def _repr_html_(self) -> str:
+        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
+        notes = paragraph(self.coverage.headline)
+        barriers = [{k: v for k, v in row.items() if k != "complete_ms"} for row in self.metrics.barrier_rows()]
+        end = {name: value for name, value in (self.metrics.end_row() or {}).items() if name != "ended_ms"}
+        title = f"{self.scenario.name}, seed {self.seed}"
+        return block(title, self.verdict, *broken, notes, table(barriers, caption="barriers"), facts(end))
+
+    def spacetime(self) -> Svg:
+        """The events and signals, drawn in their order; of a long run the part around the first signal."""
+        drawn = lay_out_signals(self.trace())
+        return svg(drawn.part(PART), self.scenario.title, map(str, self.violations))
+
+    def timeline(self, number: int = -1) -> Figure:
+        """When a barrier reached each processor, and was complete there, drawn: the last one, or that of the number.
+
+        Raises
+        ------
+        KeyError
+            If there is none.
+        """
+        keys = list(self.metrics.barriers)
+        if not -len(keys) <= number < len(keys):
+            allowed = f"0 to {len(keys) - 1}" if keys else "none, the run has no barrier"
+            raise KeyError(f"there is no barrier {number} in this run; allowed: {allowed}")
+        key = keys[number]
+        wiring = self.scenario.wiring
+        return figures.timeline(self.scenario.title, wiring.processors, text_of(key), self.metrics.barriers[key])
+
+    def queues(self) -> Figure:
+        """The messages in the fullest channels over time, drawn."""
+        channels = [channel for carrier in CARRIERS for channel in self.scenario.wiring.channels[carrier]]
+        return queues(self.scenario.title, channels, self.entries)
+
+    @property
+    def barriers(self) -> pd.DataFrame:
+        """The barriers as a frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.metrics.barrier_rows())
+
+    @property
+    def alignments(self) -> pd.DataFrame:
+        """The waits for barriers as a frame, a row for each processor and channel."""
+        import pandas as pd
+
+        return pd.DataFrame(self.metrics.alignment_rows())
 
     @property
     def coverage(self) -> Coverage:

@@ -29,6 +29,7 @@ from barrierlab.impl.control import BarrierControlSignalKind, CountingAligner, I
 from barrierlab.impl.control.processor import MakeControlAligner
 from barrierlab.model.control.operators import KINDS
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
+from barrierlab.model.render.html import block, facts
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.load import ScenarioBuilder
@@ -111,7 +112,7 @@ class SignalSettings:
     every_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ControlScenario:
     """All that one run of control signals depends on, besides its seed."""
 
@@ -128,6 +129,15 @@ class ControlScenario:
     signals: tuple[tuple[float, BarrierControlSignalKind | InstantControlSignal, str], ...]
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<ControlScenario: {self.name}, {self.control.wiring}, {self.until_s:g} s: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        its: dict[str, Any] = {"wiring": self.control.wiring, "until_s": self.until_s, "seed": self.seed}
+        its |= {f"signal at {at_s:g} s": f"{signal} on {carrier}" for at_s, signal, carrier in self.signals[:10]}
+        picture = self.wiring._repr_html_()
+        return block(f"{self.name}: {self.title}", "", picture, facts(its | dict(self.settings)))
 
     @property
     def topology(self) -> str:

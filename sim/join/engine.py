@@ -33,15 +33,21 @@ from barrierlab.impl.join.merge_map import MergeMapRequest
 from barrierlab.model.join.history import text as entry_text
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld
+from barrierlab.model.render.html import block, facts, paragraph
+from barrierlab.model.render.streams import lay_out_join
+from barrierlab.model.render.svg import Svg, svg
+from barrierlab.model.render.trace_picture import PART
 from barrierlab.sim.checkpoint.coverage import NO_OUTPUT, Coverage
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import NS_PER_S, Distribution, stream
+from barrierlab.sim.join import figures
 from barrierlab.sim.join.scenario import OUT_STREAM, InputSettings, JoinScenario, make_stage, maps
 from barrierlab.sim.scenario.settings import ns
 from barrierlab.sim.sweep.tables import SKIPS, skip_column
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 NS_PER_MS = 1_000_000
 FIRST_EPOCH = 1
@@ -404,6 +410,33 @@ class JoinResult:
         self.verdict = judged.verdict
         self.violations = list(judged.violations)
         self._violation_count = len(judged.violations) + sum(judged.more.values())
+
+    def __repr__(self) -> str:
+        row = self.join_rows()[0]
+        counts = f"{row['outputs']} outputs of {row['wanted']} wanted"
+        return f"<JoinResult: {self.scenario.name}, seed {self.seed}: {self.verdict}; {counts}>"
+
+    def _repr_html_(self) -> str:
+        broken = [paragraph(f"! {violation}") for violation in self.violations[:5]]
+        notes = [paragraph(line) for line in (self.coverage.headline, self.waiting_line) if line]
+        row = {name: value for name, value in self.join_rows()[0].items() if value is not None}
+        return block(f"{self.scenario.name}, seed {self.seed}", self.verdict, *broken, *notes, facts(row))
+
+    def spacetime(self) -> Svg:
+        """The frames and the outputs, drawn in their order; of a long run the part around the first that is skipped."""
+        names = {number: name for name, number in self.scenario.streams.items()}
+        drawn = lay_out_join(self.trace(), names)
+        return svg(drawn.part(PART), self.scenario.title, map(str, self.violations))
+
+    def timeline(self) -> Figure:
+        """How long each output waited, drawn."""
+        return figures.timeline(self.scenario.title, self.entries)
+
+    def queues(self) -> Figure:
+        """The frames that wait for those of other streams, over time, drawn."""
+        return figures.queues(
+            self.scenario.title, self.entries, {number: name for name, number in self.scenario.streams.items()}
+        )
 
     @cached_property
     def digest(self) -> str:

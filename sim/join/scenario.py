@@ -43,6 +43,8 @@ from barrierlab.impl.join import (
     TimestampMergeRule,
     TimestampSource,
 )
+from barrierlab.model.render.graph import graph_svg
+from barrierlab.model.render.html import block, facts
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.scenario.readers import (
@@ -112,7 +114,7 @@ class InputSettings:
     clock_domain: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JoinScenario:
     """All that one run of a join depends on, besides its seed."""
 
@@ -128,6 +130,16 @@ class JoinScenario:
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+
+    def __repr__(self) -> str:
+        return f"<JoinScenario: {self.name}, {self.join.barrier}, {self.until_s:g} s: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        its: dict[str, Any] = {"barrier": self.join.barrier, "until_s": self.until_s, "seed": self.seed}
+        its |= {f"input.{name}.rate_per_s": each.rate_per_s for name, each in self.inputs.items()}
+        nodes = [*((name, name) for name in self.inputs), ("", self.join.barrier)]
+        picture = graph_svg(self.topology, nodes, [(name, "", "", "") for name in self.inputs])
+        return block(f"{self.name}: {self.title}", "", picture, facts(its | dict(self.settings)))
 
     @property
     def topology(self) -> str:

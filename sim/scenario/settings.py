@@ -8,6 +8,7 @@ from typing import Any
 
 from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
 from barrierlab.model.checkpoint.protocols import Protocol, protocol_of
+from barrierlab.model.render.html import block, facts
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.core.distributions import NS_PER_S, Distribution, constant
 
@@ -181,7 +182,7 @@ class Fault:
     capacity_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scenario:
     """All that one run depends on, besides its seed.
 
@@ -207,6 +208,22 @@ class Scenario:
     settings: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
     formless: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Scenario: {self.name}, {self.protocol}, {self.until_s:g} s: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        its: dict[str, Any] = {
+            "protocol": self.protocol,
+            "until_s": self.until_s,
+            "warmup_s": self.warmup_s,
+            "seed": self.seed,
+        }
+        its["checkpoint.interval_s"] = self.checkpoint.interval_s
+        its |= {f"source.{name}.rate_per_s": source.rate_per_s for name, source in self.sources.items()}
+        its |= dict(self.settings)
+        faults = {"faults": ", ".join(fault.kind for fault in self.faults)} if self.faults else {}
+        return block(f"{self.name}: {self.title}", "", self.topology._repr_html_(), facts(its | faults))
 
     @property
     def mode(self) -> Protocol:

@@ -11,9 +11,36 @@ if TYPE_CHECKING:
 __all__ = ["read", "run_sweep"]
 
 
-def run_sweep(
-    sweep: str | Path, directory: str | Path, master: str = "processes", events: bool = False
-) -> dict[str, pd.DataFrame]:
+class SweepTables(dict[str, "pd.DataFrame"]):
+    """The tables of a sweep, by name."""
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} {len(frame)}" for name, frame in self.items() if len(frame))
+        return f"<SweepTables: {self._verdict}; rows: {rows}>"
+
+    def _repr_html_(self) -> str:
+        from barrierlab.model.render.html import block, table
+
+        runs = self.get("runs")
+        rows = [{"table": name, "rows": len(frame)} for name, frame in self.items()]
+        parts = [table(rows)]
+        if runs is not None and len(runs):
+            counts = runs.groupby(["part", "verdict"], dropna=False).size().reset_index(name="runs")
+            parts.insert(0, table(counts.to_dict("records"), caption="runs"))
+        return block("sweep", self._verdict, *parts)
+
+    @property
+    def _verdict(self) -> str:
+        if "runs" not in self or not len(self["runs"]):
+            return "undecided, no run is stored"
+        runs = self["runs"]
+        broken, open_ = (runs["verdict"] == "broken").sum(), (runs["verdict"] != "holds").sum()
+        if broken:
+            return f"broken, in {broken} of {len(runs)} runs"
+        return f"undecided, in {open_} of {len(runs)} runs" if open_ else f"holds, in {len(runs)} runs"
+
+
+def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes", events: bool = False) -> SweepTables:
     """Run the runs of a shipped sweep or a TOML file into a new directory; its tables, as `read` gives them.
 
     With `events` it keeps the journal of every run, too.
@@ -29,7 +56,7 @@ def run_sweep(
     return read(directory)
 
 
-def read(directory: str | Path) -> dict[str, pd.DataFrame]:
+def read(directory: str | Path) -> SweepTables:
     """The tables of a sweep, whole or as far as it is, as pandas frames: runs, checkpoints, tasks, joins, violations.
 
     And `channels` and `events`, if the sweep keeps its events.
@@ -47,4 +74,4 @@ def read(directory: str | Path) -> dict[str, pd.DataFrame]:
     frames = {name: store.read(name).to_pandas() for name in reversed(store.tables)}
     set_of_run = pd.DataFrame([json.loads(text) for text in frames["runs"]["parameters"]])
     frames["runs"] = frames["runs"].join(set_of_run, rsuffix="_set")
-    return frames
+    return SweepTables(frames)

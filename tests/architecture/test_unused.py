@@ -14,6 +14,8 @@ CALLED = {
     "the sink's writer of an engine": "roll_back",
     "pytest": "pytest_addoption pytest_collection_modifyitems reportinfo runtest",
     "its name, which is put together": "_move_fail",
+    "whoever has the result of a run": "spacetime alignments",
+    "Jupyter, and anywidget": "_repr_svg_ _esm _css",
     "whoever reads the catalogue": "sound_on_the_same_run Stash ObsoleteBarrier TRACES",
 }
 """By who uses them: the names that no line of the product has besides their definition."""

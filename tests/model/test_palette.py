@@ -63,8 +63,8 @@ def test_colours_stand_in_one_place() -> None:
 
 def test_a_page_has_every_colour_for_light_and_dark() -> None:
     """A picture inside of it would fall back to black, on black."""
-    text = palette.css(".run", ".dark .run")
+    text = palette.css(".run", ".dark .run", ".light .run")
     for name in palette.PAGE:
-        assert text.count(f"--{name}:") == 3
+        assert text.count(f"--{name}:") == 4
     for name in palette.MARKS:
         assert text.count(f"--{name}:") == 1

@@ -211,8 +211,12 @@ def test_a_journal_without_channels_is_shown_as_it_is(
     file.write_text(f"{text}! LIVE: output 3 is kept back\n")
     assert show(capsys, str(file))[0] == 1
     status, out, err = show(capsys, str(file), "--format", "svg")
+    assert (status, err) == (1, "")
+    assert ET.fromstring(out).tag.endswith("svg")
+    assert "! LIVE: output 3 is kept back" in out
+    status, out, err = show(capsys, str(file), "--format", "perfetto")
     assert (status, out) == (2, "")
-    assert err == f"barrierlab: {file}: a journal of {of} has no svg; allowed: text, which is the default\n"
+    assert err == f"barrierlab: {file}: a journal of {of} has no perfetto; allowed: text, svg\n"
 
 
 @pytest.mark.parametrize("title", ["join: cursors", "late join: a joiner", "join table: maps", "control: a diamond"])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from barrierlab.model.render.html import block, pre
+from barrierlab.model.render.trace_picture import picture_of
+
 
 class Found(NamedTuple):
     """The outcome of a search for a violation.
@@ -27,6 +30,19 @@ class Found(NamedTuple):
     states: int = 0
     seconds: float = 0.0
     trace: str = ""
+
+    def __repr__(self) -> str:
+        what = ", ".join(sorted(self.broken)) or "nothing"
+        return f"<Found: breaks {what} in {self.steps} steps; {self.states} states>"
+
+    def _repr_html_(self) -> str:
+        what = ", ".join(sorted(self.broken))
+        try:
+            picture = picture_of(self.trace) if self.trace else ""
+        except ValueError:
+            picture = ""
+        verdict = f"broken: {what}" if what else "holds"
+        return block(f"{self.steps} steps, {self.states:,} states", verdict, picture or pre(self.trace))
 
 
 class Defect(Protocol):

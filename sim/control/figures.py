@@ -1,0 +1,34 @@
+"""Pictures of one run of control signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barrierlab.model.render import palette
+from barrierlab.sim.control.metrics import NS_PER_MS, BarrierRecord
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def timeline(title: str, processors: Sequence[str], name: str, record: BarrierRecord) -> Figure:
+    """One bar a processor, from when a signal was sent: until its first copy is there, and until its last one is."""
+    from matplotlib.figure import Figure
+
+    names = [processor for processor in processors if processor in record.first_ns]
+    figure = Figure(figsize=(8, 1.2 + 0.32 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    for place, processor in enumerate(names):
+        first = (record.first_ns[processor] - record.sent_ns) / NS_PER_MS
+        last = (record.complete_ns.get(processor, record.first_ns[processor]) - record.sent_ns) / NS_PER_MS
+        axes.barh(place, first, color=palette.START_DELAY, label="start delay" if place == 0 else None)
+        axes.barh(place, last - first, left=first, color=palette.ALIGNMENT, label="alignment" if place == 0 else None)
+        axes.plot([last], [place], marker="|", color=palette.INK, markersize=9)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set_xlabel("ms since the signal was sent")
+    axes.set_title(f"{title}: {name}", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+    return figure
