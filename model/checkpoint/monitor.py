@@ -183,13 +183,13 @@ class TaskMonitor(TaskWatch):
         What was seen since it was last emptied.
     """
 
-    KEPT = (
-        *("waiting", "blocked", "applied", "sent", "made", "finished", "last_cut"),
-        *("aborted", "begun", "suspects", "settled", "done", "cuts", "state"),
+    _OWN = (
+        *("waiting", "applied", "sent", "made", "finished", "suspects", "settled", "done", "cuts", "state"),
         *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
     )
+    KEPT = (*TaskWatch.KEPT, *_OWN)
     __slots__ = (
-        *KEPT,
+        *_OWN,
         "_ahead",
         "_fold",
         "_groups",
@@ -204,6 +204,7 @@ class TaskMonitor(TaskWatch):
         "_passing",
         "_taken",
         "_to_show",
+        "broken",
     )
 
     def __init__(
@@ -218,20 +219,17 @@ class TaskMonitor(TaskWatch):
         guarantee: str = "",
         must_repeat: bool = False,
     ) -> None:
-        super().__init__(name, inputs, outputs, limits.permits_orphans)
+        super().__init__(name, inputs, outputs)
+        self.broken: list[Breach] = []
         self._fold, self._groups, self._limits = fold, groups, limits
         self._keeps_past, self._guarantee, self._must_repeat = keeps_past, guarantee, must_repeat
-        # By input: taken and without effect so far; the checkpoint it waits for; how many events took effect.
+        # By input: taken and without effect so far; how many events took effect.
         self.waiting: tuple[tuple[StreamMessage, ...], ...] = ((),) * len(inputs)
-        self.blocked = (0,) * len(inputs)
         self.applied = (0,) * len(inputs)
         self.sent = (0,) * len(outputs)  # events, by output
         self.made = 0  # events of a source; and the most that it had made when the job failed
         self.most_made = 0
         self.finished = False
-        self.last_cut = 0
-        self.aborted: frozenset[int] = frozenset()
-        self.begun: frozenset[int] = frozenset()
         self.suspects: frozenset[int] = frozenset()  # checkpoints that FWD has something against
         self.settled: frozenset[int] = frozenset()
         self.done = 0  # the last complete checkpoint
@@ -265,14 +263,14 @@ class TaskMonitor(TaskWatch):
 
     def restore(self, value: tuple[object, ...]) -> None:
         """Be as the monitor was that gave `value`."""
-        # Written out, in the order of both `KEPT`: a loop over the names takes several times as long.
+        # Written out, in the order of `KEPT`: a loop over the names takes several times as long.
         # fmt: off
         (
-            self.promised, self.open, self.watermark_ms, self.marks, self.inside, self.outside, self.newest, self.epoch,
-            self.cause, self.unaligned, self.waiting, self.blocked, self.applied, self.sent, self.made, self.finished,
-            self.last_cut, self.aborted, self.begun, self.suspects, self.settled, self.done, self.cuts, self.state,
-            self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made, self.owed,
-            self.has_announced,
+            self.promised, self.open, self.watermark_ms, self.marks, self.last_in, self.last_out, self.blocked,
+            self.newest, self.epoch, self.last_cut, self.cause, self.begun, self.unaligned, self.aborted,
+            self.waiting, self.applied, self.sent, self.made, self.finished, self.suspects, self.settled, self.done,
+            self.cuts, self.state, self.unseen, self.covered, self.due, self.rows, self.visible_rows, self.most_made,
+            self.owed, self.has_announced,
         ) = value  # type: ignore[assignment]
         # fmt: on
         self.broken = []
@@ -353,7 +351,7 @@ class TaskMonitor(TaskWatch):
         if kind is Event or kind is Watermark:
             self._separated(output, message)
             self._pays(output, message)  # type: ignore[arg-type]
-        if self.outside[output] == _ENDED:
+        if self.last_out[output] == _ENDED:
             self.breaks("FIFO", f"{message} was sent on {self.outputs[output]} after the end")
         if kind is Event:
             self.sent = put(self.sent, output, self.sent[output] + 1)
@@ -361,12 +359,12 @@ class TaskMonitor(TaskWatch):
                 self._in_sequence(output, message)  # type: ignore[arg-type]
         elif kind is Watermark:
             self.marks_output(output, message)
-        elif kind is CheckpointBarrier and self.outside[output] != _ENDED:
+        elif kind is CheckpointBarrier and self.last_out[output] != _ENDED:
             self.bars_output(output, message.checkpoint_id)  # type: ignore[union-attr]
         elif kind is EndOfInput:
             if not self.inputs and self.made != self._sent_of(output):
                 self.breaks("NOLOSS", f"{self.name} made {self.made} events and did not send all of them")
-            self.outside = put(self.outside, output, _ENDED)
+            self.last_out = put(self.last_out, output, _ENDED)
         if last:
             self._nothing_waits()
 
@@ -510,7 +508,7 @@ class TaskMonitor(TaskWatch):
         """Return whether nothing more is to come of a part: its snapshot is taken, and no input waits or is waited
         for."""
         has_come = all(
-            inside >= checkpoint_id or not is_open for inside, is_open in zip(self.inside, self.open, strict=True)
+            inside >= checkpoint_id or not is_open for inside, is_open in zip(self.last_in, self.open, strict=True)
         )
         is_cut = checkpoint_id in self.settled or self._cut(checkpoint_id) is not None
         return is_cut and has_come and checkpoint_id not in self.blocked
@@ -531,9 +529,13 @@ class TaskMonitor(TaskWatch):
 
     # How each effect is judged.
 
+    def breaks(self, invariant: str, reason: str) -> None:
+        """Note that an invariant does not hold."""
+        self.broken.append((invariant, reason))
+
     def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
         self._turn_of(index, message)
-        self.cause = self.inside[index]
+        self.cause = self.last_in[index]
         assert self._fold is not None
         self._fold.restore(self.state)
         if type(message) is Event:
@@ -548,7 +550,7 @@ class TaskMonitor(TaskWatch):
 
     def _end(self, index: int, message: StreamMessage, task: Task) -> None:
         self._turn_of(index, message)
-        self.cause = self.inside[index]
+        self.cause = self.last_in[index]
         assert self._fold is not None
         self._fold.restore(self.state)
         self.ends(index)
@@ -629,21 +631,17 @@ class TaskMonitor(TaskWatch):
         else:
             self._turn_of(index, barrier)
         self.bars(index, checkpoint_id, None if barrier is None else barrier.epoch)
-        self.blocked = put(self.blocked, index, checkpoint_id)
-        self._begin(checkpoint_id)
         if checkpoint_id == self.done:
             self.breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
 
     def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
-        self.blocked = tuple(0 if each == checkpoint_id else each for each in self.blocked)
+        self.frees(checkpoint_id)
 
     def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
         checkpoint_id, its_digest = subject
         for reason in equations.cut_again(self.name, checkpoint_id, 1 + (checkpoint_id == self.last_cut)):
             self.breaks("ONCE", reason)
-        for reason in equations.cut_goes_back(self.name, checkpoint_id, self.last_cut):
-            self.breaks("ID", reason)
-        self.last_cut = max(self.last_cut, checkpoint_id)
+        self.snaps(checkpoint_id)
         if checkpoint_id in self.settled or self._cut(checkpoint_id) is not None:
             return
         cut = self._cut_now(task)
@@ -706,9 +704,7 @@ class TaskMonitor(TaskWatch):
             self._over_limit = checkpoint_id, reason
 
     def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
-        self._begin(barrier.checkpoint_id)
-        if barrier.is_unaligned:
-            self.unaligned |= {barrier.checkpoint_id}
+        self.forwards(barrier)
 
     def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
         checkpoint_id, reason = subject
@@ -720,14 +716,15 @@ class TaskMonitor(TaskWatch):
             if counted <= most:
                 what = f"{self.name} aborted checkpoint {checkpoint_id} over {counted} bytes in flight"
                 self.breaks(TASK, f"{what}; {most} may be")
-        self._abort(index, checkpoint_id, task)
+        self.aborts(checkpoint_id)
 
-    def _abort(self, index: int, checkpoint_id: int, task: Task) -> None:
-        self.aborted |= {checkpoint_id}
+    def _cancel(self, index: int, checkpoint_id: int, task: Task) -> None:
+        self.aborts(checkpoint_id)
 
-    def _begin(self, checkpoint_id: int) -> None:
+    def begins(self, checkpoint_id: int) -> None:
+        """A checkpoint has come to the task; what has ended is not asked about again."""
         if checkpoint_id not in self.settled:
-            self.begun |= {checkpoint_id}
+            super().begins(checkpoint_id)
 
     # Turns.
 
@@ -779,9 +776,11 @@ class TaskMonitor(TaskWatch):
 
     def _separated(self, output: int, message: StreamMessage) -> None:
         """FWD, of the checkpoint that was completed last; of those that may be yet, it is asked when they are."""
-        if self.outside[output] == _ENDED:
+        side, cause = self.last_out[output], self.cause
+        if cause is None or side in (cause, _ENDED):
             return
-        between = {*self.separators(output)}
+        ids, permits_orphans = range(min(side, cause) + 1, max(side, cause) + 1), self._limits.permits_orphans
+        between = {n for n in ids if equations.separates(n, side, cause, n in self.unaligned, permits_orphans)}
         if self.done in between:
             self.breaks("FWD", f"{self.name} sent {message} on the wrong side of barrier {self.done}")
         self.suspects |= between - self.settled
@@ -809,14 +808,14 @@ _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
     "capture_output": TaskMonitor._capture_output,
     "forward": TaskMonitor._forward,
     "decline": TaskMonitor._decline,
-    "cancel": TaskMonitor._abort,
+    "cancel": TaskMonitor._cancel,
     "write": TaskMonitor._shown,
     "upsert": TaskMonitor._shown,
     "commit": TaskMonitor._commit,
 }
 
 
-_kept = attrgetter(*TaskWatch.KEPT, *TaskMonitor.KEPT)
+_kept = attrgetter(*TaskMonitor.KEPT)
 
 
 def _in_front(kept: tuple[Event, ...], event: Event, passed: Sequence[StreamMessage]) -> tuple[Event, ...]:

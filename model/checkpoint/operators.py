@@ -431,7 +431,7 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
     def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
         operator = make_operator(task)
-        watch = TaskWatch(task, topology.inputs(task), (), False)
+        watch = TaskWatch(task, topology.inputs(task), ())
         index = {channel: i for i, channel in enumerate(watch.inputs)}
 
         def advance() -> None:

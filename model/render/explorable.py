@@ -19,7 +19,8 @@ from barrierlab.model.checkpoint.state_graph import StateGraph
 from barrierlab.model.checkpoint.trace import is_timed, text_of
 from barrierlab.model.render import palette
 from barrierlab.model.render.spacetime import MARKS, SpaceTime, lay_out
-from barrierlab.model.spec.history import COORDINATOR, Entry, kind_of
+from barrierlab.model.spec.history import COORDINATOR, Entry
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 
 MODULE, STYLE = (Path(__file__).with_name(f"explorable.{ending}") for ending in ("js", "css"))

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Sequence
 
 from barrierlab.model.render.spacetime import FAULTY, Arrow, SpaceTime
-from barrierlab.model.spec.history import COORDINATOR, Entry, kind_of
+from barrierlab.model.spec.history import COORDINATOR, Entry
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 
 MS_PER_STEP = 1000  # Perfetto draws microseconds; a step of an untimed trace is one millisecond

@@ -18,7 +18,8 @@ from enum import Enum
 from itertools import chain
 
 from barrierlab.model.spec.attempts import Run
-from barrierlab.model.spec.history import COORDINATOR, Entry, History, kind_of
+from barrierlab.model.spec.history import COORDINATOR, Entry, History
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 
 

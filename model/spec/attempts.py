@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from barrierlab.model.spec.history import COORDINATOR, Cut, Entry, History, HistoryError, Start, kind_of
+from barrierlab.model.spec.history import COORDINATOR, Cut, Entry, History, HistoryError, Start
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 
 IN_DOUBT = "store in doubt"

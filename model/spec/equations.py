@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from barrierlab.model.spec.history import UNALIGNED_FLAG, MessageView, kind_of
+from barrierlab.model.spec.messages import UNALIGNED_FLAG, MessageView, kind_of
 
 E = TypeVar("E")
 
@@ -96,7 +96,7 @@ def completed_out_of_turn(checkpoint_id: int, newest: int, is_triggered: bool) -
 
 
 def barrier_goes_back(
-    task: str, channel: str, barrier: tuple[int, int], newest: tuple[int, int], of_channel: int
+    task: str, channel: str, barrier: tuple[int, int | None], newest: tuple[int, int], of_channel: int
 ) -> str | None:
     """ID: why a barrier may not take effect; barriers are given by id and epoch.
 
@@ -105,14 +105,15 @@ def barrier_goes_back(
     task, channel : str
         Where it takes effect.
     barrier, newest : (int, int)
-        Which takes effect, and the highest id and the highest epoch that have at this task.
+        Which takes effect, and the highest id and the highest epoch that have at this task. The epoch of a barrier that
+        nobody has sent is not known: FIFO has something against it.
     of_channel : int
         The highest id that has on this channel.
     """
     (checkpoint_id, epoch), (newest_id, newest_epoch) = barrier, newest
     if checkpoint_id < newest_id or checkpoint_id <= of_channel:
         return f"barrier {checkpoint_id} took effect at {task} on {channel} after barrier {newest_id}"
-    if (epoch <= newest_epoch) if checkpoint_id > newest_id else (epoch != newest_epoch):
+    if epoch is not None and ((epoch <= newest_epoch) if checkpoint_id > newest_id else (epoch != newest_epoch)):
         return f"barrier {checkpoint_id} took effect at {task} with epoch {epoch}, after epoch {newest_epoch}"
     return None
 

@@ -25,7 +25,7 @@ from typing import cast
 
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import MessageView, kind_of
+from barrierlab.model.spec.messages import MessageView, kind_of
 
 TimedReason = tuple[str, int]
 

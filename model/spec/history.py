@@ -21,9 +21,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
+from barrierlab.model.spec.messages import UNALIGNED_FLAG, MessageView, kind_of, size_of
 from barrierlab.model.spec.topology import Topology
+from barrierlab.model.spec.watch import TaskWatch
 
 Entry = tuple[int, str, str, str | None, object]
 
@@ -80,38 +82,9 @@ EFFECTS = {
     "rollback": "sink, -, transaction: its events never become visible",
 }
 
-# What a buffered message counts for, in bytes, where it does not say so itself (a barrier: F-DCKP-001, "Wire format").
-CONTROL_SIZES = {"CheckpointBarrier": 24, "Watermark": 8, "CancelBarrier": 8, "EndOfInput": 1}
-
-
-UNALIGNED_FLAG = 1
-
 
 class HistoryError(ValueError):
     """The journal is none: an entry names what the topology does not have, or a verb that there is not."""
-
-
-class MessageView(Protocol):
-    """The interface asked of a message of any kind; each has what its kind has."""
-
-    checkpoint_id: int
-    epoch: int
-    flags: int
-    timestamp_ms: int
-    source: str
-    sequence: int
-    size_bytes: int
-
-
-def kind_of(message: object) -> str:
-    """The name of the kind of `message`: ``"Event"``, ``"Watermark"``, ``"CheckpointBarrier"``..."""
-    return type(message).__name__
-
-
-def size_of(message: object) -> int:
-    """Return how many bytes `message` counts for where it is buffered."""
-    size = CONTROL_SIZES.get(type(message).__name__)
-    return cast(MessageView, message).size_bytes if size is None else size
 
 
 class ChannelHistory:
@@ -144,8 +117,10 @@ class ChannelHistory:
         "deepest_ns",
         "end",
         "ignored",
+        "input",
         "most_buffered",
         "most_buffered_ns",
+        "output",
         "restored_in_flight",
         "sent",
         "sent_controls",
@@ -165,6 +140,7 @@ class ChannelHistory:
         self.end: int | None = None  # how many messages had been sent with the first end of input
         self.sent_controls = 0  # how many of `sent` are no events
         self.applied_controls = 0
+        self.input = self.output = 0  # the place among the channels of the receiver, and of the sender
         self.deepest = self.deepest_ns = 0
         self.most_buffered = self.most_buffered_ns = 0
 
@@ -211,8 +187,17 @@ class ExternalEffect(NamedTuple):
     newest_complete: int
 
 
-class TaskHistory:
-    """The deeds of one task.
+class Suspect(NamedTuple):
+    """A message that was sent on another side of barriers than its cause came on: FWD, if one of them is complete."""
+
+    sent: Entry
+    came: Entry
+    side: int
+    cause: int
+
+
+class TaskHistory(TaskWatch):
+    """The deeds of one task, which is watched meanwhile.
 
     Attributes
     ----------
@@ -222,35 +207,30 @@ class TaskHistory:
         Of `steps`, those about other messages than events.
     cuts : list of Cut
         Every snapshot, in order; a second one of the same id too.
-    blocked : dict of str to int
-        The channels that still wait when the journal ends, and for which checkpoint.
-    aborted : set of int
-        The checkpoints that it declined, or cancelled at its outputs.
     buffered_bytes, most_buffered_bytes, most_buffered_bytes_ns : int
         Bytes buffered when the journal ends, the most at a time, and when first.
     recorded_bytes : dict of int to int
         By checkpoint, the bytes that it recorded as in flight, on the way in and on the way out.
-    ended : set of str
-        The channels whose end took effect.
     finished_ns : int or None
         When it had nothing more to do: a source when it says so, another task with the end of its last input.
-    unaligned : set of int
-        The checkpoints whose barrier it forwarded flagged: those may have gone ahead of their place.
     restored : list of (id, digest)
         What it was restored to; once, where the history begins with a restore.
     outside : list of ExternalEffect
         A sink's effects on the external system, in order.
     notified : list of (id, time, newest complete id by then)
         The announcements that reached it.
+    breaches : list of (invariant, reason, time)
+        What it has broken of ID and WM.
+    suspects : list of Suspect
+        What it may have broken of FWD.
     """
 
     __slots__ = (
-        "aborted",
-        "blocked",
+        "breaches",
         "buffered_bytes",
+        "came",
         "controls",
         "cuts",
-        "ended",
         "finished_ns",
         "most_buffered_bytes",
         "most_buffered_bytes_ns",
@@ -259,23 +239,39 @@ class TaskHistory:
         "recorded_bytes",
         "restored",
         "steps",
-        "unaligned",
+        "suspects",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, topology: Topology, start: Start | None) -> None:
+        super().__init__(name, topology.inputs(name), topology.outputs(name))
+        self.begun, self.unaligned, self.aborted = set(), set(), set()
+        self.breaches: list[tuple[str, str, int]] = []
+        self.suspects: list[Suspect] = []
+        self.came: Entry | None = None  # what took effect last
         self.steps: list[Entry] = []
         self.controls: list[Entry] = []
         self.cuts: list[Cut] = []
-        self.blocked: dict[str, int] = {}
-        self.aborted: set[int] = set()
-        self.unaligned: set[int] = set()
-        self.ended: set[str] = set()
         self.buffered_bytes = self.most_buffered_bytes = self.most_buffered_bytes_ns = 0
         self.recorded_bytes: dict[int, int] = {}
         self.finished_ns: int | None = None
         self.restored: list[tuple[int, str]] = []
         self.outside: list[ExternalEffect] = []
         self.notified: list[tuple[int, int, int]] = []
+        if start is not None:
+            self.newest, ended = start.checkpoint_id, start.ended.get(name, ())
+            self.last_in, self.last_out = (self.newest,) * len(self.inputs), (self.newest,) * len(self.outputs)
+            self.open = tuple(channel not in ended for channel in self.inputs)
+            if name in start.finished:
+                self.finished_ns = start.at_ns
+
+    @property
+    def ended(self) -> frozenset[str]:
+        """The channels whose end took effect."""
+        return frozenset(channel for channel, is_open in zip(self.inputs, self.open, strict=True) if not is_open)
+
+    def breaks(self, invariant: str, reason: str) -> None:
+        """Note that an invariant does not hold, in the last step."""
+        self.breaches.append((invariant, reason, self.steps[-1][0]))
 
 
 class Start(NamedTuple):
@@ -335,8 +331,6 @@ class History:
         When each was completed first, and how far each task was.
     aborted : dict of id to (time, reason)
     acks : dict of (task, id) to time
-    begun : set of (task, id)
-        Which tasks saw a barrier of the checkpoint take effect, or forwarded one.
     crashes : list of (who, time, how much of it was noted by then)
         See `noted`.
     stuck : list of (source, time)
@@ -351,7 +345,6 @@ class History:
         "_events",
         "aborted",
         "acks",
-        "begun",
         "channels",
         "completed",
         "crashes",
@@ -375,7 +368,12 @@ class History:
         self.topology = topology
         self.start = start
         self.channels = {channel: ChannelHistory() for channel in topology.channels}
-        self.tasks = {task: TaskHistory() for task in topology.tasks}
+        self.tasks = {task: TaskHistory(task, topology, start) for task in topology.tasks}
+        for task in self.tasks.values():
+            for index, channel in enumerate(task.inputs):
+                self.channels[channel].input = index
+            for index, channel in enumerate(task.outputs):
+                self.channels[channel].output = index
         self.cuts: dict[tuple[str, int], Cut] = {}
         self.recorded: dict[tuple[str, int], list[object]] = {}
         self.recorded_by_sender: dict[tuple[str, int], list[object]] = {}
@@ -386,7 +384,6 @@ class History:
         self.aborted: dict[int, tuple[int, str]] = {}
         self.acks: dict[tuple[str, int], int] = {}
         self.overtaking = False
-        self.begun: set[tuple[str, int]] = set()
         self.crashes: list[tuple[str, int, int]] = []
         self.stuck: list[tuple[str, int]] = []
         self.out_of_place: list[Entry] = []
@@ -395,10 +392,6 @@ class History:
         self._events: dict[tuple[str, str], list[object]] = {}
         if start is not None:
             self.newest_complete, self.end_ns = start.checkpoint_id, start.at_ns
-            for name, ended in start.ended.items():
-                self.tasks[name].ended.update(ended)
-            for name in start.finished:
-                self.tasks[name].finished_ns = start.at_ns
 
     @classmethod
     def of(cls, entries: Iterable[Entry], topology: Topology) -> History:
@@ -431,7 +424,7 @@ class History:
         history = cls(topology, start)
         try:
             restore = history._read(entries)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise HistoryError(f"no journal of this topology: {error.args[0]!r} has no place in it") from error
         for name, task in history.tasks.items():
             if name in topology.sources:
@@ -490,6 +483,9 @@ class History:
                         channel.deepest, channel.deepest_ns = depth, at_ns
                 task = tasks[node]
                 task.steps.append(entry)
+                cause = task.cause
+                if cause is not None and cause != task.last_out[channel.output]:
+                    _suspect(task, entry, task.last_out[channel.output], cause)
                 if type(subject) is not event:
                     if kind_of(subject) == "Event":
                         event = type(subject)
@@ -497,9 +493,13 @@ class History:
                         task.controls.append(entry)
                         channel.sent_controls += 1
                         if kind_of(subject) == "CheckpointBarrier":
-                            channel.barriers.setdefault(cast(MessageView, subject).checkpoint_id, subject)
+                            checkpoint_id = cast(MessageView, subject).checkpoint_id
+                            channel.barriers.setdefault(checkpoint_id, subject)
+                            task.bars_output(channel.output, checkpoint_id)
                         elif kind_of(subject) == "EndOfInput" and channel.end is None:
                             channel.end = len(sent)
+                        elif kind_of(subject) == "Watermark":
+                            task.marks_output(channel.output, subject)
             elif verb == "take":
                 channel = channels[name]  # type: ignore[index]
                 channel.taken.append(subject)
@@ -514,12 +514,16 @@ class History:
                 if channel.waiting:
                     _let_go(channel, task, subject)
                 task.steps.append(entry)
+                task.cause, task.came = task.last_in[channel.input], entry
                 if type(subject) is not event:
                     if kind_of(subject) == "Event":
                         event = type(subject)
                     else:
                         task.controls.append(entry)
                         channel.applied_controls += 1
+                        if kind_of(subject) == "Watermark":
+                            task.promises(channel.input, cast(MessageView, subject).timestamp_ms)
+                            task.advance()
             elif verb == ">deliver" or verb == ">drain" or verb == ">push":
                 pass
             elif verb == "buffer":
@@ -570,6 +574,11 @@ def _sequence(event: object) -> int:
     return cast(MessageView, event).sequence
 
 
+def _suspect(task: TaskHistory, sent: Entry, side: int, cause: int) -> None:
+    if kind_of(sent[4]) in ("Event", "Watermark"):
+        task.suspects.append(Suspect(sent, cast(Entry, task.came), side, cause))
+
+
 def _goes_ahead(message: object) -> bool:
     return kind_of(message) == "CheckpointBarrier" and bool(cast(MessageView, message).flags & UNALIGNED_FLAG)
 
@@ -618,8 +627,10 @@ def _end(history: History, entry: Entry, previous: Entry | None) -> None:
     _let_go(channel, task, subject)
     task.steps.append(entry)
     task.controls.append(entry)
-    task.ended.add(cast(str, name))
-    if len(task.ended) == len(history.topology.inputs(node)):
+    task.cause, task.came = task.last_in[channel.input], entry
+    task.ends(channel.input)
+    task.advance()
+    if not any(task.open):
         task.finished_ns = entry[0]
 
 
@@ -639,16 +650,13 @@ def _block(history: History, entry: Entry, previous: Entry | None) -> None:
     channel.applied.append(barrier)
     channel.applied_controls += 1
     _let_go(channel, task, barrier)
-    task.blocked[cast(str, name)] = checkpoint_id
-    history.begun.add((node, checkpoint_id))
     task.steps.append(entry)
     task.controls.append(entry)
+    task.bars(channel.input, checkpoint_id, None if barrier is checkpoint_id else cast(MessageView, barrier).epoch)
 
 
 def _resume(history: History, entry: Entry, previous: Entry | None) -> None:
-    blocked = history.tasks[entry[2]].blocked
-    for name in [name for name, checkpoint_id in blocked.items() if checkpoint_id == entry[4]]:
-        del blocked[name]
+    history.tasks[entry[2]].frees(cast(int, entry[4]))
 
 
 def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
@@ -663,10 +671,10 @@ def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
                 if counts is cut.applied
                 else len(kept.sent) - kept.sent_controls
             )
-    if task.ended:
-        cut.ended = frozenset(task.ended)
+    cut.ended = task.ended
     task.cuts.append(cut)
     task.steps.append(entry)
+    task.snaps(checkpoint_id)
     history.cuts.setdefault((name, checkpoint_id), cut)
 
 
@@ -681,18 +689,16 @@ def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
 
 
 def _decline(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.tasks[entry[2]].aborted.add(cast(tuple[int, str], entry[4])[0])
+    history.tasks[entry[2]].aborts(cast(tuple[int, str], entry[4])[0])
 
 
 def _cancel(history: History, entry: Entry, previous: Entry | None) -> None:
-    history.tasks[entry[2]].aborted.add(cast(int, entry[4]))
+    history.tasks[entry[2]].aborts(cast(int, entry[4]))
 
 
 def _forward(history: History, entry: Entry, previous: Entry | None) -> None:
-    barrier = cast(MessageView, entry[4])
-    history.begun.add((entry[2], barrier.checkpoint_id))
-    if barrier.flags & UNALIGNED_FLAG:
-        history.tasks[entry[2]].unaligned.add(barrier.checkpoint_id)
+    history.tasks[entry[2]].forwards(entry[4])
+    if _goes_ahead(entry[4]):
         history.overtaking = True
 
 
@@ -723,7 +729,7 @@ def _completed(history: History, entry: Entry, previous: Entry | None) -> None:
         for name, task in history.tasks.items():
             part = name, checkpoint_id
             finished = task.finished_ns is not None
-            tasks[name] = part in history.cuts, part in history.begun, part in history.acks, finished
+            tasks[name] = part in history.cuts, checkpoint_id in task.begun, part in history.acks, finished
         history.completed[checkpoint_id] = Completion(entry[0], tasks)
 
 

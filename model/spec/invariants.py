@@ -19,23 +19,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import cast
 
 from barrierlab.model.spec import equations, exactly_once
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import (
-    ChannelHistory,
-    Cut,
-    Entry,
-    History,
-    MessageView,
-    kind_of,
-)
+from barrierlab.model.spec.history import ChannelHistory, Cut, Entry, History
+from barrierlab.model.spec.messages import MessageView, kind_of
 from barrierlab.model.spec.topology import Topology
-from barrierlab.model.spec.watch import TaskWatch
 
 MOST_TOLD = 20
 """The most violations of one invariant that a verdict spells out; of the others it gives the number."""
@@ -139,7 +132,7 @@ class Verdict:
 class Case:
     """One attempt before its judge, with what is asked more than once."""
 
-    __slots__ = ("_first", "_order", "_watched", "attempt", "cut_off", "history", "limits", "states", "topology")
+    __slots__ = ("_first", "_order", "attempt", "cut_off", "history", "limits", "states", "topology")
 
     def __init__(self, attempt: Attempt, limits: Limits, states: States | None, cut_off: bool) -> None:
         self.attempt = attempt
@@ -150,17 +143,15 @@ class Case:
         self.cut_off = cut_off or attempt.crashed
         self._order: dict[str, tuple[object, object] | None] = {}
         self._first: dict[str, dict[tuple[str | None, object], int]] = {}
-        self._watched: list[Violation] | None = None
 
     def events(self, channel: str, which: str) -> list[object]:
         """The events among the messages `which`, ``"sent"``, ``"taken"``, ``"applied"`` or ``"waiting"``."""
         return self.history.events(channel, which)
 
-    def watched(self, invariant: str) -> Iterator[Violation]:
-        """The violations of FWD, ID or WM that are seen by watching each task by itself."""
-        if self._watched is None:
-            self._watched = list(_watched(self))
-        return (violation for violation in self._watched if violation.invariant == invariant)
+    def seen(self, invariant: str) -> Iterator[Violation]:
+        """The violations that were seen when the journal was read."""
+        for task in self.history.tasks.values():
+            yield from (Violation(*breach) for breach in task.breaches if breach[0] == invariant)
 
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
@@ -277,7 +268,19 @@ def fwd(case: Case) -> Iterator[Violation]:
     The cause of what a task sends is the message that took effect last: it takes nothing while its outbox waits. A
     source is its own cause; CUT asks whether its barrier overtook an event.
     """
-    return case.watched("FWD")
+    completed, permits_orphans = sorted(case.history.completed), case.limits.permits_orphans
+    for name, task in case.history.tasks.items():
+        for (at_ns, _, _, channel, message), (_, _, _, came_on, cause), side, cause_side in task.suspects:
+            low, high = sorted((side, cause_side))
+            for between in completed[bisect_right(completed, low) : bisect_right(completed, high)]:
+                if equations.separates(between, side, cause_side, between in task.unaligned, permits_orphans):
+                    out, into = ("ahead of", "behind") if side < cause_side else ("behind", "ahead of")
+                    reason = (
+                        f"{name} sent {message} on {channel} {out} barrier {between}, "
+                        f"but its cause {cause} came {into} barrier {between} on {came_on}"
+                    )
+                    yield Violation("FWD", reason, at_ns)
+                    break
 
 
 def noloss(case: Case) -> Iterator[Violation]:
@@ -321,7 +324,13 @@ def wm(case: Case) -> Iterator[Violation]:
     for channel, kept in case.history.channels.items():
         if case.out_of_order(channel) is not None:
             yield from _overtaken(case, channel, kept)
-    yield from case.watched("WM")
+    yield from case.seen("WM")
+    if not case.cut_off and all(case.history.tasks[each].finished_ns is not None for each in case.topology.sources):
+        for name, task in case.history.tasks.items():
+            for channel, mark in zip(task.outputs, task.marks, strict=True):
+                if task.watermark_ms is not None and (mark is None or mark < task.watermark_ms):
+                    reason = f"{name} never sent watermark {task.watermark_ms} on {channel}"
+                    yield Violation("WM", reason, case.history.end_ns)
 
 
 def ids(case: Case) -> Iterator[Violation]:
@@ -338,11 +347,7 @@ def ids(case: Case) -> Iterator[Violation]:
         for reason in equations.completed_out_of_turn(checkpoint_id, last, checkpoint_id in triggered):
             yield Violation("ID", reason, completion.at_ns)
         last = max(last, checkpoint_id)
-    yield from case.watched("ID")
-    for name, task in case.history.tasks.items():
-        for older, newer in zip(task.cuts, task.cuts[1:], strict=False):
-            for reason in equations.cut_goes_back(name, newer.checkpoint_id, older.checkpoint_id):
-                yield Violation("ID", reason, newer.at_ns)
+    yield from case.seen("ID")
 
 
 def live(case: Case) -> Iterator[Violation]:
@@ -692,7 +697,7 @@ def _other_state(task: str, kept: Cut, digest: str) -> str:
 
 
 def _out_of_order(
-    sent: list[object], applied: list[object], without_effect: list[object], aborted: set[int]
+    sent: list[object], applied: list[object], without_effect: list[object], aborted: Container[int]
 ) -> tuple[object, object] | None:
     """See `Case.out_of_order`. A barrier or cancel may be passed over if it was ignored, or its checkpoint aborted."""
     if applied == sent[: len(applied)]:
@@ -776,71 +781,6 @@ def _overtaken(case: Case, channel: str, kept: ChannelHistory) -> Iterator[Viola
             yield Violation("WM", reason, case.when(channel, mark))
 
 
-class _Watch(TaskWatch):
-    """The watch of a task that knows which checkpoints complete, and which barriers are forwarded flagged."""
-
-    def __init__(self, case: Case, name: str, completed: Sequence[int]) -> None:
-        topology, start = case.topology, case.history.start
-        super().__init__(name, topology.inputs(name), topology.outputs(name), case.limits.permits_orphans)
-        self.unaligned = frozenset(case.history.tasks[name].unaligned)
-        self._completed = completed
-        self.newest = case.attempt.restored_id
-        self.inside, self.outside = (self.newest,) * len(self.inputs), (self.newest,) * len(self.outputs)
-        if start is not None:
-            ended = start.ended.get(name, ())
-            self.open = tuple(channel not in ended for channel in self.inputs)
-
-    def between(self, low: int, high: int) -> Sequence[int]:
-        return self._completed[bisect_right(self._completed, low) : bisect_right(self._completed, high)]
-
-
-def _watched(case: Case) -> Iterator[Violation]:
-    """What breaks FWD, ID and WM at a task."""
-    history, completed = case.history, sorted(case.history.completed)
-    ends = not case.cut_off and all(history.tasks[each].finished_ns is not None for each in case.topology.sources)
-    for name, task in history.tasks.items():
-        watch = _Watch(case, name, completed)
-        input_of = {channel: index for index, channel in enumerate(watch.inputs)}
-        output_of = {channel: index for index, channel in enumerate(watch.outputs)}
-        cause, came_on = cast(object, None), cast(str | None, "")
-        for at_ns, verb, _, channel, subject in task.steps if completed and input_of else task.controls:
-            if verb == "send":
-                output, kind = output_of[cast(str, channel)], kind_of(subject)
-                if kind == "CheckpointBarrier":
-                    watch.bars_output(output, cast(MessageView, subject).checkpoint_id)
-                elif watch.outside[output] != watch.cause and (kind == "Event" or kind == "Watermark"):
-                    for between in watch.separators(output)[:1]:
-                        out, into = (
-                            ("ahead of", "behind") if watch.outside[output] < between else ("behind", "ahead of")
-                        )
-                        reason = (
-                            f"{name} sent {subject} on {channel} {out} barrier {between}, "
-                            f"but its cause {cause} came {into} barrier {between} on {came_on}"
-                        )
-                        yield Violation("FWD", reason, at_ns)
-                if kind == "Watermark":
-                    watch.marks_output(output, subject)
-            elif verb == "deliver" or verb == "end":
-                index = input_of[cast(str, channel)]
-                watch.cause, cause, came_on = watch.inside[index], subject, channel
-                if verb == "end":
-                    watch.ends(index)
-                    watch.advance()
-                elif kind_of(subject) == "Watermark":
-                    watch.promises(index, cast(MessageView, subject).timestamp_ms)
-                    watch.advance()
-            elif verb == "block":
-                barrier = history.channels[cast(str, channel)].barriers.get(cast(int, subject))
-                epoch = cast(MessageView, barrier).epoch if barrier is not None else None
-                watch.bars(input_of[cast(str, channel)], cast(int, subject), epoch)
-            if watch.broken:
-                yield from (Violation(invariant, reason, at_ns) for invariant, reason in watch.broken)
-                watch.broken.clear()
-        for channel, mark in zip(watch.outputs, watch.marks, strict=True) if ends else ():
-            if watch.watermark_ms is not None and (mark is None or mark < watch.watermark_ms):
-                yield Violation("WM", f"{name} never sent watermark {watch.watermark_ms} on {channel}", history.end_ns)
-
-
 def _unsettled(case: Case, surely: bool) -> Iterator[str]:
     """Yield what had not ended when the journal did: `surely` can no longer end, or might have, had it gone on."""
     history = case.history
@@ -849,7 +789,9 @@ def _unsettled(case: Case, surely: bool) -> Iterator[str]:
             if checkpoint_id not in history.completed and checkpoint_id not in history.aborted:
                 yield f"checkpoint {checkpoint_id} was triggered and never ends"
     for name, task in history.tasks.items():
-        for channel, checkpoint_id in task.blocked.items():
+        for channel, checkpoint_id in zip(task.inputs, task.blocked, strict=True):
+            if not checkpoint_id:
+                continue
             if surely and checkpoint_id in history.completed:
                 yield f"{name} still waits on {channel} for checkpoint {checkpoint_id}, which was completed"
             elif not surely and checkpoint_id in history.aborted:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import Entry, kind_of
+from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
+from barrierlab.model.spec.messages import kind_of
 
 _DATA = ("Event", "Watermark", "EndOfInput")
 _COUNTED = (">emit", "deliver", "end", "block", "snapshot", "send")  # what `TaskHistory.steps` keeps

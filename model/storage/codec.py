@@ -61,7 +61,7 @@ from barrierlab.impl.storage.snapshot import (
 )
 from barrierlab.impl.storage.store import DirectoryStore, MemoryStore
 from barrierlab.model.explore.checker import Always
-from barrierlab.model.spec import history
+from barrierlab.model.spec.messages import size_of as counted_size_of
 from barrierlab.model.storage.disk import cases as disk_cases
 from barrierlab.model.storage.files import EMPTY, Direct, FileCall
 from barrierlab.model.storage.links import cases as link_cases
@@ -577,7 +577,7 @@ def _taken() -> Iterator[CodecCase]:
 
 def _counts(message: StreamMessage) -> str | None:
     """Return why a message does not count for what protocol rule 7 says."""
-    found, meant = size_of(message), history.size_of(message)
+    found, meant = size_of(message), counted_size_of(message)
     return None if found == meant else f"{found} bytes, and not {meant}"
 
 

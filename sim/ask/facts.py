@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from barrierlab.model.spec.history import kind_of
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.checkpoint.result import Result, run

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barrierlab.model.spec.history import Entry, kind_of
+from barrierlab.model.spec.history import Entry
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.sim.checkpoint.failover import Recovery
 from barrierlab.sim.checkpoint.tasks import Job, SourceNode
 from barrierlab.sim.core.clock import Clock

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.model.checkpoint.trace import text_of
-from barrierlab.model.spec.history import EFFECTS, MOVES, UNALIGNED_FLAG, Entry, MessageView, kind_of, size_of
+from barrierlab.model.spec.history import EFFECTS, MOVES, Entry
 from barrierlab.model.spec.invariants import Limits
+from barrierlab.model.spec.messages import UNALIGNED_FLAG, MessageView, kind_of, size_of
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.sweep.tables import EVENTS
 

@@ -12,7 +12,7 @@ from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, Water
 from barrierlab.model.checkpoint.trace import read, topology_of
 from barrierlab.model.spec.equations import lacking
 from barrierlab.model.spec.history import History, HistoryError
-from barrierlab.model.spec.history import size_of as counted_size_of
+from barrierlab.model.spec.messages import size_of as counted_size_of
 from barrierlab.model.spec.topology import Topology
 
 TRACES = Path(__file__).parents[1] / "traces"
@@ -86,7 +86,7 @@ def test_what_is_held_counts_until_it_takes_effect() -> None:
     assert kept.channels["a->join"].most_buffered == 2
     assert kept.tasks["join"].most_buffered_bytes == 1 + size_of(CheckpointBarrier.aligned(2, 2))
     assert kept.tasks["join"].buffered_bytes == 0
-    assert kept.tasks["join"].blocked == {}
+    assert kept.tasks["join"].blocked == (0, 0)
 
 
 def test_sizes_are_those_of_the_code() -> None:

@@ -117,7 +117,7 @@ def test_the_shortest_run_in_which_one_event_counts_twice():
     """This is what at least once means, and nobody could see it."""
     bounds = Bounds("a->s b->s", mode="tracked", **CRASH)
     world = World(bounds)
-    at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
+    at, place = world.topology.tasks.index("s"), TaskMonitor.KEPT.index("state")
 
     def counts_twice(state: WorldState) -> str | None:
         table = world.tables[at]
@@ -154,7 +154,7 @@ def test_under_every_other_protocol_none_counts_twice(mode):
     """The run above would be one of any protocol, and show nothing."""
     bounds = Bounds("a->s b->s", mode=mode, **CRASH)
     world = World(bounds)
-    at, place = world.topology.tasks.index("s"), TaskMonitor._KEPT.index("state")
+    at, place = world.topology.tasks.index("s"), TaskMonitor.KEPT.index("state")
 
     def counts_twice(state: WorldState) -> str | None:
         counts, _ = world.tables[at].cells.values[state[at]].monitor[place]

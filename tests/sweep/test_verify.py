@@ -14,8 +14,9 @@ import pytest
 from fake_runs import contents, plan_with
 
 from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
-from barrierlab.model.spec.history import COORDINATOR, Entry, kind_of
+from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.invariants import Limits, Verdict, judge_run
+from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim import load
 from barrierlab.sim import run as simulated

@@ -369,7 +369,7 @@ WITH triggered AS (
     SELECT *, lag(checkpoint_id) OVER (PARTITION BY run_id, attempt, node ORDER BY number) AS before
     FROM entries WHERE verb = 'snapshot'
 ), epochs AS (
-    -- Of the barrier that was taken, or else sent.
+    -- Of the barrier that was taken, or else sent; one that nobody sent breaks FIFO.
     SELECT run_id, attempt, channel, checkpoint_id, coalesce(
         max_by(epoch, number) FILTER (WHERE verb = 'take'), min_by(epoch, number) FILTER (WHERE verb <> 'take')
     ) AS its_epoch
@@ -405,11 +405,11 @@ UNION ALL
 SELECT run_id, attempt, at_ns, concat(
     'barrier ', checkpoint_id, ' took effect at ', node, ' on ', channel,
     CASE WHEN checkpoint_id < newest OR checkpoint_id <= newest_here THEN concat(' after barrier ', newest)
-        ELSE concat(' with epoch ', coalesce(string(its_epoch), 'none'), ', after epoch ', epoch) END
+        ELSE concat(' with epoch ', its_epoch, ', after epoch ', epoch) END
 )
 FROM barriers
 WHERE checkpoint_id < newest OR checkpoint_id <= newest_here
-    OR CASE WHEN checkpoint_id > newest THEN coalesce(its_epoch <= epoch, true) ELSE its_epoch <> epoch END
+    OR CASE WHEN checkpoint_id > newest THEN coalesce(its_epoch <= epoch, false) ELSE its_epoch <> epoch END
 """
 
 # Every checkpoint that is triggered ends, once; no input waits for one that has ended; and when every source has
