@@ -94,6 +94,7 @@ class JobBuilder:
                 if self.scenario.buffer_debloat.enabled:
                     self._start_debloating(ports, node, channels)
             job.nodes[task] = node
+            node.begins = self._beginning(task)
             if pools[task]:
                 edges_out = topology.edges_out(topology.operator_of(task))
                 node.attach_pools(pools[task], any(self.scenario.channels[edge].spanning_records for edge in edges_out))
@@ -228,6 +229,16 @@ class JobBuilder:
         operator = self.scenario.topology.operator_of(task)
         own = (self.scenario.sources.get(operator) or self.scenario.operators[operator]).sync_s
         return self.scenario.checkpoint.sync_s if own is None else own
+
+    def _beginning(self, task: str) -> Callable[[bool], int] | None:
+        """Return what draws the work of a task that begins its part, unaligned or not; None if there is none."""
+        aligned, unaligned = self.scenario.checkpoint.begin_s, self.scenario.checkpoint.unaligned_begin_s
+        if unaligned is None:
+            unaligned = aligned
+        if not aligned.mean and not unaligned.mean:
+            return None
+        draws = self.draw(aligned, task, "beginning"), self.draw(unaligned, task, "unaligned beginning")
+        return lambda is_unaligned: draws[is_unaligned]()
 
     def _exchanges(self, task: str) -> list[OutputExchange]:
         return [

@@ -47,7 +47,7 @@ class Latencies:
     """Latencies, in nanoseconds.
 
     Drawn for each checkpoint: what the coordinator does before its commands leave. Drawn by task: messages to it,
-    announcements to it, its answers, the asynchronous part.
+    announcements to it, its answers, the asynchronous part, and what channel state adds to that.
     """
 
     command: Callable[[], int]
@@ -55,6 +55,7 @@ class Latencies:
     notify: Draw
     ack: Draw
     async_part: Draw
+    channel_state: Draw
 
 
 class CoordinatorNode:
@@ -96,6 +97,7 @@ class CoordinatorNode:
         self.on_the_way = 0
         self.gone: set[str] = set()
         self._sinks, self._switch_ns = scenario.topology.sinks, switch_ns(scenario)
+        self._channel_state_bytes_per_s = scenario.checkpoint.channel_state_bytes_per_s
         self._clock, self._entries, self._metrics, self._job = clock, entries, metrics, job
         self._latencies, self._faults, self._storage = latencies, faults, storage
         self._fail, self._settled = fail, settled
@@ -175,6 +177,10 @@ class CoordinatorNode:
         state_bytes = len(repr(report.image))
         inflight_bytes = sum(data.size_bytes for data in (*report.inflight, *report.inflight_output))
         usual_ns = self._latencies.async_part[report.task]()
+        if inflight_bytes:
+            usual_ns += self._latencies.channel_state[report.task]()
+            rate = self._channel_state_bytes_per_s
+            usual_ns += 0 if rate is None else round(inflight_bytes / rate * 1e9)
         async_ns = self._storage.write_ns(report, usual_ns, state_bytes + inflight_bytes)
         self._metrics.async_part(report, began_ns, async_ns, state_bytes, inflight_bytes)
         return async_ns

@@ -188,7 +188,7 @@ class _Walk:
         self._back(part.reported_ns, task, ASYNC, "its part to be saved")
         if part.snapshot_ns is None:  # a task that had ended: it needs no barrier
             return
-        synced_ns = part.snapshot_ns + part.sync_ns
+        synced_ns = part.snapshot_ns + part.begin_ns + part.sync_ns
         whole_ns, due_to = self._journal._whole.get((self._id, task), (part.snapshot_ns, None))
         self._back(max(whole_ns, synced_ns), task, OUTPUT, "its barriers to leave")
         if synced_ns >= whole_ns:
@@ -198,7 +198,8 @@ class _Walk:
 
     def _snapshot(self, task: str, part: TaskPart) -> None:
         assert part.snapshot_ns is not None
-        self._back(part.snapshot_ns, task, SYNC, "its image")
+        self._back(part.snapshot_ns + part.begin_ns, task, SYNC, "its image")
+        self._back(part.snapshot_ns, task, SYNC, "to begin its part")
         if self._journal._topology.inputs(task):
             self._barrier(task, part, self._journal._cut.get((self._id, task)))
             return
@@ -228,11 +229,12 @@ class _Walk:
         self._wait(sent_ns, task, part, came.channel)
         its = self._record.parts[sender]
         assert its.snapshot_ns is not None
-        synced_ns = its.snapshot_ns + its.sync_ns
+        begun_ns = its.snapshot_ns + its.begin_ns
+        synced_ns = begun_ns + its.sync_ns
         if self._now >= synced_ns:
             self._back(synced_ns, sender, OUTPUT, came.channel)
         else:  # its barrier goes before the image is taken
-            self._back(its.snapshot_ns, sender, OUTPUT, came.channel)
+            self._back(begun_ns, sender, OUTPUT, came.channel)
         self._snapshot(sender, its)
 
     def _wait(self, to_ns: int, task: str, part: TaskPart, waits_for: str) -> None:

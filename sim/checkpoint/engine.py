@@ -58,6 +58,7 @@ class Engine:
             notify=self._draw_each(checkpoint.trigger_latency_s, "notify"),
             ack=self._draw_each(checkpoint.ack_latency_s, "ack"),
             async_part=self._draw_each(checkpoint.async_s, "async"),
+            channel_state=self._draw_each(checkpoint.channel_state_s, "channel state"),
         )
         self.recovery = Recovery(
             self,

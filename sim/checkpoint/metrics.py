@@ -22,6 +22,7 @@ class TaskPart:
     bytes_before: int
     last_barrier_ns: int
     snapshot_ns: int | None = None
+    begin_ns: int = 0  # of work from then until its barrier may leave and its image is taken
     processed_bytes: int = 0
     sync_ns: int = 0
     async_ns: int = 0
@@ -100,6 +101,10 @@ class Metrics:
         """The task takes its image, having applied so many events."""
         part = self.checkpoints[checkpoint_id].parts[task]
         part.snapshot_ns, part.sync_ns, part.applied = now_ns, sync_ns, applied
+
+    def begins(self, task: str, checkpoint_id: int, begin_ns: int) -> None:
+        """The task has so much work to do before its barrier leaves."""
+        self.checkpoints[checkpoint_id].parts[task].begin_ns = begin_ns
 
     def async_part(
         self, report: Acknowledge, began_ns: int, async_ns: int, state_bytes: int, inflight_bytes: int

@@ -98,6 +98,8 @@ class Node:
         "_timer",
         "_unsettled",
         "applied",
+        "begin_ns",
+        "begins",
         "clock",
         "coordinator",
         "crashed",
@@ -140,6 +142,8 @@ class Node:
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
         self.work_ns = 0
+        self.begins: Callable[[bool], int] | None = None  # draws the work to begin a part, unaligned or not
+        self.begin_ns = 0  # of it to be done, before anything is pushed
         self.spent_ns = spent_ns  # in all attempts
         self._state, self._since_ns = IDLE, self.clock.now
         self.input_names: Sequence[str] = ()
@@ -213,6 +217,19 @@ class Node:
         self.work_ns = 0
         return True
 
+    def _serve_beginning(self) -> None:
+        """Do the work that a part begins with."""
+        self.serving = True
+        self.enter(BUSY)
+        self._timer.start(self.begin_ns)
+        self.begin_ns = 0
+
+    def _begin_part(self, checkpoint_id: int, is_unaligned: bool) -> None:
+        """A part begins: there is work to do before its barrier leaves."""
+        if self.begins is not None:
+            self.begin_ns = self.begins(is_unaligned)
+            self.metrics.begins(self.name, checkpoint_id, self.begin_ns)
+
     def _snapshot(self, checkpoint_id: int) -> int:
         """Return how long the synchronous part of a snapshot takes, in nanoseconds."""
         sync_ns = self._sync()
@@ -282,7 +299,8 @@ class Node:
             self._prioritise_output(index, flagged(barrier))
 
     def _forwarded(self, barrier: CheckpointBarrier) -> None:
-        """An aligned barrier is on its way out: until it has left each channel, it may yet overtake there."""
+        """A barrier is on its way out: an aligned one, until it has left each channel, may yet overtake there."""
+        self._begin_part(barrier.checkpoint_id, barrier.is_unaligned)
         if self._switch_ns is not None and not barrier.is_unaligned:
             on_their_way = {index for index, may in enumerate(self.may_overtake) if may}
             if on_their_way:
@@ -538,6 +556,8 @@ class SourceNode(Node):
             self.work_ns += self._snapshot(checkpoint_id)
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
+            self.work_ns += self.begin_ns
+            self.begin_ns = 0
         self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
 
 
@@ -553,6 +573,7 @@ class OperatorNode(Node):
         "_interruptible_timers",
         "_overdue",
         "_overtakers",
+        "_overtaking",
         "_service",
         "bytes_taken",
         "inbox",
@@ -581,6 +602,7 @@ class OperatorNode(Node):
         self._inputs, self.input_names, self.inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
+        self._overtaking = False  # it takes a barrier that has overtaken
         self._deadline_ns: int | None = None
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
@@ -596,6 +618,9 @@ class OperatorNode(Node):
         clock = self.clock
         continues = False
         while True:
+            if self.begin_ns:
+                self._serve_beginning()
+                return
             blocked = (bool(task.outbox) or self._spans) and not self._push(continues)
             if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
                 return
@@ -659,7 +684,9 @@ class OperatorNode(Node):
         self.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
         self.entries.append((now, ">overtake", self.name, channel, None))
         self.entries.append((now, "take", self.name, channel, barrier))
+        self._overtaking = True
         took = self.task.offer_overtaking(index, barrier, ahead, now)
+        self._overtaking = False
         assert took, "one checkpoint at a time: no older part is incomplete when a barrier overtakes"
         self._prioritise_inputs(barrier)
 
@@ -717,6 +744,8 @@ class OperatorNode(Node):
             self.inbox.resume(index)
         elif verb == "snapshot":
             self.work_ns += self._snapshot(subject[0])  # type: ignore[index]
+            if not self._outputs:
+                self._begin_part(subject[0], self._overtaking)  # type: ignore[index]
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
         elif verb == "complete":  # by an end of input, it may be, which is a barrier, too

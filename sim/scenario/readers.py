@@ -209,8 +209,12 @@ CHECKPOINT: dict[str, ValueReader] = {
     "command_s": distribution,
     "trigger_latency_s": distribution,
     "ack_latency_s": distribution,
+    "begin_s": distribution,
+    "unaligned_begin_s": distribution,
     "sync_s": distribution,
     "async_s": distribution,
+    "channel_state_s": distribution,
+    "channel_state_bytes_per_s": number(1.0),
 }
 RECOVERY: dict[str, ValueReader] = {
     "detection_s": distribution,

@@ -119,7 +119,10 @@ class CheckpointSettings:
     `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
     `tolerable_failures` alone is not Flink's, which is 0: None says that no number of failed checkpoints fails the job.
     `trigger_latency_s` is the way of a command, of each source on its own. `interruptible_timers` lets an unaligned
-    barrier in between the timers of one watermark (FLINK-20217).
+    barrier in between the timers of one watermark (FLINK-20217). `begin_s` is the work of a task that begins its part,
+    before its barrier leaves: it takes no record then; of an unaligned one `unaligned_begin_s`, or as much where that
+    is None. `channel_state_s` and `channel_state_bytes_per_s` are what a part with channel state costs to write besides
+    `async_s`.
     """
 
     interval_s: float | None = 10.0
@@ -138,8 +141,12 @@ class CheckpointSettings:
     command_s: Distribution = ZERO
     trigger_latency_s: Distribution = ZERO
     ack_latency_s: Distribution = ZERO
+    begin_s: Distribution = ZERO
+    unaligned_begin_s: Distribution | None = None
     sync_s: Distribution = ZERO
     async_s: Distribution = ZERO
+    channel_state_s: Distribution = ZERO
+    channel_state_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
