@@ -57,7 +57,8 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "subtask_spread": _SPREAD,
         "service_noise": _NOISE,
         "sync_s": _SYNC,
-        "inputs": "whether the gate takes turns by buffer, as Flink does, or by message; auto: by message in a join",
+        "inputs": "whether gates take turns by buffer, or by message; in_line: the gate that has waited longest, as in "
+        "Flink's union; auto: by message in a join",
     },
     "sink": {
         "guarantee": "what a failure may do to what is written",

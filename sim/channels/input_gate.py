@@ -53,6 +53,10 @@ class GateReader:
             self._listed[local] = True
             self._line.append(local)
 
+    def has_more(self) -> bool:
+        """Return whether a channel stands in line, besides the one whose buffer is open."""
+        return bool(self._line)
+
     def in_buffer(self) -> bool:
         """Return whether a buffer is open that has not been read to its end."""
         return self._open >= 0
@@ -136,14 +140,21 @@ class GateReader:
 class Inbox:
     """All inputs of a task: its gates take turns, by the buffer (union) or by the message (two-input operators).
 
-    Apache Flink, `UnionInputGate` and `StreamTwoInputProcessor`.
+    By the buffer the gate after this one is next, or, `in_line`, the one that has waited longest: a gate that has more
+    goes to the end of the line when a buffer of it is opened.
+
+    Apache Flink, `UnionInputGate.inputGatesWithData` and `StreamTwoInputProcessor`.
     """
 
-    __slots__ = ("_by_message", "_readers", "_turn", "_where")
+    __slots__ = ("_by_message", "_gates", "_in_line", "_readers", "_turn", "_where")
 
-    def __init__(self, gates: list[list[int]], channels: list[Channel], by_message: bool) -> None:
+    def __init__(
+        self, gates: list[list[int]], channels: list[Channel], by_message: bool, in_line: bool = False
+    ) -> None:
         self._readers = [GateReader(indices, [channels[i] for i in indices]) for indices in gates]
         self._by_message = by_message
+        self._in_line = in_line and len(gates) > 1
+        self._gates: deque[GateReader] = deque()
         self._turn = 0
         self._where: dict[int, tuple[GateReader, int]] = {}
         for reader, indices in zip(self._readers, gates, strict=True):
@@ -153,9 +164,31 @@ class Inbox:
     def notify(self, index: int) -> None:
         reader, local = self._where[index]
         reader.notify(local)
+        if self._in_line:
+            self._line_up(reader)
+
+    def _line_up(self, reader: GateReader) -> None:
+        """A gate that has data, and does not stand in line, goes to its end."""
+        if reader.has_more() and reader not in self._gates:
+            self._gates.append(reader)
+
+    def _take_in_line(self) -> tuple[int, StreamMessage] | None:
+        current = self._readers[self._turn]
+        if current.in_buffer():
+            return current.take()
+        while self._gates:
+            reader = self._gates.popleft()
+            taken = reader.take() if reader.ready() else None
+            self._line_up(reader)
+            if taken is not None:
+                self._turn = self._readers.index(reader)
+                return taken
+        return None
 
     def take(self) -> tuple[int, StreamMessage] | None:
         """The next message, or None when no input that may be read has one."""
+        if self._in_line:
+            return self._take_in_line()
         readers = self._readers
         if len(readers) == 1:
             taken = readers[0].take() if readers[0].ready() else None
@@ -198,8 +231,12 @@ class Inbox:
         """Take from every input again."""
         for reader in self._readers:
             reader.unblock()
+            if self._in_line:
+                self._line_up(reader)
 
     def resume(self, index: int) -> None:
         """Take from input `index` again."""
         reader, local = self._where[index]
         reader.resume(local)
+        if self._in_line:
+            self._line_up(reader)

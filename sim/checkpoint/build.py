@@ -313,7 +313,7 @@ class JobBuilder:
             self.draw(self._sync_law(task), task, "sync"),
             [channels[c] for c in inputs],
             inputs,
-            Inbox(groups, [channels[c] for c in inputs], by_message),
+            Inbox(groups, [channels[c] for c in inputs], by_message, settings.inputs == "in_line"),
             self._service(task, settings),
             checkpoint.hold == "channel",
             checkpoint.interruptible_timers,

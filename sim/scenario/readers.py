@@ -153,7 +153,7 @@ OPERATOR: dict[str, ValueReader] = {
     "subtask_spread": number(most=10.0),
     "service_noise": number(most=10.0),
     "sync_s": distribution,
-    "inputs": one_of("auto", "by_buffer", "by_message"),
+    "inputs": one_of("auto", "by_buffer", "by_message", "in_line"),
 }
 SINK: dict[str, ValueReader] = {
     "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),

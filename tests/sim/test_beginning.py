@@ -1,0 +1,104 @@
+"""What it costs a task to take part in a checkpoint: the work before its barrier leaves, and channel state to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from barrierlab.sim import load, run
+from barrierlab.sim.sweep.measured import DATA, compare, load_measured, mean_of, statistics_of
+from tests.sim.support import SKEWED, scenario, with_changes
+
+JOBS = {job.name: job for job in load_measured()}
+# The time from task to task that the scenarios have of the aligned runs, as work of the task and not as a slow link.
+HOP = {"dist": "lognormal", "mean": 0.0048, "cv": 0.9}
+AT_THE_TASK = {
+    "channel.default.barrier_latency_s": 0.0,
+    "channel.default.unaligned_barrier_latency_s": 0.0,
+    "checkpoint.begin_s": HOP,
+}
+
+
+def processed_bytes(name: str) -> float:
+    """Return the bytes that were processed while barriers were waited for, of a measured run."""
+    import csv
+
+    with (DATA / "runs.csv").open(encoding="utf-8") as rows:
+        return next(float(row["processed_bytes_mean"]) for row in csv.DictReader(rows) if row["run"] == name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["R_chain_sat_4ms_timeout", "R_chain_sat_16ms_timeout", "R_chain_rho090_timeout", "R_chain_sat_4ms_unaligned"],
+)
+def test_what_is_processed_meanwhile_is_as_measured(name: str) -> None:
+    """A task would go on with its records while it takes part: 1.7 to 3 times as many bytes as on the cluster."""
+    job, usual, moved, found = JOBS[name], [], [], []
+    for seed in (1, 2):
+        for extra, values in (({}, usual), (AT_THE_TASK, moved)):
+            result = run(load(job.scenario, job.settings | extra), seed)
+            assert result.verdict == "holds", result.violations
+            values.append(fmean(row["processed_bytes"] for row in result.checkpoint_rows() if row["steady"]))
+        found.append(statistics_of(result.checkpoint_rows(), result.task_rows()))
+    slack = 12_000  # three records of 4 KB among eight tasks
+    assert abs(fmean(moved) - processed_bytes(name)) <= max(slack, 0.15 * processed_bytes(name))
+    assert abs(fmean(moved) - processed_bytes(name)) < abs(fmean(usual) - processed_bytes(name))
+    cells = compare({name: mean_of(found)})
+    assert [(cell.statistic, cell.ratio) for cell in cells if cell.good is False] == []
+
+
+def test_one_law_for_aligned_and_unaligned_barriers() -> None:
+    """Two laws would be read off the rows where one says the same: unaligned barriers would take 11 ms a hop."""
+    job = JOBS["R_union_slowmerge_sat_unaligned"]
+    results = [run(load(job.scenario, job.settings | AT_THE_TASK), seed) for seed in (1, 2)]
+    means = mean_of([statistics_of(r.checkpoint_rows(), r.task_rows()) for r in results])
+    assert means["end to end"] == pytest.approx(job.values["end to end"], rel=0.15)
+
+
+def test_the_pieces_of_the_path_add_up(tmp_path: Path) -> None:
+    """The work would be nowhere on the critical path, or be a full output."""
+    changes: dict[str, Any] = {
+        "checkpoint": {"begin_s": 0.03, "sync_s": 0.01, "channel_state_s": 0.02, "channel_state_bytes_per_s": 1e5}
+    }
+    for unaligned in (False, True):
+        if unaligned:
+            changes["protocol"] = "unaligned"
+        result = run(scenario(tmp_path, with_changes(SKEWED, changes)), 2)
+        assert result.verdict == "holds", result.violations
+        for row in result.checkpoint_rows():
+            if row["status"] == "COMPLETED":
+                path = result.critical_path(row["checkpoint_id"])
+                assert sum(piece.duration_ns for piece in path) / 1e6 == pytest.approx(row["end_to_end_duration_ms"])
+                begun = [piece for piece in path if piece.waits_for == "to begin its part"]
+                assert sum(piece.duration_ns for piece in begun) / 1e6 == pytest.approx(30 * len(begun))
+                assert len(begun) >= 2  # of a source, and of what its barrier reaches
+
+
+def test_channel_state_takes_a_time_and_time_by_its_size(tmp_path: Path) -> None:
+    """A large state in flight would be written as fast as none."""
+    changes = {
+        "protocol": "unaligned",
+        "checkpoint": {"async_s": 0.001, "channel_state_s": 0.02, "channel_state_bytes_per_s": 1e5},
+    }
+    result = run(scenario(tmp_path, with_changes(SKEWED, changes)), 2)
+    rows = [row for row in result.task_rows() if row["end_to_end_ms"] is not None]
+    assert any(row["persisted_bytes"] for row in rows)
+    for row in rows:
+        persisted = row["persisted_bytes"]
+        assert row["async_ms"] == pytest.approx(1 + (20 + persisted / 100 if persisted else 0))
+
+
+def test_the_gate_that_has_waited_longest_is_next() -> None:
+    """The thin input of a union would be read too soon: on the cluster a gate stands in line once it has data."""
+    job = JOBS["R_union_slowmerge_sat_timeout"]
+    ratios = {}
+    for inputs in ("by_buffer", "in_line"):
+        settings = job.settings | AT_THE_TASK | {"operator.merge.inputs": inputs}
+        results = [run(load(job.scenario, settings), seed) for seed in (1, 2)]
+        assert {result.verdict for result in results} == {"holds"}
+        means = mean_of([statistics_of(r.checkpoint_rows(), r.task_rows()) for r in results])
+        ratios[inputs] = means["start delay of merge"] / job.values["start delay of merge"]
+    assert ratios["by_buffer"] < 0.7 < ratios["in_line"] < 1.1
