@@ -156,9 +156,13 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     is as far from that as its value there over the slope; their mean has the interval. `scale` = "log" searches evenly
     in the logarithm. `target` is a number; `of_high` or `of_low` a share of the measure with the lever at an end;
     `against` another variant. Without a change of sign, the measure is ``above`` the target throughout, or ``below``.
+    `high` may be the ``shortest window`` of a join.
     `numbers` are measures there; `others` are tables of a `measure` with the changes `at`, and with `root` there, too.
+    `solve` seeks the crossing anew for what would change it.
     """
     lever, low, high = options["lever"], options["low"], options["high"]
+    if high == "shortest window":
+        high = bench.shortest_window_s()
     unit, measure = _measure(options["measure"])
     is_log, is_whole = options.get("scale") == "log", options.get("whole", False)
     base = options.get("at", {})
@@ -198,8 +202,13 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     rows = [{lever: back(x), "gap": height(x)} for x in (begin, end)]
     if height(begin) * height(end) > 0:
         case = "above" if height(begin) > 0 else "below"
-        number = Number(low, None, None, options.get("unit", ""), BATCH)
-        return Analysed({options["as"]: number}, case, None, rows, [])
+        number = Number(low if case == "above" else high, None, None, options.get("unit", ""), BATCH)
+        ends: dict[str, Number | str] = {options["as"]: number}
+        for name, each in options.get("others", {}).items():
+            if not each.get("root"):
+                u, m = _measure(each["measure"])
+                ends[name] = bench.replicate([{**base, **each.get("at", {})}], m, u, least=0.0)
+        return Analysed(ends, case, None, rows, [])
     if is_whole:
         root, right = _neighbours(height, low, high)
         left = root
@@ -212,7 +221,12 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         raise NothingToSayError(f"{options['measure']} does not change with {lever} near {back(root):.3g}")
 
     def roots(changes: Changes, seeds: Sequence[int] = SEEDS) -> list[float]:
-        return [back(root - each / slope) for each in gaps(root, seeds, changes)]
+        near = root
+        if changes and options.get("solve"):  # the measure is no line: where it crosses with the change is sought anew
+            with_change = [fmean(gaps(x, SEEDS, changes) or [0.0]) for x in (begin, end)]
+            if with_change[0] * with_change[1] < 0:
+                near = _root(lambda x: fmean(gaps(x, SEEDS, changes)), begin, end)
+        return [back(near - each / slope) for each in gaps(near, seeds, changes)]
 
     values = roots({})
     for first in range(BATCH + 1, MOST + 1, BATCH):
@@ -404,6 +418,74 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     return Analysed(numbers, "bound" if first.limit else "found", moved)
 
 
+BARRIERS = ("sequence", "timestamp", "latest")
+
+
+def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
+    """Compare the barriers of a join, each with the lateness of `at`. Cases: the barrier that is advised, or ``none``.
+
+    A barrier is of use where nearly all outputs that are wanted come out complete. Sequences that are of use join
+    exactly. Else the timestamp barrier is advised if it takes away skew, beyond chance, that the latest value has.
+    """
+    from barrierlab.sim.scenario.load import ScenarioError
+    from barrierlab.sim.sweep.join.analyse import ENOUGH
+
+    variants: dict[str, Changes] = {}
+    notes, rows = [], []
+    for name in BARRIERS:
+        changes: Changes = {"barrier": name, **options.get("at", {})}
+        try:
+            bench.loaded(changes)
+            variants[name] = changes
+        except ScenarioError as error:
+            notes.append(f"{name} is not possible here: {error}")
+    numbers: dict[str, Number | str] = {}
+    shares: dict[str, float] = {}
+    for name, changes in variants.items():
+        share = bench.replicate([changes], _measure("complete_share")[1], "%", least=0.0)
+        shares[name] = share.at
+        numbers[f"{name}_share"] = share
+        row: Cells = {"barrier": name, "share": share.at}
+        for measure in ("wait_p99", "skew_p99"):
+            number = _number_or_none(bench, changes, measure)
+            numbers[f"{name}_{measure}"] = "no output" if number is None else number
+            row[measure] = None if number is None else number.at
+        rows.append(row)
+    of_use = [name for name in variants if shares[name] >= ENOUGH]
+    chosen = next(iter(of_use), "none")
+    if {"timestamp", "latest"} <= set(of_use) and chosen == "timestamp":
+        skew = _measure("skew_p99")[1]
+        pair = [variants["timestamp"], variants["latest"]]
+
+        def saved(one: Facts, other: Facts) -> float | None:
+            a, b = skew(one), skew(other)
+            return None if a is None or b is None else b - a
+
+        difference = bench.replicate(pair, saved, "ms")
+        numbers["saved_skew"] = difference
+        chosen = "timestamp" if difference.low is not None and difference.low > 0 else "latest"
+    for name in BARRIERS:  # a sentence may name one that is not possible
+        for measure in ("share", "wait_p99", "skew_p99"):
+            numbers.setdefault(f"{name}_{measure}", "not possible")
+    numbers.setdefault("saved_skew", "nothing")
+    if chosen == "none":
+        first = next((n for n in numbers.values() if isinstance(n, Number)), None)
+        if first is None:
+            raise NothingToSayError("no barrier is possible here")
+        return Analysed({"best_share": first, **numbers}, "none", rows=rows, notes=notes)
+    wait = numbers[f"{chosen}_wait_p99"]
+    assert isinstance(wait, Number)
+    moves = _moves(bench, variants[chosen], _measure("wait_p99")[1])
+    return Analysed({"wait": wait, **numbers}, chosen, moves, rows, notes)
+
+
+def _number_or_none(bench: Bench, changes: Changes, measure: str) -> Number | None:
+    try:
+        return bench.replicate([changes], _measure(measure)[1], _measure(measure)[0], least=0.0)
+    except NothingToSayError:
+        return None
+
+
 ANALYSES: dict[str, tuple[Callable[[Bench, Mapping[str, Any]], Analysed], tuple[str, ...]]] = {
     "mean": (mean, ("steady", "growing")),
     "compare": (compare, ("more", "less", "same")),
@@ -411,5 +493,6 @@ ANALYSES: dict[str, tuple[Callable[[Bench, Mapping[str, Any]], Analysed], tuple[
     "quantile": (quantile, ("steady", "growing", "helps", "useless")),
     "growth": (growth, ("found",)),
     "interval": (interval, ("found", "bound")),
+    "barriers": (barriers, (*BARRIERS, "none")),
 }
 """By name: the function, and the cases that it can come to."""

@@ -16,6 +16,7 @@ from barrierlab.model.errors import InputError
 from barrierlab.sim.ask.facts import Facts, facts_of
 from barrierlab.sim.ask.levers import Changes, settings_of
 from barrierlab.sim.checkpoint.estimate import steps
+from barrierlab.sim.join.scenario import JoinScenario
 from barrierlab.sim.scenario.load import ScenarioError, load
 from barrierlab.sim.scenario.settings import Scenario
 
@@ -118,6 +119,13 @@ class Bench:
         Half the interval of a number, at most, as a share of it.
     keeps : bool
         Whether the runs are kept, to be made again: with the digests of their journals.
+    of_joins : bool
+        Whether the scenario is a join.
+
+    Attributes
+    ----------
+    scenario : Scenario or JoinScenario
+        With what is the same in all runs.
     """
 
     def __init__(
@@ -130,6 +138,7 @@ class Bench:
         runner: Serial | Processes,
         until: float = inf,
         keeps: bool = False,
+        of_joins: bool = False,
     ) -> None:
         self._source, self._settings, self._checkpoints = source, dict(settings), checkpoints
         self._keeps = keeps
@@ -139,10 +148,14 @@ class Bench:
         self.cut_short = False
         self.shortened = False
         loaded = load(source, self._settings)
-        if not isinstance(loaded, Scenario):
-            raise ScenarioError(f"{loaded.name}: takes no checkpoints; allowed: a scenario with sources and operators")
+        if not isinstance(loaded, JoinScenario if of_joins else Scenario):
+            wrong = (
+                ("is no join", "[join] and inputs") if of_joins else ("takes no checkpoints", "sources and operators")
+            )
+            raise ScenarioError(f"{loaded.name}: {wrong[0]}; allowed: a scenario with {wrong[1]}")
+        self._of_joins = of_joins
         self._always = {**settings_of(loaded, always)}
-        self.scenario: Scenario = load(source, self._settings | self._always)
+        self.scenario: Any = load(source, self._settings | self._always)
 
     @property
     def runs(self) -> int:
@@ -167,6 +180,13 @@ class Bench:
         found = [(json.loads(name), facts) for (name, _), facts in self._kept.items()]
         return [(run_id_of(self.scenario, settings, facts.seed), settings, facts) for settings, facts in found]
 
+    def shortest_window_s(self) -> float:
+        """Return the shortest window of a join's rules: no lateness may be larger."""
+        windows = [each.window_s for each in self.scenario.inputs.values() if each.window_s is not None]
+        if not windows:
+            raise NothingToSayError(f"{self.scenario.name} has no window_s: no lateness may be larger than one")
+        return float(min(windows))
+
     def loaded(self, changes: Changes) -> Scenario:
         """Return the scenario with changes, as long as a run of it is."""
         scenario: Scenario = load(self._source, self.settings(changes))
@@ -175,7 +195,7 @@ class Bench:
     def settings(self, changes: Changes) -> dict[str, Any]:
         """Return all settings of a run with changes, its length among them."""
         found = self._settings | self._always | settings_of(self.scenario, changes)
-        if "until_s" not in changes and "until_s" not in self._always:
+        if not self._of_joins and "until_s" not in changes and "until_s" not in self._always:
             scenario: Scenario = load(self._source, found)
             interval_s = scenario.checkpoint.interval_s
             if interval_s is not None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.spec.messages import kind_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF
@@ -15,7 +15,22 @@ from barrierlab.sim.checkpoint.metrics import NS_PER_MS
 from barrierlab.sim.checkpoint.result import Result, run
 from barrierlab.sim.scenario.load import load
 
+if TYPE_CHECKING:
+    from barrierlab.sim.join.engine import JoinResult
+
 PIECES = tuple(dict.fromkeys(PIECE_OF.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFacts:
+    """One run of a join, after its warm-up: its row of the table `joins`. Times in ms; None without an output."""
+
+    barrier: str
+    lateness_ms: float | None
+    complete_share: float
+    wait_p99_ms: float | None
+    age_p99_ms: float | None
+    skew_p99_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,8 @@ class Facts:
         The invariants that had nothing to judge.
     digest : str
         Of the journal; empty if the run is not kept.
+    join : JoinFacts or None
+        Of a run of a join, which has nothing of a job.
     """
 
     seed: int
@@ -81,12 +98,13 @@ class Facts:
     drain_ms: float | None
     vacuous: tuple[str, ...] = ()
     digest: str = ""
+    join: JoinFacts | None = None
 
 
 def facts_of(source: str, settings: Mapping[str, Any], seed: int, with_digest: bool = False) -> Facts:
     """Return the facts of a run of the scenario with these settings, with the digest of its journal if it is kept."""
-    result: Result = run(load(source, settings), seed)
-    found = of_result(result)
+    result = run(load(source, settings), seed)
+    found = of_result(result) if isinstance(result, Result) else of_join(result)
     if with_digest:
         found = replace(found, digest=result.digest)
     del result
@@ -132,6 +150,40 @@ def of_result(result: Result) -> Facts:
         state_bytes=max((float(r["checkpointed_bytes"]) for r in every), default=0.0),
         drain_ms=max((row["estimatedTimeToConsumeBuffersMs"] for row in result.debloating()), default=None),
         vacuous=tuple(result.coverage.vacuous),
+    )
+
+
+def of_join(result: JoinResult) -> Facts:
+    """Return the facts of a run of a join."""
+    (row,) = result.join_rows()
+    names = ("barrier", "lateness_ms", "complete_share", "wait_p99_ms", "age_p99_ms", "skew_p99_ms")
+    return Facts(
+        seed=result.seed,
+        verdict=result.verdict,
+        broken="; ".join(f"{v.invariant}: {v.reason}" for v in result.violations[:1]),
+        steady="",
+        piles_up=None,
+        durations_ms=(),
+        persisted=(),
+        path_ms={},
+        operators={},
+        unaligned=0,
+        triggered=0,
+        failed=0,
+        completed_at_ms=(),
+        triggered_at_ms=(),
+        throughput_per_s=row["output_rate_per_s"],
+        busiest="",
+        busy_share=0.0,
+        recoveries=(),
+        commits_ms=(),
+        open_ms=0.0,
+        first_failure_ms=None,
+        barriers=0.0,
+        duration_ms=1e3 * result.scenario.until_s,
+        state_bytes=0.0,
+        drain_ms=None,
+        join=JoinFacts(*(row[name] for name in names)),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution
+from barrierlab.sim.join.scenario import JoinScenario
 from barrierlab.sim.scenario.load import ScenarioError
 from barrierlab.sim.scenario.readers import suggest
 from barrierlab.sim.scenario.settings import Scenario
@@ -161,11 +162,29 @@ def _debloat_target(scenario: Scenario, seconds: float) -> KeyValues:
     return {"buffer_debloat.enabled": True, "buffer_debloat.target_s": seconds}
 
 
+def _barrier(scenario: JoinScenario, barrier: str) -> KeyValues:
+    """A barrier: the scenario's own parameter of that name, which may set more than the key, or the key."""
+    return {"barrier" if "barrier" in scenario.parameters else "join.barrier": barrier}
+
+
+def _stream_rates(scenario: JoinScenario, factor: float) -> KeyValues:
+    return {f"input.{name}.rate_per_s": each.rate_per_s * factor for name, each in scenario.inputs.items()}
+
+
+def _slowest_stream(scenario: JoinScenario, factor: float) -> KeyValues:
+    name = min(scenario.inputs, key=lambda each: scenario.inputs[each].rate_per_s)
+    return {f"input.{name}.rate_per_s": scenario.inputs[name].rate_per_s * factor}
+
+
+def _frame_delays(scenario: JoinScenario, factor: float) -> KeyValues:
+    return {f"input.{name}.delay_s": scaled(each.delay_s, factor) for name, each in scenario.inputs.items()}
+
+
 def _no_faults(scenario: Scenario, _: Any) -> KeyValues:
     return {"fault": []}
 
 
-LEVERS: dict[str, tuple[str, Callable[[Scenario, Any], KeyValues]]] = {
+LEVERS: dict[str, tuple[str, Callable[[Any, Any], KeyValues]]] = {
     "load": ("arrivals", _load),
     "service": ("service times", _service),
     "buffers": ("buffers", _buffers),
@@ -186,11 +205,16 @@ LEVERS: dict[str, tuple[str, Callable[[Scenario, Any], KeyValues]]] = {
     "buffers_each": ("buffers of each channel", _buffers_each),
     "debloat_target_s": ("buffer debloating's target", _debloat_target),
     "no_faults": ("no faults", _no_faults),
+    "barrier": ("barrier", _barrier),
+    "join.lateness_s": ("lateness", lambda scenario, seconds: {"join.lateness_s": seconds}),
+    "stream_rates": ("the rates of all streams", _stream_rates),
+    "slowest_stream": ("the rate of the slowest stream", _slowest_stream),
+    "frame_delays": ("the time until a frame is whole", _frame_delays),
 }
 """By name: its words, and the settings it makes of a scenario and a value."""
 
 
-def settings_of(scenario: Scenario, changes: Changes) -> KeyValues:
+def settings_of(scenario: Scenario | JoinScenario, changes: Changes) -> KeyValues:
     """Return the settings that make the changes, in their order.
 
     Raises

@@ -75,6 +75,10 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "done_before_caught_up": ("%", _done_before_caught_up),
     "barriers": ("", lambda f: f.barriers or None),
     "state": ("B", lambda f: f.state_bytes),
+    "wait_p99": ("ms", lambda f: f.join.wait_p99_ms if f.join else None),
+    "age_p99": ("ms", lambda f: f.join.age_p99_ms if f.join else None),
+    "skew_p99": ("ms", lambda f: f.join.skew_p99_ms if f.join else None),
+    "complete_share": ("%", lambda f: f.join.complete_share if f.join else None),
     "drain": ("ms", lambda f: f.drain_ms),
 }
 """By name: unit, and the number of one run; None where a run has none."""

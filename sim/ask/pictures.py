@@ -158,25 +158,22 @@ def of_interval(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pi
     return chart, "What checkpoints and failures cost, by the interval."
 
 
-def of_joins(bench: Any, options: Mapping[str, Any], found: Analysed) -> Picture:
-    """Wait and skew by lateness, and those of the barriers without one."""
-    timed = [row for row in found.rows if row["lateness_ms"] is not None]
-    series = [
-        ChartSeries(
-            words, [(row["lateness_ms"], row[name], row["run"]) for row in timed if row[name] is not None], True
-        )
-        for name, words in (("wait_p99_ms", "wait, timestamp"), ("skew_p99_ms", "skew, timestamp"))
-    ]
-    across = {
-        f"{words}, {row['barrier']}": row[name]
-        for row in found.rows
-        if row["lateness_ms"] is None
-        for name, words in (("wait_p99_ms", "wait"), ("skew_p99_ms", "skew"))
-        if row[name] is not None
-    }
-    upright = {"answer": found.answer.at} if found.numbers.get("budget") is found.answer else {}
-    chart = Chart("lateness, ms", "99th percentile, ms", series, across, upright)
-    return chart, "Wait and skew by the lateness of the timestamp barrier; what has no lateness lies across."
+def of_barriers(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
+    """Wait and skew of each barrier: means over the seeds."""
+    names = [row["barrier"] for row in found.rows]
+    series = []
+    for measure, words in (("wait_p99", "wait"), ("skew_p99", "skew"), ("age_p99", "age")):
+        points, bounds = [], []
+        for place, name in enumerate(names):
+            values = _by_seed(bench, {"barrier": name, **options.get("at", {})}, measure, 1.0)
+            if values:
+                ys = sorted(values, key=lambda each: each[1])
+                points.append((float(place), fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
+                bounds.append((ys[0][1], ys[-1][1]))
+        series.append(ChartSeries(words, points, bounds=bounds))
+    shown = ", ".join(f"{row['barrier']} {row['share']:.0%}" for row in found.rows)
+    chart = Chart("", "99th percentile, ms", series, ticks=names)
+    return chart, f"Wait, skew and age of the outputs of each barrier, means over the seeds. Complete: {shown}."
 
 
 PICTURES: dict[str, Callable[[Any, Mapping[str, Any], Analysed], Picture]] = {
@@ -186,7 +183,7 @@ PICTURES: dict[str, Callable[[Any, Mapping[str, Any], Analysed], Picture]] = {
     "quantile": of_quantile,
     "growth": of_growth,
     "interval": of_interval,
-    "joins": of_joins,
+    "barriers": of_barriers,
 }
 """By the name of an analysis."""
 

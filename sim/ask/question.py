@@ -13,7 +13,8 @@
     [answer]                                  # a sentence for each case that the analysis can come to
     found = "... {timeout} ..."               # with its numbers, by name
 
-`missing` in place of analysis and answer says what the simulator has not.
+`of_joins = true` asks it of scenarios with a table [join]. `missing` in place of analysis and answer says what the
+simulator has not.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from barrierlab.sim.scenario.readers import suggest
 QUESTIONS = files("barrierlab.sim") / "scenarios" / "questions"
 KEYS = (
     *("question", "asked", "oracle", "scenario", "checkpoints", "set", "always", "change", "analysis", "answer"),
-    *("missing", "also_missing"),
+    *("missing", "also_missing", "of_joins"),
 )
 NEEDED = ("question", "asked", "oracle", "scenario", "analysis", "answer")
 
@@ -53,14 +54,13 @@ class Question:
     answer: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""
     also_missing: str = ""
+    of_joins: bool = False
 
 
 def names() -> list[str]:
-    """Return the names of all questions, in order of their numbers; of the joins last."""
+    """Return the names of all questions, in order of their numbers; of the joins (J1) last."""
     found = [path.name.removesuffix(".toml") for path in QUESTIONS.iterdir() if path.name.endswith(".toml")]
-    return sorted(
-        found, key=lambda name: (not name[1:].isdecimal(), int(name[1:]) if name[1:].isdecimal() else 0, name)
-    )
+    return sorted(found, key=lambda name: (name[0] != "Q", int(name[1:])))
 
 
 def question_of(name: str) -> Question:

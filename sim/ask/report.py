@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from barrierlab.sim.ask.answer import Answer, text_of
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError
@@ -18,6 +19,8 @@ from barrierlab.sim.ask.pictures import PICTURES, rows_of
 from barrierlab.sim.ask.question import QUESTIONS
 from barrierlab.sim.core.files import write
 from barrierlab.sim.sweep import figures
+from barrierlab.sim.sweep.join.report import DRAWN as JOIN_DRAWN
+from barrierlab.sim.sweep.join.report import drawn_join, drawn_outputs
 from barrierlab.sim.sweep.page import PageTable, Section, figure_of, render_page
 from barrierlab.sim.sweep.report import DRAWN, FIRST, LAST, MEANING, words_of
 from barrierlab.sim.sweep.rerun import ANSWER
@@ -77,7 +80,7 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
     def draw(name: str, narrow: bool) -> str:
         return figures.chart(chart, name, narrow=narrow)
 
-    drawn = drawn_of(bench, shown_changes(answer))
+    drawn = (drawn_join_of if question.of_joins else drawn_of)(bench, shown_changes(answer))
     verdicts = Counter(facts.verdict for _, _, facts in runs)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     command = ["barrierlab", "ask", question.name, "--scenario", bench.source, "--out", directory.name]
@@ -105,7 +108,7 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
         verdict=f"0 violations in {len(runs)} runs",
         is_bad=False,
         history=f"Each run's whole history was judged: {counted}. A run that breaks an invariant ends the question.",
-        invariants=_invariants(runs),
+        invariants=_invariants(runs, question.of_joins),
         violations=PageTable("Violations", [], []),
         stopped="",
         errors=PageTable("Runs that stopped", [], []),
@@ -144,11 +147,12 @@ def _numbers(answer: Answer) -> PageTable:
     )
 
 
-def _invariants(runs: Sequence[tuple[str, Any, Facts]]) -> PageTable:
+def _invariants(runs: Sequence[tuple[str, Any, Facts]], of_joins: bool) -> PageTable:
+    meaning = JOIN_INVARIANTS if of_joins else MEANING
     rows = []
-    for name in (*INVARIANTS, *RUN_INVARIANTS):
+    for name in JOIN_INVARIANTS if of_joins else (*INVARIANTS, *RUN_INVARIANTS):
         judged = [run for run, _, facts in runs if name not in facts.vacuous]
-        rows.append((judged[0] if judged else "", (name, MEANING.get(name, ""), len(judged), 0)))
+        rows.append((judged[0] if judged else "", (name, meaning.get(name, ""), len(judged), 0)))
     head = ["invariant", "holds when", "runs with something to judge", "violations"]
     return PageTable.of("Violations by invariant, and a run that had something to judge", head, rows, 2)
 
@@ -156,6 +160,9 @@ def _invariants(runs: Sequence[tuple[str, Any, Facts]]) -> PageTable:
 def shown_changes(answer: Answer) -> Changes:
     """Return the changes of the runs that are drawn: the first variant, or the one at a crossing, or the last."""
     options = answer.question.analysis
+    if options["name"] == "barriers":
+        advised = answer.found.case if answer.found.case != "none" else answer.found.rows[-1]["barrier"]
+        return {"barrier": advised, **options.get("at", {})}
     if options["name"] == "growth":
         return {**options.get("at", {}), options["lever"]: options["values"][-1]}
     if options["name"] != "crossover":
@@ -163,6 +170,21 @@ def shown_changes(answer: Answer) -> Changes:
     lever = options["lever"]
     value = min((row[lever] for row in answer.found.rows), key=lambda x: abs(x - answer.found.answer.at))
     return {**options.get("at", {}), lever: round(value) if options.get("whole") else float(f"{value:.6g}")}
+
+
+def drawn_join_of(bench: Bench, changes: Changes) -> list[Drawn]:
+    """The join of the run with these changes whose wait is in the middle, its median output, and its worst."""
+    from barrierlab.sim import load, run
+
+    runs = [facts for facts in bench.known(changes) if facts.join is not None and facts.join.wait_p99_ms is not None]
+    if not runs:
+        return []
+    facts = sorted(runs, key=lambda each: each.join.wait_p99_ms if each.join and each.join.wait_p99_ms else 0.0)
+    middle = facts[len(facts) // 2]
+    result, run_id = run(load(bench.source, bench.settings(changes)), middle.seed), bench.run_id(changes, middle.seed)
+    of_run = f"{bench.scenario.name}, {words_of(changes)}, seed {middle.seed}"
+    words = f"The join, {of_run}."
+    return [drawn_join(JOIN_DRAWN[0], result, run_id, words), *drawn_outputs(result, run_id, of_run)]
 
 
 def drawn_of(bench: Bench, changes: Changes) -> list[Drawn]:

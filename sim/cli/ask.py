@@ -80,6 +80,7 @@ def ask_command(
             runner,
             until,
             keeps=directory is not None,
+            of_joins=asked.of_joins,
         )
         answer = _with_status(asked, bench)
     except OutOfTimeError:

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import string
+import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ ASKED = [question_of(name) for name in names() if not question_of(name).missing]
 def bench(question: Question, precision: float = 0.05, **settings: Any) -> Bench:
     """Return a bench in this process."""
     given = {**question.set, **settings}
-    return Bench(question.scenario, given, question.always, question.checkpoints, precision, Serial())
+    more = {"of_joins": question.of_joins}
+    return Bench(question.scenario, given, question.always, question.checkpoints, precision, Serial(), **more)
 
 
 def found(name: str, precision: float = 0.05) -> Analysed:
@@ -204,6 +206,60 @@ def test_q15_catching_up_takes_what_the_law_says() -> None:
     assert at(q15, "catch_up") == pytest.approx(at(q15, "predicted"), rel=0.15)
 
 
+def test_j1_the_skew_of_each_barrier_is_that_of_its_rule() -> None:
+    """A barrier would be advised by waits alone, and join what does not belong together."""
+    j1 = found("J1", precision=0.2)
+    lidar_ms, delay_ms = 1000 / 9.7, 50.0
+    assert j1.case == "timestamp"
+    assert at(j1, "sequence_share") == 0.0
+    assert at(j1, "timestamp_skew_p99") == pytest.approx(lidar_ms, rel=0.03)  # a frame is at most a period old
+    assert at(j1, "latest_skew_p99") > lidar_ms + delay_ms  # and the latest value a delay more
+    assert at(j1, "latest_wait_p99") < 10 < at(j1, "wait")
+    assert at(j1, "saved_skew") == pytest.approx(at(j1, "latest_skew_p99") - at(j1, "timestamp_skew_p99"))
+    assert [row["barrier"] for row in j1.rows] == ["sequence", "timestamp", "latest"]
+
+
+@pytest.mark.slow
+def test_j2_the_budget_is_a_period_of_the_slowest_stream() -> None:
+    """A budget would be advised that costs alignment, or that leaves waiting which costs nothing."""
+    question = question_of("J2")
+    for rate in (9.7, 4.9):
+        j2 = ANALYSES["crossover"][0](bench(question, 0.2, lidar_rate_per_s=rate), question.analysis)
+        assert j2.case == "found"
+        assert at(j2, "budget") == pytest.approx(1.05 / rate, rel=0.03)
+        assert at(j2, "wait") < at(j2, "waits") - 0.9e3 / rate
+        assert at(j2, "skew") == pytest.approx(1.05e3 / rate, rel=0.05)
+        assert j2.moves is not None
+        (slower,) = {round(each, 4) for each in j2.moves({"slowest_stream": 0.95})}
+        assert slower == pytest.approx(1.05 / (0.95 * rate), rel=0.03)
+
+
+def test_joins_of_one_rate_are_joined_by_sequence() -> None:
+    """The exact barrier would never be advised; or a barrier that is not possible would end the answer."""
+    question = question_of("J1")
+    text = """
+        until_s = 4.0
+        [join]
+        barrier = "sequence"
+        [input.left]
+        rate_per_s = 20.0
+        offset = 0
+        [input.right]
+        rate_per_s = 20.0
+        offset = 0
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "pair.toml"
+        file.write_text(text, encoding="utf-8")
+        own = Bench(str(file), {}, {}, 1, 0.5, Serial(), of_joins=True)
+        pair = ANALYSES["barriers"][0](own, question.analysis)
+        assert pair.case == "sequence"
+        assert at(pair, "sequence_share") > 0.99
+        assert any("timestamp is not possible here" in note for note in pair.notes) or at(pair, "timestamp_share") >= 0
+        sentence = question.answer["sequence"].format(**{name: str(each) for name, each in pair.numbers.items()})
+        assert "Take the sequence barrier" in sentence
+
+
 # What every question owes.
 
 
@@ -316,7 +372,8 @@ def test_all_questions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "status", "words"),
     [
         (["Q99"], 2, "no question 'Q99'"),
-        (["joins"], 2, "not answered yet: "),
+        (["joins"], 2, "no question 'joins'; allowed: "),
+        (["J1", "--scenario", "diamond"], 2, "is no join; allowed: a scenario with [join]"),
         (["Q3", "--precision", "0%"], 2, "'0%': allowed: a share"),
         (["--json", "x"], 2, "there is no question"),
         (["Q10", "--scenario", "camera_imu_lidar"], 2, "takes no checkpoints"),

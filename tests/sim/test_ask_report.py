@@ -14,6 +14,7 @@ from barrierlab.sim.ask.analyses import ANALYSES
 from barrierlab.sim.ask.bench import Serial
 from barrierlab.sim.ask.pictures import PICTURES
 from barrierlab.sim.ask.report import SECTIONS
+from barrierlab.sim.sweep.join.report import DRAWN as JOIN_DRAWN
 from barrierlab.sim.sweep.report import DRAWN
 from tests.sim.support import barrierlab
 from tests.sim.test_ask import JOB
@@ -53,6 +54,23 @@ def test_an_answer_has_a_page(asked: Any, name: str) -> None:
         assert " ".join(words.split()) in plain
     assert f"--out {name}" in plain
     assert (out / "scenarios").is_dir()
+
+
+def test_an_answer_on_joins_has_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of joins there would be the sentence alone."""
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Serial())
+    arguments = ["ask", "J1", "--set", "until_s=4", "--precision", "50%", "--out", str(tmp_path / "j1")]
+    status, _, err = barrierlab(capsys, *arguments)
+    assert (status, err) == (0, "")
+    kept = json.loads((tmp_path / "j1" / "answer.json").read_text(encoding="utf-8"))
+    text = (tmp_path / "j1" / "report.html").read_text(encoding="utf-8")
+    stands_alone(text, [*SECTIONS, *JOIN_DRAWN])
+    names_runs(text, [row["run_id"] for row in kept["runs_made"]])
+    status, out, _ = barrierlab(capsys, "rerun", str(tmp_path / "j1"), kept["runs_made"][-1]["run_id"])
+    assert status == 0
+    assert ": the same as when it was stored" in out
 
 
 def test_the_runs_of_an_answer_are_made_again(asked: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
