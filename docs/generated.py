@@ -116,14 +116,22 @@ def tables() -> Lines:
 # Python.
 MODULES = {
     "barrierlab": "Load a scenario, run it, look at the result.",
-    "barrierlab.sim.sweep": "Many runs, and their tables.",
-    "barrierlab.sim.sweep.measured": "The jobs that were measured on a cluster, beside their predictions.",
-    "barrierlab.model.suites.conformance": "An aligner of your own in a test suite.",
+    "barrierlab.model.render.picture": "A trace, a counterexample or an entry of the catalogue as a picture.",
+    "barrierlab.model.defects.catalogue": "What goes wrong when documents are taken at their word.",
+    "barrierlab.model.defects.engines.catalogue": "Public reports about engines, as schemes.",
+    "barrierlab.model.suites.conformance": "An aligner of your own, in a test suite or a notebook.",
     "barrierlab.model.checkpoint.external": "What such an aligner must have.",
     "barrierlab.model.checkpoint.interfaces": "What the other parts of an engine must have.",
     "barrierlab.model.checkpoint.capabilities": "What a part declares that it does not take part in.",
+    "barrierlab.sim.sweep": "Many runs, and their tables.",
+    "barrierlab.sim.sweep.measured": "The jobs that were measured on a cluster, beside their predictions.",
+    "barrierlab.sim.twin.calibrate": "What a cluster itself costs, fitted to measured checkpoints.",
+    "barrierlab.sim.twin.predict": "Checkpoints of a job predicted with such a profile.",
+    "barrierlab.sim.advise.pieces": "What a checkpoint and a failure of a job cost.",
+    "barrierlab.sim.advise.advice": "How often to take one.",
     "barrierlab.impl": "The protocols themselves: machines without clock, thread, chance or I/O.",
 }
+"""The public modules; notebooks import no others of ours."""
 
 
 def api() -> Lines:
@@ -136,12 +144,11 @@ def api() -> Lines:
 
 
 def public(module: Any) -> list[str]:
-    """What a module offers: `__all__`, or else the classes and functions that it defines."""
+    """What a module offers: `__all__`, or else the classes and functions that it defines, but no private ones."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    kinds = (inspect.isclass, inspect.isfunction)
-    own = {name: value for name, value in vars(module).items() if any(kind(value) for kind in kinds)}
-    return [name for name, value in own.items() if value.__module__ == module.__name__ and not name.startswith("_")]
+    own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+    return [name for name in own if not name.startswith("_") and callable(getattr(module, name))]
 
 
 def documented(name: str, value: Any) -> Lines:

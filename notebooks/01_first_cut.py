@@ -201,3 +201,5 @@ tasks.groupby(["skew", "operator", "subtask"])[["start_delay_ms", "alignment_ms"
 # %% [markdown]
 # What would change this picture: keys spread evenly, or a queue behind the join. `barrierlab scenarios` lists what can
 # be set.
+#
+# All cuts here were consistent. [The next notebook](02_the_orphan_message.ipynb) has one that is not.

@@ -86,6 +86,20 @@ def catalogue() -> tuple[CatalogueEntry, ...]:
     return tuple(sorted(_entries(), key=lambda entry: (order.index(entry.id[0]), entry.id, entry.name)))
 
 
+def entry(word: str) -> CatalogueEntry:
+    """Return the entry of this id.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+
+    >>> entry("A-04").title
+    'The barrier leaves behind the records that waited behind it'
+    """
+    return {each.id: each for each in catalogue()}[word]
+
+
 def modules() -> Iterator[tuple[str, ModuleType]]:
     """The modules of all entries that can be run, room by room, each with its name."""
     for room in ROOMS.values():

@@ -112,6 +112,23 @@ def cases(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Confo
     return [ConformanceCase(kind, each, why.get(each.name, "")) for each in scopes if each.name in judged]
 
 
+def outcomes(kind: type, scope: str = "tiny", judge: str = JUDGES[0]) -> list[Outcome]:
+    """Return what each case that is asked comes to, for a notebook: verdict, states, and the shortest runs.
+
+    Parameters
+    ----------
+    kind, scope, judge
+        As of `cases`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such scope or judge, or the class cannot stand in.
+    """
+    asked = (case for case in cases(kind, scope, judge) if not case.not_asked)
+    return [case.scope.check(_components(kind, case.scope.protocol), None) for case in asked]
+
+
 def report(outcome: Outcome) -> str:
     """Return what came out, for a reader: what is broken and why, and the run; of several, one after the other."""
     if not outcome.violations:

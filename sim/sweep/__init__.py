@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read", "run_sweep"]
+__all__ = ["answer", "read", "run_sweep"]
 
 
 class SweepTables(dict[str, "pd.DataFrame"]):
@@ -75,3 +75,15 @@ def read(directory: str | Path) -> SweepTables:
     set_of_run = pd.DataFrame([json.loads(text) for text in frames["runs"]["parameters"]])
     frames["runs"] = frames["runs"].join(set_of_run, rsuffix="_set")
     return SweepTables(frames)
+
+
+def answer(directory: str | Path, master: str = "local[*]") -> list[str]:
+    """The sentences with which a sweep answers its question, as `barrierlab report` prints them; Spark reckons them.
+
+    SweepError if `directory` is not that of a sweep of checkpoints, or if there is no Spark.
+    """
+    from barrierlab.sim.sweep import summary
+    from barrierlab.sim.sweep.analyse import analysed
+    from barrierlab.sim.sweep.store import Store
+
+    return list(summary.answer(analysed(Store.open(directory), master)))
