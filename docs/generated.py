@@ -116,7 +116,7 @@ def tables() -> Lines:
 # Python.
 MODULES = {
     "barrierlab": "Load a scenario, run it, look at the result.",
-    "barrierlab.model.render.picture": "A trace, a counterexample or an entry of the catalogue as a picture.",
+    "barrierlab.sim.notebook": "A trace or a counterexample to walk through, with a cut that one drags.",
     "barrierlab.model.defects.catalogue": "What goes wrong when documents are taken at their word.",
     "barrierlab.model.defects.engines.catalogue": "Public reports about engines, as schemes.",
     "barrierlab.model.suites.conformance": "An aligner of your own, in a test suite or a notebook.",

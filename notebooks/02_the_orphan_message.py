@@ -29,7 +29,7 @@ from IPython.display import Code
 
 from barrierlab import load, run
 from barrierlab.model.defects.catalogue import entry
-from barrierlab.model.render.picture import Picture
+from barrierlab.sim.notebook import explore
 
 pd.set_option("display.max_colwidth", 90)
 
@@ -50,7 +50,13 @@ orphan.title
 
 # %%
 found = orphan.defect.as_documented()
-Picture(found.trace)
+found
+
+# %% [markdown]
+# In Jupyter you can walk through it, and drag the cut: it says whether it is consistent, and what is not.
+
+# %%
+explore(found.trace)
 
 # %% [markdown]
 # The same as text. A line after `>` is something that can happen, the lines below are what it brings about. This is the

@@ -25,7 +25,6 @@ import pandas as pd
 
 from barrierlab.impl import CheckpointBarrier, SnapshotFailedError
 from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.render.picture import Picture
 from barrierlab.model.suites.conformance import cases, outcomes
 
 pd.set_option("display.max_colwidth", 90)
@@ -106,7 +105,7 @@ pd.DataFrame(
 
 # %%
 [broken, *others] = [violation for each in red for violation in each.violations]
-Picture(broken.trace)
+broken
 
 # %% [markdown]
 # ## 4. Green

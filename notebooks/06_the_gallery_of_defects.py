@@ -21,11 +21,11 @@
 # %%
 # %matplotlib inline
 import pandas as pd
-from ipywidgets import HTML, Tab
+from ipywidgets import Tab
 
 from barrierlab.model.defects.catalogue import catalogue, entry
 from barrierlab.model.defects.engines.catalogue import reports
-from barrierlab.model.render.picture import Picture
+from barrierlab.sim.notebook import explore
 
 pd.set_option("display.max_colwidth", 120)
 
@@ -66,21 +66,21 @@ axes = counts.plot.barh(stacked=True, color=colours, figsize=(9, 4.4), xlabel="e
 # Here the record is of all that is in the channel.
 
 # %%
-trace_of = {each: entry(each).defect.as_documented().trace for each in ["U-05", "A-01", "A-15", "U-14"]}
-Picture(trace_of["U-05"])
+four = {each: entry(each).defect.as_documented() for each in ["U-05", "A-01", "A-15", "U-14"]}
+four["U-05"]
 
 # %% [markdown]
 # **Lost** (A-01). A barrier of another checkpoint is counted as the one that is awaited.
 
 # %%
-Picture(trace_of["A-01"])
+four["A-01"]
 
 # %% [markdown]
-# In Jupyter these are tabs: the two above; an input that has ended, for whose barrier a task waits for ever (A-15);
-# and a restore in the wrong order (U-14).
+# In Jupyter these are tabs to walk through: the two above; an input that has ended, for whose barrier a task waits for
+# ever (A-15); and a restore in the wrong order (U-14).
 
 # %%
-Tab([HTML(Picture(trace).svg) for trace in trace_of.values()], titles=list(trace_of))
+Tab([explore(found.trace) for found in four.values()], titles=list(four))
 
 # %% [markdown]
 # ## 4. Engines
@@ -103,7 +103,7 @@ engines.sort_values("steps").tail(12)
 
 # %%
 [seatunnel] = [each for each in reports() if each.id == "SEATUNNEL-11559"]
-Picture(seatunnel.defect.as_documented().trace)
+seatunnel.defect.as_documented()
 
 # %% [markdown]
 # `barrierlab defects A-01` prints one with its page; [why documents go wrong](../docs/explanation/documents.md) sorts

@@ -10,7 +10,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CALLED = {
-    "a notebook": "Picture _repr_svg_ outcomes entry",
     "a command line of click or rich": "format_commands get_command list_commands on_broken_pipe",
     "the sink's writer of an engine": "roll_back",
     "pytest": "pytest_addoption pytest_collection_modifyitems reportinfo runtest",
