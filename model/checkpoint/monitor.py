@@ -5,7 +5,7 @@ came about would never be one. Here the same equations (`model.spec.equations`) 
 channel from u to v, u knows how many events it had sent when it cut, v how many had taken effect when it cut and how
 many it recorded; once the checkpoint is complete these numbers must add up, and what they stand for is forgotten. That
 the events behind the numbers are the right ones is checked as they pass: a channel is first in, first out, so its next
-event is known.
+event is known. Barriers and watermarks are watched as they are along a journal (`model.spec.watch`).
 
 A monitor takes no part in what happens. It gets effects in the words of `model.spec.history.EFFECTS`, and what is
 wrong goes to `broken`, in the words of `model.spec.invariants.INVARIANTS`.
@@ -634,9 +634,6 @@ class TaskMonitor(TaskWatch):
         if checkpoint_id == self.done:
             self.breaks("LIVE", f"{self.name} waits for checkpoint {checkpoint_id}, which was completed")
 
-    def _resume(self, index: int, checkpoint_id: int, task: Task) -> None:
-        self.frees(checkpoint_id)
-
     def _snapshot(self, index: int, subject: tuple[int, str], task: Task) -> None:
         checkpoint_id, its_digest = subject
         for reason in equations.cut_again(self.name, checkpoint_id, 1 + (checkpoint_id == self.last_cut)):
@@ -703,9 +700,6 @@ class TaskMonitor(TaskWatch):
         for reason in equations.beyond(cut.recorded_bytes, what, self._limits.max_inflight_buffer_bytes):
             self._over_limit = checkpoint_id, reason
 
-    def _forward(self, index: int, barrier: CheckpointBarrier, task: Task) -> None:
-        self.forwards(barrier)
-
     def _decline(self, index: int, subject: tuple[int, Reason], task: Task) -> None:
         checkpoint_id, reason = subject
         most = self._limits.max_inflight_buffer_bytes
@@ -716,9 +710,6 @@ class TaskMonitor(TaskWatch):
             if counted <= most:
                 what = f"{self.name} aborted checkpoint {checkpoint_id} over {counted} bytes in flight"
                 self.breaks(TASK, f"{what}; {most} may be")
-        self.aborts(checkpoint_id)
-
-    def _cancel(self, index: int, checkpoint_id: int, task: Task) -> None:
         self.aborts(checkpoint_id)
 
     def begins(self, checkpoint_id: int) -> None:
@@ -802,13 +793,13 @@ _TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
     "buffer": TaskMonitor._buffer,
     "ignore": TaskMonitor._ignore,
     "block": TaskMonitor._block,
-    "resume": TaskMonitor._resume,
+    "resume": lambda monitor, _, checkpoint_id, __: monitor.frees(checkpoint_id),
     "snapshot": TaskMonitor._snapshot,
     "capture": TaskMonitor._capture,
     "capture_output": TaskMonitor._capture_output,
-    "forward": TaskMonitor._forward,
+    "forward": lambda monitor, _, barrier, __: monitor.forwards(barrier),
     "decline": TaskMonitor._decline,
-    "cancel": TaskMonitor._cancel,
+    "cancel": lambda monitor, _, checkpoint_id, __: monitor.aborts(checkpoint_id),
     "write": TaskMonitor._shown,
     "upsert": TaskMonitor._shown,
     "commit": TaskMonitor._commit,

@@ -2,7 +2,8 @@
 
 There are two who ask. `model.spec.invariants` has the whole journal of a run, and names every event that is wrong.
 `model.checkpoint.monitor` has one state of an exploration: it forgets what is settled, so that few states differ, and
-counts where a journal lists. How each comes to the values is its own; what must hold of them is said here.
+counts where a journal lists. Of barriers and watermarks both come to the values by `model.spec.watch`, of the rest each
+in its own way; what must hold of them is said here.
 
 Like `model.spec.history`, this imports nothing of the code under test. A reason is a line without the invariant's name.
 """

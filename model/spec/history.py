@@ -12,6 +12,9 @@ Sent, for a cut, means *caused*: what a task had given off when it took its snap
 entered its channel a little later, from the outbox, and before the task took anything new (protocol rules 4 and 8).
 An unaligned barrier may be sent ahead of that, and taken ahead of what was sent before it (rule 16).
 
+What a task does is watched as it is read (`model.spec.watch`): the state that judging needs, and what it breaks of ID
+and WM.
+
 A ``>restore`` begins a new *attempt* of the job. A `History` is of one attempt; `model.spec.attempts` takes a whole run
 apart. What is restored in a channel counts as sent there.
 """
