@@ -1,4 +1,4 @@
-"""Analysis of a sweep, computed in Spark from its tables; a plain value that prints as JSON.
+"""Analysis of a sweep, asked of its tables in SQL, on either engine; a plain value that prints as JSON.
 
 Only steady completed checkpoints of runs without error count. A *cell* is one combination of parameters within a part.
 Intervals are for 95 %, need at least five runs (`LEAST_RUNS`), and keep to what is possible: no time is below 0.
@@ -15,22 +15,19 @@ Intervals are for 95 %, need at least five runs (`LEAST_RUNS`), and keep to what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
 from barrierlab.sim.sweep import measured
-from barrierlab.sim.sweep.outcome import COLUMNS, WAYS, outcome
+from barrierlab.sim.sweep.engines import QueryEngine, engine_for, engine_line, literal
+from barrierlab.sim.sweep.outcome import GROUPED, WAYS, outcome
 from barrierlab.sim.sweep.plan import short_hash
-from barrierlab.sim.sweep.session import spark_failures, spark_session
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.tables import TABLES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 QUANTILES = (0.50, 0.90, 0.95, 0.99)
 PIECES = ("start_delay_ms", "alignment_ms", "sync_ms", "rest_ms")  # of the critical path; they add up
@@ -40,100 +37,113 @@ LEAST_RUNS = 5  # of fewer, Student's t is wide and rests on a normal distributi
 _BINS = 5  # an axis whose values are drawn is shown in so many bins of equal count
 ASKED = ("sweep", "title", "question", "parts", "versions")  # of the manifest
 SHOWN_ERRORS = 50
-_FEW_RUNS = 5000
+READ = ("tasks", "checkpoints", "runs", "violations")
+"""The tables that it reads, the largest first."""
 
 AnalysisRow = dict[str, Any]
-_ByValue = dict[tuple[str, str, str], AnalysisRow]  # keyed by part, axis, value
+_ByValue = dict[tuple[int, str], AnalysisRow]  # keyed by the number of the axis, and value
+_Cells = Mapping[int, AnalysisRow]  # by its number, in the order of part, scenario and parameters
 
 
-def analysed(store: Store, master: str) -> AnalysisRow:
-    """The analysis of the sweep in `store`: the kept one if results and program are the same still, else a new one."""
+def analysed(
+    store: Store, engine: str = "auto", master: str | None = None, tell: Callable[[str], None] = lambda line: None
+) -> AnalysisRow:
+    """The analysis of the sweep in `store`: the kept one if results and program are the same still, else a new one.
+
+    Parameters
+    ----------
+    engine, master
+        As `engine_for` has them.
+    tell : callable
+        Told in a line on which engine a new one is made, and why.
+    """
     program = [Path(str(module)).read_text(encoding="utf-8") for module in (__file__, measured.__file__)]
     basis = short_hash([version("barrierlab"), program, sorted(store.files("runs"))])
     if (kept := store.kept(basis)) is None:
         store.check_files()
-        spark = spark_session(master)
-        with spark_failures(
-            "the analysis failed", "if a file of the sweep is damaged, remove it and sweep with --resume"
-        ):
-            kept = analyse(spark, store)
+        tell(engine_line(store, READ, engine, master))
+        with engine_for(store, READ, engine, master) as sql:
+            kept = analyse(sql, store)
         store.keep(basis, kept)
     return kept
 
 
-def analyse(spark: SparkSession, store: Store) -> AnalysisRow:
-    """The analysis of the sweep in `store`, whole or as far as it is."""
-    from pyspark.sql import functions as F
+_CELLS = """
+SELECT part, scenario, parameters, row_number() OVER (ORDER BY part, scenario, parameters) AS cell
+FROM (SELECT DISTINCT part, scenario, parameters FROM runs) AS found
+"""
 
+# The runs without error, each with the number of its cell.
+_RAN = """
+SELECT run_id, cell, seed, failures, progress FROM runs JOIN cells USING (part, scenario, parameters)
+WHERE status = 'OK'
+"""
+
+# The steady completed checkpoints, and the pieces of their critical path.
+_STEADY = f"""
+SELECT run_id, cell, seed, checkpoint_id, end_to_end_duration_ms AS end_to_end_ms,
+    {", ".join(f"path_{piece} AS {piece}" for piece in PIECES)}
+FROM checkpoints JOIN ran USING (run_id) WHERE steady AND status = 'COMPLETED'
+"""
+
+_PER_RUN = f"""
+SELECT run_id, cell, seed, count(*) AS n, {", ".join(f"avg({name}) AS {name}" for name in STATISTICS)}
+FROM steady GROUP BY run_id, cell, seed
+"""
+
+# Each duration with its place among those of its cell.
+_RANKED = """
+SELECT cell, run_id, end_to_end_ms AS value,
+    row_number() OVER (PARTITION BY cell ORDER BY end_to_end_ms, run_id, checkpoint_id) AS place,
+    count(*) OVER (PARTITION BY cell) AS n
+FROM steady WHERE end_to_end_ms IS NOT NULL
+"""
+
+
+def analyse(sql: QueryEngine, store: Store) -> AnalysisRow:
+    """The analysis of the sweep in `store`, whole or as far as it is."""
     manifest = store.manifest()
-    # To compile a query to byte code takes longer than to run it on a few thousand runs.
-    spark.conf.set("spark.sql.codegen.wholeStage", str(manifest["runs"] > _FEW_RUNS).lower())
-    runs = read(spark, store, "runs").cache()
-    steady = checkpoints(spark, store).cache()
-    per_run = steady.groupBy("run_id", "part", "scenario", "parameters", "seed").agg(
-        F.count("*").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS]
-    )
-    per_run = per_run.cache()
-    result = {
+    sql.load(store, READ)
+    for name, query, kept in (
+        ("cells", _CELLS, True),
+        ("ran", _RAN, True),
+        ("steady", _STEADY, True),
+        ("per_run", _PER_RUN, True),
+        ("ranked", _RANKED, True),
+    ):
+        sql.view(name, query, kept)
+    about = {
+        row["cell"]: {"part": row["part"], "scenario": row["scenario"], "parameters": json.loads(row["parameters"])}
+        for row in sql.rows("SELECT cell, part, scenario, parameters FROM cells")
+    }
+    return {
         "sweep": {key: manifest[key] for key in ASKED},
         "confidence": CONFIDENCE,
-        "runs": _runs(runs, manifest["runs"], steady),
-        "invariants": _invariants(read(spark, store, "violations")),
-        "completion": _completion(spark, store, runs),
-        "quantiles": _quantiles(spark, steady),
-        "cells": _cells(per_run),
-        "pieces": _pieces(per_run),
-        "operators": _operators(spark, store, steady),
-        "effects": _effects(spark, per_run, manifest["parts"]),
-        "measured": _measured(spark, store, runs),
-        "errors": _rows(
-            runs.where("status <> 'OK'")
-            .orderBy("run_id")
-            .select("run_id", "scenario", "parameters", "seed", "error")
-            .limit(SHOWN_ERRORS)
-        ),
+        "runs": _runs(sql, manifest["runs"]),
+        "invariants": _invariants(sql),
+        "completion": _completion(sql, about),
+        "quantiles": _quantiles(sql, about),
+        **_means(sql, about),
+        "operators": _operators(sql),
+        "effects": _effects(sql, about, manifest["parts"]),
+        "measured": _measured(sql),
+        "errors": sql.rows(f"""
+            SELECT run_id, scenario, parameters, seed, error FROM runs WHERE status <> 'OK' ORDER BY run_id
+            LIMIT {SHOWN_ERRORS}
+        """),
     }
-    for frame in (runs, steady, per_run):
-        frame.unpersist()
-    return result
 
 
-def read(spark: SparkSession, store: Store, table: str) -> DataFrame:
-    """One table of the sweep, each key once: equal runs have equal rows, so any of two will do."""
-    declared = store.tables[table]
-    files = store.files(table)
-    if not files:
-        return spark.createDataFrame([], declared.spark())
-    rows = spark.read.schema(declared.spark()).parquet(*files)
-    return rows.dropDuplicates(list(declared.key)) if store.has_twins() else rows
-
-
-def checkpoints(spark: SparkSession, store: Store) -> DataFrame:
-    """The steady completed checkpoints with what their run was, and the pieces of their critical path."""
-    from pyspark.sql import functions as F
-
-    runs = read(spark, store, "runs").where("status = 'OK'").select("run_id", "part", "scenario", "parameters", "seed")
-    done = read(spark, store, "checkpoints").where("steady and status = 'COMPLETED'")
-    return done.join(runs, "run_id").select(
-        *runs.columns,
-        "checkpoint_id",
-        F.col("end_to_end_duration_ms").alias("end_to_end_ms"),
-        *[F.col(f"path_{piece}").alias(piece) for piece in PIECES],
-    )
-
-
-def _runs(runs: DataFrame, planned: int, steady: DataFrame) -> AnalysisRow:
-    from pyspark.sql import functions as F
-
+def _runs(sql: QueryEngine, planned: int) -> AnalysisRow:
     added = ("violations", "checkpoints_completed", "checkpoints_failed", "failures", "events_replayed", "duplicates")
-    row = runs.agg(*[F.coalesce(F.sum(c), F.lit(0)).alias(c) for c in added]).first()
-    found = outcome(_rows(runs.select(*COLUMNS)), planned)
-    return {**found, **(row.asDict() if row is not None else {}), "steady_checkpoints": steady.count()}
+    (row,) = sql.rows(f"SELECT {', '.join(f'coalesce(sum({c}), 0) AS {c}' for c in added)} FROM runs")
+    (steady,) = sql.rows("SELECT count(*) AS number FROM steady")
+    return {**outcome(sql.rows(GROUPED), planned), **row, "steady_checkpoints": steady["number"]}
 
 
-def _invariants(violations: DataFrame) -> dict[str, int]:
-    found = {row["invariant"]: row["count"] for row in violations.groupBy("invariant").count().collect()}
-    return by_invariant(found, (*INVARIANTS, *RUN_INVARIANTS))
+def _invariants(sql: QueryEngine) -> dict[str, int]:
+    rows = sql.rows("SELECT invariant, count(*) AS number FROM violations GROUP BY invariant")
+    return by_invariant({row["invariant"]: row["number"] for row in rows}, (*INVARIANTS, *RUN_INVARIANTS))
 
 
 def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, int]:
@@ -146,79 +156,91 @@ def by_invariant(found: Mapping[str, int], known: Iterable[str]) -> dict[str, in
     return {name: found.get(name, 0) for name in (*known, *sorted(found.keys() - set(known)))}
 
 
-def _completion(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
+def _completion(sql: QueryEngine, about: _Cells) -> list[AnalysisRow]:
     """Return the outcomes of the steady checkpoints of each cell: durations are of the completed ones alone.
 
     A cell whose checkpoints expire has short durations, of the few that did not: its share says that first.
     """
-    from pyspark.sql import functions as F
-
-    cell = ["part", "scenario", "parameters"]
-    ran = runs.where("status = 'OK'")
-    ways = [F.count_if(F.col("progress") == way).alias(way) for way in WAYS]
-    by_cell = ran.groupBy(*cell).agg(F.count("*").alias("runs"), F.sum("failures").alias("failures"), *ways)
-    ended = [F.count_if(F.col("status") == word).alias(word.lower()) for word in ("COMPLETED", "FAILED")]
-    taken = read(spark, store, "checkpoints").where("steady").join(ran.select("run_id", *cell), "run_id")
-    counts = taken.groupBy(*cell).agg(F.count("*").alias("triggered"), *ended)
-    rows = _rows(by_cell.join(counts, cell, "left").orderBy(*cell))
+    ways = "".join(f", count_if(progress = '{way}') AS way{i}" for i, way in enumerate(WAYS))
+    rows = sql.rows(f"""
+        SELECT * FROM (SELECT cell, count(*) AS runs, sum(failures) AS failures{ways} FROM ran GROUP BY cell) AS by_cell
+        LEFT JOIN (
+            SELECT cell, count(*) AS triggered, count_if(status = 'COMPLETED') AS completed,
+                count_if(status = 'FAILED') AS failed
+            FROM checkpoints JOIN ran USING (run_id) WHERE steady GROUP BY cell
+        ) AS ended USING (cell)
+        ORDER BY cell
+    """)
     return [
         {
-            **_about(row),
+            **about[row["cell"]],
             **{name: row[name] or 0 for name in ("runs", "failures", "triggered", "completed", "failed")},
             "share": row["completed"] / row["triggered"] if row["triggered"] else None,
-            "progress": {way: row[way] for way in WAYS if row[way]},
+            "progress": {way: row[f"way{i}"] for i, way in enumerate(WAYS) if row[f"way{i}"]},
         }
         for row in rows
     ]
 
 
-def _quantiles(spark: SparkSession, steady: DataFrame) -> list[AnalysisRow]:
+def _quantiles(sql: QueryEngine, about: _Cells) -> list[AnalysisRow]:
     """End-to-end quantiles of each cell, with the order statistics that bound them."""
-    from pyspark.sql import functions as F
-
-    cell = ["part", "scenario", "parameters"]
-    value = F.col("end_to_end_ms")
-    points = F.percentile(value, list(QUANTILES))
-    sorted_values = F.sort_array(F.collect_list(value))
-    cells = (
-        steady.groupBy(*cell).agg(F.count(value).alias("n"), points.alias("at"), sorted_values.alias("values")).cache()
+    numbers = range(len(QUANTILES))
+    at = [f"{literal(q)} * (n - 1)" for q in QUANTILES]  # between which places, counted from 0
+    picked = [
+        f"max(CASE WHEN place = 1 + cast(floor({at[i]}) AS bigint) THEN value END) AS low{i}, "
+        f"max(CASE WHEN place = 1 + cast(ceil({at[i]}) AS bigint) THEN value END) AS high{i}"
+        for i in numbers
+    ]
+    between = [f"low{i} + (high{i} - low{i}) * ({at[i]} - floor({at[i]})) AS at{i}" for i in numbers]
+    sql.view(
+        "points",
+        f"SELECT cell, n, {', '.join(between)} FROM (SELECT cell, n, {', '.join(picked)} FROM ranked GROUP BY cell, n)"
+        " AS picked",
+        kept=True,
     )
-    below = [F.sum((value <= F.col("at")[i]).cast("long")) - q * F.count(value) for i, q in enumerate(QUANTILES)]
-    by_run = steady.join(cells.select(*cell, "at"), cell).groupBy(*cell, "run_id")
-    off = by_run.agg(*[each.alias(f"off{i}") for i, each in enumerate(below)])
-    spread = [F.sum(F.pow(f"off{i}", F.lit(2.0))).alias(f"spread{i}") for i in range(len(QUANTILES))]
-    clusters = off.groupBy(*cell).agg(F.count("*").alias("runs"), *spread).join(cells.select(*cell, "n"), cell)
-    ranks = [
-        (
-            *(row[name] for name in cell),
-            *map(
-                list,
-                zip(
-                    *(quantile_ranks(row["n"], q, row["runs"], row[f"spread{i}"]) for i, q in enumerate(QUANTILES)),
-                    strict=True,
-                ),
-            ),
-        )
-        for row in clusters.collect()
+    off = [
+        f"sum(CASE WHEN value <= at{i} THEN 1 ELSE 0 END) - {literal(q)} * count(*) AS off{i}"
+        for i, q in enumerate(QUANTILES)
     ]
-    schema = "part string, scenario string, parameters string, low array<int>, high array<int>"
-    table = spark.createDataFrame(ranks, schema)
-    bounds = [
-        F.transform(F.col(side), lambda rank: F.try_element_at(F.col("values"), F.nullif(rank, F.lit(0)))).alias(side)
-        for side in ("low", "high")
-    ]
-    found = cells.join(table, cell).select(*cell, "n", "at", *bounds).orderBy(*cell).collect()
-    cells.unpersist()
+    rows = sql.rows(f"""
+        SELECT cell, n, runs, {", ".join(f"at{i}, spread{i}" for i in numbers)}
+        FROM points JOIN (
+            SELECT cell, count(*) AS runs, {", ".join(f"sum(off{i} * off{i}) AS spread{i}" for i in numbers)}
+            FROM (
+                SELECT cell, run_id, {", ".join(off)} FROM ranked JOIN points USING (cell) GROUP BY cell, run_id
+            ) AS by_run
+            GROUP BY cell
+        ) AS clusters USING (cell)
+        ORDER BY cell
+    """)
+    ranks = {
+        (row["cell"], i): quantile_ranks(row["n"], q, row["runs"], row[f"spread{i}"])
+        for row in rows
+        for i, q in enumerate(QUANTILES)
+    }
+    wanted = sorted({(cell, rank) for (cell, _), both in ranks.items() for rank in both if rank})
+    sql.add("wanted", _table("cell long, place long", wanted))
+    at_rank = {
+        (row["cell"], row["place"]): row["value"]
+        for row in sql.rows("SELECT cell, place, value FROM ranked JOIN wanted USING (cell, place)")
+    }
     return [
         {
-            **_about(row),
+            **about[row["cell"]],
             "n": row["n"],
             **{
-                f"p{q * 100:.0f}": {"at": row["at"][i], "low": row["low"][i], "high": row["high"][i]}
+                f"p{q * 100:.0f}": {
+                    "at": row[f"at{i}"],
+                    **dict(
+                        zip(
+                            ("low", "high"), (at_rank.get((row["cell"], r)) for r in ranks[row["cell"], i]), strict=True
+                        )
+                    ),
+                }
                 for i, q in enumerate(QUANTILES)
             },
         }
-        for row in found
+        for row in rows
     ]
 
 
@@ -272,154 +294,164 @@ def t_interval(
     return {"n": n, "at": mean, "low": max(mean - half, least), "high": min(mean + half, most)}
 
 
-def _cells(per_run: DataFrame) -> list[AnalysisRow]:
-    """Means of each cell, over seeds."""
-    cell = ["part", "scenario", "parameters"]
-    found = per_run.groupBy(*cell).agg(*_moments(STATISTICS)).orderBy(*cell).collect()
-    return [{**_about(row), **{s: _interval(row, s, least=0.0) for s in STATISTICS}} for row in found]
+def _means(sql: QueryEngine, about: _Cells) -> dict[str, list[AnalysisRow]]:
+    """Means of each cell, over seeds; and where the time of a checkpoint goes: each run counts alike."""
+    rows = sql.rows(f"""
+        SELECT cell, count(*) AS runs, sum(n) AS n, {_moments(STATISTICS)} FROM per_run GROUP BY cell ORDER BY cell
+    """)
+    return {
+        "cells": [{**about[row["cell"]], **{s: _interval(row, s, least=0.0) for s in STATISTICS}} for row in rows],
+        "pieces": [
+            {**about[row["cell"]], "runs": row["runs"], "n": row["n"], **{s: row[f"{s}_mean"] for s in STATISTICS}}
+            for row in rows
+        ],
+    }
 
 
-def _pieces(per_run: DataFrame) -> list[AnalysisRow]:
-    """Return where the time of a checkpoint goes: mean pieces of the critical path, for each cell; each run counts
-    alike."""
-    from pyspark.sql import functions as F
-
-    cell = ["part", "scenario", "parameters"]
-    found = (
-        per_run.groupBy(*cell)
-        .agg(F.count("*").alias("runs"), F.sum("n").alias("n"), *[F.avg(s).alias(s) for s in STATISTICS])
-        .orderBy(*cell)
-        .collect()
-    )
-    return [{**_about(row), "runs": row["runs"], "n": row["n"], **{s: row[s] for s in STATISTICS}} for row in found]
-
-
-def _operators(spark: SparkSession, store: Store, steady: DataFrame) -> list[AnalysisRow]:
+def _operators(sql: QueryEngine) -> list[AnalysisRow]:
     """Return a scenario's times by operator: of each checkpoint the largest value over its subtasks, then the mean."""
-    from pyspark.sql import functions as F
+    return sql.rows("""
+        SELECT part, scenario, operator, sum(number) AS n, sum(start_delay) / nullif(sum(delayed), 0) AS start_delay_ms,
+            sum(alignment) / nullif(sum(aligned), 0) AS alignment_ms
+        FROM (
+            SELECT cell, operator, count(*) AS number, sum(start_delay_ms) AS start_delay,
+                count(start_delay_ms) AS delayed, sum(alignment_ms) AS alignment, count(alignment_ms) AS aligned
+            FROM (
+                SELECT cell, operator, run_id, checkpoint_id, max(tasks.start_delay_ms) AS start_delay_ms,
+                    max(tasks.alignment_ms) AS alignment_ms
+                FROM tasks JOIN steady USING (run_id, checkpoint_id)
+                GROUP BY cell, operator, run_id, checkpoint_id
+            ) AS largest
+            GROUP BY cell, operator
+        ) AS by_cell JOIN cells USING (cell)
+        GROUP BY part, scenario, operator ORDER BY part, scenario, start_delay_ms, operator
+    """)
 
-    about = steady.select("run_id", "checkpoint_id", "part", "scenario")
-    columns = ("start_delay_ms", "alignment_ms")
-    tasks = (
-        read(spark, store, "tasks")
-        .select("run_id", "checkpoint_id", "operator", *columns)
-        .join(about, ["run_id", "checkpoint_id"])
-    )
-    key = ["part", "scenario", "operator"]
-    largest = tasks.groupBy(*key, "run_id", "checkpoint_id").agg(*[F.max(c).alias(c) for c in columns])
-    found = largest.groupBy(*key).agg(F.count("*").alias("n"), *[F.avg(c).alias(c) for c in columns])
-    return _rows(found.orderBy("part", "scenario", "start_delay_ms", "operator"))
 
-
-def _effects(spark: SparkSession, per_run: DataFrame, parts: Sequence[AnalysisRow]) -> list[AnalysisRow]:
+def _effects(sql: QueryEngine, about: _Cells, parts: Sequence[AnalysisRow]) -> list[AnalysisRow]:
     """Each axis of each part: means over the other axes, and differences from the axis's first value."""
-    from pyspark.sql import functions as F
-
     axes = [(part["name"], axis["name"], axis["values"]) for part in parts for axis in part["axes"]]
     axes = [(part, name, values) for part, name, values in axes if values is None or len(values) > 1]
     if not axes:
         return []
-    firsts = [(part, name, text_of(values[0]) if values else None) for part, name, values in axes]
-    wanted = spark.createDataFrame(firsts, "part string, axis string, first string")
-    settings = F.from_json("parameters", "map<string,string>")
-    long = (
-        per_run.withColumn("set", settings)
-        .select("*", F.explode("set").alias("axis", "value"))
-        .join(wanted, ["part", "axis"])
+    sql.add("settings", _settings(about, axes))
+    moved = ", ".join(STATISTICS)
+    # A run for each axis: at which value of it, and in which setting of all others.
+    sql.view(
+        "along",
+        f"SELECT axis, value, is_first, number, others, run_id, seed, {moved} FROM per_run JOIN settings USING (cell)",
+        kept=True,
     )
-    others = F.to_json(F.map_filter("set", lambda name, _: name != F.col("axis")))
-    long = long.withColumn("others", others).drop("set").cache()
-
-    means = _over_seeds(_binned(long), STATISTICS, least=0.0)
-    pair = ["part", "axis", "seed", "others"]
-    base = long.where("value = first").select(*pair, *[F.col(s).alias(f"{s}_base") for s in STATISTICS])
-    differences = [(F.col(s) - F.col(f"{s}_base")).alias(s) for s in STATISTICS]
-    paired = long.where("value <> first").join(base, pair).select("part", "axis", "value", "seed", *differences)
-    against = _over_seeds(paired, STATISTICS)
-    long.unpersist()
-    return [_effect(part, name, values, means, against) for part, name, values in axes]
-
-
-def _binned(long: DataFrame) -> DataFrame:
-    """Drawn values in bins of equal count, named by their middle; listed values as they are."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    listed = long.where("first is not null")
-    number = F.col("value").cast("double")
-    axis = Window.partitionBy("part", "axis")
-    bins = long.where("first is null").withColumn("bin", F.ntile(_BINS).over(axis.orderBy(number)))
-    named = bins.withColumn(
-        "value", F.format_string("%.6g", F.avg(number).over(Window.partitionBy("part", "axis", "bin")))
+    bins = f"""
+        SELECT axis, cast(bin AS string) AS value, seed, number, {moved}
+        FROM (SELECT *, ntile({_BINS}) OVER (PARTITION BY axis ORDER BY number, run_id) AS bin FROM along
+              WHERE number IS NOT NULL) AS drawn
+    """
+    middles = {
+        (row["axis"], row["value"]): f"{row['middle']:.6g}"
+        for row in sql.rows(f"SELECT axis, value, avg(number) AS middle FROM ({bins}) AS binned GROUP BY axis, value")
+    }
+    listed = f"SELECT axis, value, seed, {moved} FROM along WHERE number IS NULL"
+    binned = f"SELECT axis, value, seed, {moved} FROM ({bins}) AS binned"
+    means = _over_seeds(sql, f"{listed} UNION ALL {binned}", middles, least=0.0)
+    against = _over_seeds(
+        sql,
+        f"""
+        SELECT there.axis, there.value, there.seed, {", ".join(f"there.{s} - base.{s} AS {s}" for s in STATISTICS)}
+        FROM along AS there JOIN along AS base
+            ON base.axis = there.axis AND base.seed = there.seed AND base.others = there.others AND base.is_first
+        WHERE NOT there.is_first AND there.number IS NULL
+        """,
+        {},
     )
-    return listed.unionByName(named.drop("bin"))
+    return [_effect(number, axis, means, against) for number, axis in enumerate(axes)]
 
 
-def _over_seeds(frame: DataFrame, statistics: Iterable[str], least: float = -inf) -> _ByValue:
-    """Intervals by (part, axis, value): averaged within each seed first, then over the seeds."""
-    from pyspark.sql import functions as F
+def _settings(about: _Cells, axes: Sequence[tuple[str, str, Sequence[Any] | None]]) -> Any:
+    """A row for each cell and axis of its part: the value, as a number if it is drawn; others with all else alike."""
+    rows: list[tuple[Any, ...]] = []
+    numbers: dict[tuple[int, str], int] = {}
+    of_part: dict[str, list[tuple[int, str, Sequence[Any] | None]]] = {}
+    for number, (part, name, values) in enumerate(axes):
+        of_part.setdefault(part, []).append((number, name, values))
+    for cell, words in about.items():
+        given = words["parameters"]
+        for number, name, values in of_part.get(words["part"], ()):
+            if name not in given:
+                continue
+            text = text_of(given[name])
+            if values is None:
+                rows.append((cell, number, text, False, float(given[name]), None))
+                continue
+            rest = json.dumps({key: value for key, value in given.items() if key != name}, sort_keys=True)
+            others = numbers.setdefault((number, f"{words['scenario']} {rest}"), len(numbers))
+            rows.append((cell, number, text, text == text_of(values[0]), None, others))
+    return _table("cell long, axis long, value string, is_first bool, number double, others long", rows)
 
-    key = ["part", "axis", "value"]
-    by_seed = frame.groupBy(*key, "seed").agg(*[F.avg(s).alias(s) for s in statistics])
-    found = by_seed.groupBy(*key).agg(*_moments(statistics)).collect()
-    of_all = 1.0 - (1.0 - CONFIDENCE) / max(len(found), 1)
+
+def _over_seeds(sql: QueryEngine, query: str, names: Mapping[tuple[int, str], str], least: float = -inf) -> _ByValue:
+    """Intervals by axis and value, under the name that it is given: averaged within each seed first, then over them."""
+    rows = sql.rows(f"""
+        SELECT axis, value, {_moments(STATISTICS)}
+        FROM (
+            SELECT axis, value, seed, {", ".join(f"avg({s}) AS {s}" for s in STATISTICS)}
+            FROM ({query}) AS asked GROUP BY axis, value, seed
+        ) AS by_seed
+        GROUP BY axis, value
+    """)
+    of_all = 1.0 - (1.0 - CONFIDENCE) / max(len(rows), 1)
     return {
-        (row["part"], row["axis"], row["value"]): {
-            **{s: _interval(row, s, least=least) for s in statistics},
+        (row["axis"], names.get((row["axis"], row["value"]), row["value"])): {
+            **{s: _interval(row, s, least=least) for s in STATISTICS},
             "adjusted_ms": _interval(row, "end_to_end_ms", of_all, least),
         }
-        for row in found
+        for row in rows
     }
 
 
-def _effect(part: str, name: str, values: Sequence[Any] | None, means: _ByValue, against: _ByValue) -> AnalysisRow:
+def _effect(
+    number: int, axis: tuple[str, str, Sequence[Any] | None], means: _ByValue, against: _ByValue
+) -> AnalysisRow:
+    part, name, values = axis
     if values is None:
-        texts = sorted((value for p, a, value in means if (p, a) == (part, name)), key=float)
+        texts = sorted((value for a, value in means if a == number), key=float)
     else:
         texts = [text_of(value) for value in values]
-    keys = [(part, name, text) for text in texts]
+    keys = [(number, text) for text in texts]
     return {
         "part": part,
         "axis": name,
         "drawn": values is None,
-        "values": [{"value": key[2], **means[key]} for key in keys if key in means],
-        "differences": [{"value": key[2], "from": texts[0], **against[key]} for key in keys if key in against],
+        "values": [{"value": key[1], **means[key]} for key in keys if key in means],
+        "differences": [{"value": key[1], "from": texts[0], **against[key]} for key in keys if key in against],
     }
 
 
 def text_of(value: Any) -> str:
-    """A parameter's value as Spark reads it out of the JSON of `parameters`."""
+    """A parameter's value in words."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _measured(spark: SparkSession, store: Store, runs: DataFrame) -> list[AnalysisRow]:
+def _measured(sql: QueryEngine) -> list[AnalysisRow]:
     """Predicted beside measured, averaged over seeds, for the measured jobs that the sweep has."""
     from barrierlab.sim.sweep.plan import parameters_text
 
     jobs = {(job.scenario, parameters_text(job.settings)): job.name for job in measured.load_measured()}
-    table = spark.createDataFrame(
-        [(*key, name) for key, name in jobs.items()], "scenario string, parameters string, job string"
-    )
-    ids = runs.where("status = 'OK'").join(table, ["scenario", "parameters"]).select("run_id", "job")
-    by_run = {row["run_id"]: row["job"] for row in ids.collect()}
+    table = [(*key, name) for key, name in jobs.items()]
+    sql.add("jobs", _table("scenario string, parameters string, job string", table))
+    sql.view("of_jobs", "SELECT run_id, job FROM runs JOIN jobs USING (scenario, parameters) WHERE status = 'OK'")
+    by_run = {row["run_id"]: row["job"] for row in sql.rows("SELECT run_id, job FROM of_jobs")}
     if not by_run:
         return []
-    rows = {
-        name: _rows(read(spark, store, name).join(ids, "run_id").orderBy(*TABLES[name].key))
+    checkpoints, tasks = (
+        sql.rows(f"SELECT {name}.* FROM {name} JOIN of_jobs USING (run_id) ORDER BY {', '.join(TABLES[name].key)}")
         for name in ("checkpoints", "tasks")
-    }
-    cells = measured.compare(measured.predict(by_run, rows["checkpoints"], rows["tasks"]))
-    return [cell.as_row() for cell in cells]
+    )
+    return [cell.as_row() for cell in measured.compare(measured.predict(by_run, checkpoints, tasks))]
 
 
-def _moments(statistics: Iterable[str]) -> list[Any]:
-    from pyspark.sql import functions as F
-
-    return [
-        moment.alias(f"{s}_{name}")
-        for s in statistics
-        for name, moment in (("n", F.count(s)), ("mean", F.avg(s)), ("sd", F.stddev_samp(s)))
-    ]
+def _moments(statistics: Iterable[str]) -> str:
+    return ", ".join(f"count({s}) AS {s}_n, avg({s}) AS {s}_mean, stddev_samp({s}) AS {s}_sd" for s in statistics)
 
 
 def _interval(row: Any, statistic: str, confidence: float = CONFIDENCE, least: float = -inf) -> AnalysisRow:
@@ -427,10 +459,13 @@ def _interval(row: Any, statistic: str, confidence: float = CONFIDENCE, least: f
     return t_interval(n, mean, deviation, confidence, least)
 
 
-def _about(row: Any) -> AnalysisRow:
-    return {"part": row["part"], "scenario": row["scenario"], "parameters": json.loads(row["parameters"])}
+def _table(columns: str, rows: Sequence[tuple[Any, ...]]) -> Any:
+    """Rows of this process as a table: `columns` has their names and types."""
+    import pyarrow as pa
 
-
-def _rows(frame: DataFrame) -> list[AnalysisRow]:
-    rows: list[AnalysisRow] = frame.toArrow().to_pylist()
-    return rows
+    types = {"long": pa.int64(), "string": pa.string(), "double": pa.float64(), "bool": pa.bool_()}
+    schema = pa.schema([(name, types[kind]) for name, kind in (column.split() for column in columns.split(", "))])
+    by_column = zip(*rows, strict=True) if rows else [()] * len(schema)
+    return pa.Table.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(by_column, schema, strict=True)], schema=schema
+    )

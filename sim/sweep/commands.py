@@ -24,7 +24,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 _master = click.option(
     "--master", default="local[*]", show_default=True, help="Spark master, or processes[N] for processes without a JVM."
 )
-_spark_master = click.option("--master", default="local[*]", show_default=True, help="Spark master.")
+_sql_master = click.option("--master", help="Spark master: the queries run there.")
+_engine = click.option(
+    "--engine",
+    default="auto",
+    show_default=True,
+    help="duckdb (in this process) or spark; auto is DuckDB for what fits this machine, Spark with --master.",
+)
 
 
 @click.command("sweep")
@@ -70,9 +76,10 @@ def sweep_command(
     _execute(plan, store, master, again, budget_s)
     if process_count(master) is None and not plan.is_of_joins:
         from barrierlab.sim.sweep.analyse import analysed
+        from barrierlab.sim.sweep.session import is_local
 
-        click.echo("analysing", err=True)
-        analysed(store, master)  # kept in the directory: now, while Spark is warm, it takes a third of the time
+        # Kept in the directory. On a cluster it is asked there, where the files are near.
+        analysed(store, "auto", None if is_local(master) else master, _tell)
     found = _outcome(store)
     if as_json:
         click.echo(json.dumps(found))
@@ -135,16 +142,19 @@ def _outcome(store: Store) -> dict[str, Any]:
 
 @click.command("analyse")
 @_directory
-@_spark_master
+@_engine
+@_sql_master
 @_json
-def analyse_command(directory: Path, master: str, as_json: bool) -> None:
-    """Print what the sweep in DIRECTORY says: answer, verdict, quantiles, effects. Joins need no Spark for that.
+def analyse_command(directory: Path, engine: str, master: str | None, as_json: bool) -> None:
+    """Print what the sweep in DIRECTORY says: answer, verdict, quantiles, effects.
+
+    The same SQL runs on DuckDB in this process or on Spark; stderr says which, and why.
 
     Example: barrierlab analyse out/demo --json
     """
     from barrierlab.sim.sweep.outcome import verdict_line
 
-    analysis, store = _analysed(directory, master)
+    analysis, store = _analysed(directory, engine, master)
     if as_json:
         click.echo(json.dumps(analysis))
     else:
@@ -161,9 +171,10 @@ def analyse_command(directory: Path, master: str, as_json: bool) -> None:
     type=click.Path(path_type=Path),
     help="Directory for report.html; that of the sweep if not given.",
 )
-@_spark_master
-def report_command(directory: Path, target: Path | None, master: str) -> None:
-    """Write the report on the sweep in DIRECTORY: one HTML file that needs nothing beside it. (Of joins without Spark.)
+@_engine
+@_sql_master
+def report_command(directory: Path, target: Path | None, engine: str, master: str | None) -> None:
+    """Write the report on the sweep in DIRECTORY: one HTML file that needs nothing beside it.
 
     Example: barrierlab report out/demo
     """
@@ -174,7 +185,7 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
     from barrierlab.sim.sweep.join import report as join_report
     from barrierlab.sim.sweep.outcome import verdict_line
 
-    analysis, store = _analysed(directory, master)
+    analysis, store = _analysed(directory, engine, master)
     if store.is_of_joins:
         text, sentences = join_report.render(analysis, store), joins.answer(analysis["cells"])
     else:
@@ -196,20 +207,21 @@ def report_command(directory: Path, target: Path | None, master: str) -> None:
     sys.exit(of_runs(analysis["runs"]))
 
 
-def _analysed(directory: Path, master: str) -> tuple[dict[str, Any], Store]:
+def _analysed(directory: Path, engine: str, master: str | None) -> tuple[dict[str, Any], Store]:
     from barrierlab.sim.sweep.analyse import analysed
-    from barrierlab.sim.sweep.errors import SweepError
+    from barrierlab.sim.sweep.engines import check_engine
     from barrierlab.sim.sweep.join import analyse as joins
-    from barrierlab.sim.sweep.session import check_master, process_count
     from barrierlab.sim.sweep.store import Store
 
     store = Store.open(directory)
-    processes = process_count(check_master(master))
+    check_engine(engine, master)
     if store.is_of_joins:
-        return joins.analyse(store), store
-    if processes is not None:
-        raise SweepError(f"--master is {master!r}: the analysis runs on Spark; give a Spark master such as local[*]")
-    return analysed(store, master), store
+        return joins.analyse(store), store  # a row a run: no engine is needed
+    return analysed(store, engine, master, _tell), store
+
+
+def _tell(line: str) -> None:
+    click.echo(f"analysing on {line}", err=True)
 
 
 def _show_joins(analysis: dict[str, Any]) -> None:
@@ -265,34 +277,31 @@ def _cell(row: dict[str, Any]) -> tuple[str, str, str]:
 
 @click.command("verify")
 @_directory
-@_spark_master
+@_engine
+@_sql_master
 @_json
-def verify_command(directory: Path, master: str, as_json: bool) -> None:
-    """Judge the sweep in DIRECTORY again: the invariants in Spark SQL, over the events that sweep --events stored.
+def verify_command(directory: Path, engine: str, master: str | None, as_json: bool) -> None:
+    """Judge the sweep in DIRECTORY again: the invariants in SQL, over the events that sweep --events stored.
 
     A second judge, to be laid beside the one of each run. Judged where the runs ran, and not here: REC, and of CUT
-    whether each state is the fold of what took effect before the cut.
+    whether each state is the fold of what took effect before the cut. The same SQL runs on DuckDB or on Spark.
 
     A run that only one of the two judges calls broken is a violation, too.
 
     Example: barrierlab verify out/smoke
     """
-    from barrierlab.sim.sweep.errors import SweepError
+    from barrierlab.sim.sweep.engines import check_engine, engine_line
     from barrierlab.sim.sweep.progress import ProgressWatch
-    from barrierlab.sim.sweep.session import check_master, process_count, spark_failures, spark_session
     from barrierlab.sim.sweep.store import Store
-    from barrierlab.sim.sweep.verify.judge import verify
+    from barrierlab.sim.sweep.verify.judge import ASKED, verify
 
     store = Store.open(directory)
-    if process_count(check_master(master)) is not None:
-        raise SweepError(f"--master is {master!r}: the queries run on Spark; give a Spark master such as local[*]")
-    store.check_events()  # before there is a JVM
+    check_engine(engine, master)
+    store.check_events()
     store.check_files()
-    with (
-        ProgressWatch(store.count()) as watch,
-        spark_failures("the queries failed", "if a file of the sweep is damaged, remove it and sweep with --resume"),
-    ):
-        found = verify(spark_session(master), store, watch.tick)
+    click.echo(f"judging on {engine_line(store, ASKED, engine, master)}", err=True)
+    with ProgressWatch(store.count()) as watch:
+        found = verify(store, engine, master, watch.tick)
     found = {**found, "outcome": _outcome(store)}
     if as_json:
         click.echo(json.dumps(found))

@@ -16,6 +16,16 @@ COLUMNS = (
     *("steady_state", "piles_up_share"),
 )
 """The columns of the table `runs` that are asked."""
+NUMBER = "number_of_runs"
+GROUPED = f"""
+SELECT status, verdict, vacuous_asked_for, progress, steady_state, falls_short,
+    CASE WHEN piles_up_share >= {OVERLOADED}e0 THEN {OVERLOADED}e0 END AS piles_up_share,
+    sum(violations) AS violations, sum(faults_without_effect) AS faults_without_effect, count(*) AS {NUMBER}
+FROM runs
+GROUP BY status, verdict, vacuous_asked_for, progress, steady_state, falls_short, piles_up_share >= {OVERLOADED}e0
+ORDER BY min(run_id)
+"""
+"""The same columns in SQL, with the runs that are alike in one row."""
 STATUSES = ("OK", RAISED, "ERROR")
 """Of a run: it came to its end; a machine of the system under test raised; it could not be finished."""
 
@@ -29,27 +39,31 @@ WAYS = {
 
 
 def outcome(runs: Iterable[ResultRow], planned: int) -> dict[str, Any]:
-    """Return the summary of rows of the table `runs`, of so many that were planned.
+    """Return the summary of rows of the table `runs`, or of those of `GROUPED`, of so many that were planned.
 
     Counted are runs, but for `violations` and `idle_faults`; `vacuous` and `progress` count runs by invariant that was
     asked for, and by way of not getting on.
     """
-    rows = list(runs)
-    names = (name for row in rows for name in (row.get("vacuous_asked_for") or "").split())
-    ways = (row.get("progress") for row in rows)
+    rows = [(row, row.get(NUMBER, 1)) for row in runs]
+    words = {name: Counter[Any]() for name in ("status", "verdict", "progress", "steady_state")}
+    names: Counter[str] = Counter()
+    for row, number in rows:
+        for name, counter in words.items():
+            counter[row.get(name)] += number
+        names.update(dict.fromkeys((row.get("vacuous_asked_for") or "").split(), number))
     return {
         "planned": planned,
-        "done": len(rows),
-        **{status: sum(row.get("status") == status for row in rows) for status in STATUSES},
-        **{verdict: sum(row.get("verdict") == verdict for row in rows) for verdict in OF_VERDICT},
-        "violations": sum(row.get("violations") or 0 for row in rows),
-        "short": sum(bool(row.get("falls_short")) for row in rows),
-        "idle_faults": sum(row.get("faults_without_effect") or 0 for row in rows),
-        "vacuous": dict(sorted(Counter(names).items())),
-        "progress": {way: count for way, count in Counter(ways).items() if way in WAYS},
-        "not_stationary": sum(row.get("steady_state") == NOT_STATIONARY for row in rows),
-        "too_short": sum(row.get("steady_state") == TOO_SHORT for row in rows),
-        "overloaded": sum((row.get("piles_up_share") or 0.0) >= OVERLOADED for row in rows),
+        "done": sum(number for _, number in rows),
+        **{status: words["status"][status] for status in STATUSES},
+        **{verdict: words["verdict"][verdict] for verdict in OF_VERDICT},
+        "violations": sum(row.get("violations") or 0 for row, _ in rows),
+        "short": sum(number for row, number in rows if row.get("falls_short")),
+        "idle_faults": sum(row.get("faults_without_effect") or 0 for row, _ in rows),
+        "vacuous": dict(sorted(names.items())),
+        "progress": {way: count for way, count in words["progress"].items() if way in WAYS},
+        "not_stationary": words["steady_state"][NOT_STATIONARY],
+        "too_short": words["steady_state"][TOO_SHORT],
+        "overloaded": sum(number for row, number in rows if (row.get("piles_up_share") or 0.0) >= OVERLOADED),
     }
 
 

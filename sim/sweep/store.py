@@ -33,6 +33,7 @@ MANIFEST = "manifest.json"
 ANALYSIS = "analysis.json"
 SCENARIOS = "scenarios"
 LOCK = "sweep.lock"
+_PLACE = "_place"  # among the rows as they are stored, while they are sorted
 _CHUNK = re.compile(r"[0-9a-f]{16}-(\d{5,})\.parquet")
 _AGAIN = "remove it, and `barrierlab sweep ... --resume` computes its runs again"
 _VERSIONS = ("barrierlab", "simpy", "numpy", "scipy", "networkx", "pyspark", "pyarrow", "pandas")
@@ -228,16 +229,47 @@ class Store:
                     raise _damaged(file, error) from None
                 _check_columns(declared, file, found)
 
-    def read(self, table: str) -> pa.Table:
-        """One table whole, each key once, ordered by key; SweepError if one of its files cannot be read."""
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """One table whole, or these columns of it; each key once, ordered by key.
+
+        SweepError if one of its files cannot be read.
+        """
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         declared = self.tables[table]
-        parts = [read_file(declared, file) for file in self.files(table)]
-        whole = pa.concat_tables([declared.arrow().empty_table(), *parts])
-        keys = list(zip(*(whole.column(name).to_pylist() for name in declared.key), strict=True))
-        first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
-        return whole.take(pa.array([first[key] for key in sorted(first)], pa.int64()))
+        names = list(dict.fromkeys((*declared.key, *columns))) if columns else declared.arrow().names
+        parts = [read_file(declared, file, names) for file in self.files(table)]
+        whole = pa.concat_tables([declared.arrow().empty_table().select(names), *parts])
+        whole = whole.append_column(_PLACE, pa.array(range(whole.num_rows), pa.int64()))
+        order = pc.sort_indices(whole, [(name, "ascending") for name in (*declared.key, _PLACE)])
+        whole = whole.take(order).drop_columns(_PLACE).combine_chunks()
+        if whole.num_rows > 1:
+            later, earlier = whole.slice(1), whole.slice(0, whole.num_rows - 1)
+            is_new = pc.not_equal(later[declared.key[0]], earlier[declared.key[0]])
+            for name in declared.key[1:]:
+                is_new = pc.or_(is_new, pc.not_equal(later[name], earlier[name]))
+            if not pc.all(is_new).as_py():
+                whole = whole.filter(pa.chunked_array([pa.array([True]), *is_new.chunks]))
+        return whole.select(columns) if columns else whole
+
+    def rows_of_runs(self, run_ids: Iterable[str]) -> list[dict[str, Any]]:
+        """The rows of these runs in the table `runs`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        declared, wanted = self.tables[RUNS.name], pa.array(sorted(run_ids), pa.string())
+        found: dict[str, dict[str, Any]] = {}
+        for file in self.files(RUNS.name):
+            rows = read_file(declared, file)
+            found |= {row["run_id"]: row for row in rows.filter(pc.is_in(rows["run_id"], wanted)).to_pylist()}
+        return [found[run_id] for run_id in sorted(found)]
+
+    def rows(self, table: str) -> int:
+        """How many rows the files of a table have, as their footers say."""
+        import pyarrow.parquet as pq
+
+        return sum(pq.read_metadata(file).num_rows for file in self.files(table))
 
     def chunks(self) -> list[str]:
         """The names of the chunks of which every table has its file."""
@@ -267,15 +299,15 @@ def keep_scenarios(directory: Path, files: Iterable[Path]) -> None:
         replace(kept, content)
 
 
-def read_file(declared: TableSchema, file: str) -> pa.Table:
-    """The rows in a file of a table; SweepError if it is damaged, or of another version."""
+def read_file(declared: TableSchema, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows in a file of a table, or these columns of them; SweepError if it is damaged, or of another version."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     content = read_bytes(Path(file), SweepError, _AGAIN)
     try:
         found = pq.read_schema(pa.BufferReader(content))
-        rows = pq.read_table(pa.BufferReader(content), schema=declared.arrow())
+        rows = pq.read_table(pa.BufferReader(content), columns=columns, schema=declared.arrow())
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(file, error) from None
     _check_columns(declared, file, found)

@@ -298,7 +298,7 @@ def _with_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
 
     judged = outcome([{"status": "OK", "verdict": "holds", "violations": 0}], 1)
     analysis = {"sweep": {"question": ""}, "runs": judged}
-    monkeypatch.setattr(commands, "_analysed", lambda directory, master: (analysis, Store.open(directory)))
+    monkeypatch.setattr(commands, "_analysed", lambda directory, engine, master: (analysis, Store.open(directory)))
     monkeypatch.setattr(report, "render", lambda analysis, store: "<html></html>\n" * 100)
     monkeypatch.setattr(summary, "answer", lambda analysis: [])
 

@@ -8,6 +8,34 @@ from pathlib import Path
 from barrierlab.sim.sweep.plan import plan_of
 from barrierlab.sim.sweep.tables import TABLES
 
+SWEEP = """
+title = "Two ways <to> ask"
+question = "What does a rate change?"
+
+[[part]]
+name = "diamond"
+scenario = "diamond"
+seeds = { first = 1, last = 5 }
+grid = { "source.source.rate_per_s" = [1.0, 2.0, 5.0], warmup_s = [0.0, 1.0] }
+
+[[part]]
+name = "drawn"
+scenario = "diamond"
+seeds = [1, 2]
+set = { until_s = 7.0 }
+latin_hypercube = { samples = 10, axes = { "source.source.rate_per_s" = { low = 1.0, high = 10.0 } } }
+
+[[part]]
+name = "bad"
+scenario = "diamond"
+seeds = [1]
+set = { "source.source.rate_per_s" = 13.0 }
+
+[[part]]
+measured = true
+seeds = [1]
+"""
+
 
 def compute(run):
     """Two checkpoints whose durations follow from seed and parameters; `x` = 13 raises, `x` = 99 never ends."""

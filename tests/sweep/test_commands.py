@@ -104,7 +104,9 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
     assert (status, out.splitlines()[0]) == (1, "16 violations in 8 runs")
 
 
-@pytest.mark.parametrize("command", [["sweep", "smoke", "--out", "{}/out"], ["analyse", "{}/begun"]])
+@pytest.mark.parametrize(
+    "command", [["sweep", "smoke", "--out", "{}/out"], ["analyse", "{}/begun", "--engine", "spark"]]
+)
 def test_an_unusable_java_is_one_line_and_leaves_nothing_behind(capfd, tmp_path, monkeypatch, command):
     """Whoever repairs JAVA_HOME and tries again must not be told to resume."""
     from barrierlab.sim.sweep.plan import load_plan

@@ -317,9 +317,9 @@ def store(tmp_path_factory: pytest.TempPathFactory, journals: dict[str, Journal]
 
 
 @pytest.fixture(scope="module")
-def found(spark: object, store: Store) -> dict[str, object]:
+def found(store: Store) -> dict[str, object]:
     """What SQL says of them."""
-    return verify(spark, store)
+    return verify(store, "duckdb")
 
 
 @pytest.fixture(scope="module")
@@ -341,20 +341,17 @@ def asked(verdict: Verdict) -> set[str]:
     return {violation.invariant for violation in verdict.violations} & set(QUERIES)
 
 
-@pytest.mark.spark
 def test_sound_runs_hold(by_run: dict[str, set[str]]) -> None:
     """A false alarm: of a run that failed and was restored, went unaligned, timed out, or ended in the middle."""
     assert {name: broken for name, broken in by_run.items() if name.startswith("sound") and broken} == {}
 
 
-@pytest.mark.spark
 def test_each_invariant_is_seen_to_fail(by_run: dict[str, set[str]]) -> None:
     """A query could hold because it cannot fail, or because it asks of too little."""
     assert {name: by_run[f"bent {name}"] for name in MUTANTS} == {name: broken for name, (broken, _) in MUTANTS.items()}
     assert set().union(*(broken for broken, _ in MUTANTS.values())) == set(QUERIES)
 
 
-@pytest.mark.spark
 def test_the_two_judges_agree(by_run: dict[str, set[str]], journals: dict[str, Journal]) -> None:
     """One of them reads the words otherwise than the other, and a broken run passes with one of them."""
     told = {name: asked(journal.judged()) for name, journal in journals.items()}
@@ -363,16 +360,35 @@ def test_the_two_judges_agree(by_run: dict[str, set[str]], journals: dict[str, J
 
 
 @pytest.mark.spark
+def test_the_same_sql_gives_the_same_rows_on_both_engines(
+    spark: object, store: Store, found: dict[str, object]
+) -> None:
+    """A verdict would hang on the size of a sweep, or on the machine."""
+    assert verify(store, "spark", "local[2]") == {**found, "engine": "Spark"}
+
+
+def test_batches_of_runs_are_judged_as_all_at_once(
+    store: Store, found: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run at the border of two batches would be judged by half, or by none, or twice."""
+    import barrierlab.sim.sweep.verify.judge as module
+
+    judged: list[int] = []
+    monkeypatch.setattr(module, "MOST_ENTRIES", 5000)
+    assert verify(store, "duckdb", tick=judged.append) == found
+    assert len(judged) > 3
+    assert judged[-1] == found["runs"]
+
+
 @pytest.mark.slow
-def test_the_two_judges_agree_on_many_runs(spark: object, tmp_path: Path) -> None:
+def test_the_two_judges_agree_on_many_runs(tmp_path: Path) -> None:
     """The same, where an edit meets what is rare."""
     journals = random_journals(SOUND, 5, MANY_EDITS)
     kept = (rows_of_journal(run_id, journal) for run_id, journal in journals.items())
-    by_run = broken_by_run(verify(spark, stored(tmp_path / "out", kept)), journals)
+    by_run = broken_by_run(verify(stored(tmp_path / "out", kept), "duckdb"), journals)
     assert by_run == {name: asked(journal.judged()) for name, journal in journals.items()}
 
 
-@pytest.mark.spark
 def test_a_run_on_which_the_judges_differ_is_named(found: dict[str, object]) -> None:
     """A judge that is wrong would not be noticed: neither one that finds nothing, nor one that finds too much."""
     again = "barrierlab run bent --seed 1 --set load=0.5"
@@ -384,18 +400,15 @@ def test_a_run_on_which_the_judges_differ_is_named(found: dict[str, object]) -> 
     json.dumps(found, allow_nan=False)
 
 
-@pytest.mark.spark
-def test_a_journal_that_is_not_whole_is_not_judged(spark: object, tmp_path: Path) -> None:
+def test_a_journal_that_is_not_whole_is_not_judged(tmp_path: Path) -> None:
     """A lost part of the events would look like lost events, or hide some."""
     rows = rows_of_journal("short", Journal(line(), LINE))
     rows["runs"][0]["journal_entries"] = 99
     with pytest.raises(SweepError, match=r"has \d+ of 99 events of run short: sweep it again"):
-        verify(spark, stored(tmp_path / "out", iter([rows])))
+        verify(stored(tmp_path / "out", iter([rows])), "duckdb")
 
 
-@pytest.mark.spark
 def test_the_command_prints_what_is_found(
-    spark: object,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     store: Store,
@@ -405,7 +418,7 @@ def test_the_command_prints_what_is_found(
     import barrierlab.sim.sweep.commands as commands
     import barrierlab.sim.sweep.verify.judge as module
 
-    monkeypatch.setattr(module, "verify", lambda spark, store, tick: found)
+    monkeypatch.setattr(module, "verify", lambda *_: found)
     status, out, _ = barrierlab(capfd, "verify", str(store.directory), "--json")
     told = json.loads(out)
     assert told.pop("outcome")["broken"] > 0
@@ -417,7 +430,7 @@ def test_the_command_prints_what_is_found(
     assert "! the judges disagree on run bent sound: here holds, where it ran ONCE" in out
     assert out.splitlines()[-1] == f"{total} violations in {found['runs']} runs; the judges disagree on 2"
     sound = found | {"invariants": dict.fromkeys(QUERIES, 0), "violations": [], "disagreements": []}
-    monkeypatch.setattr(module, "verify", lambda spark, store, tick: sound)
+    monkeypatch.setattr(module, "verify", lambda *_: sound)
     assert barrierlab(capfd, "verify", str(store.directory))[0] == 1  # broken where it ran
     held = outcome([{"status": "OK", "verdict": "holds"}] * 40, 40)
     monkeypatch.setattr(commands, "_outcome", lambda _: held)
@@ -433,7 +446,7 @@ def test_the_command_prints_what_is_found(
     [
         (["verify", "{}/nowhere"], "is not the directory of a sweep"),
         (["verify", "{}/without"], "has no events: sweep it with --events"),
-        (["verify", "{}/without", "--master", "processes"], "the queries run on Spark"),
+        (["verify", "{}/without", "--master", "nowhere"], "--master is 'nowhere'; allowed"),
         (
             ["sweep", "smoke", "--out", "{}/without", "--resume", "--events", "--master", "processes"],
             "without --events",

@@ -1,7 +1,8 @@
-"""Judges a sweep again: the invariants over its stored journals, in Spark SQL, beside what each run's own judge said.
+"""Judges a sweep again: the invariants over its stored journals, in SQL, beside what each run's own judge said.
 
 Two judges that share nothing but the words: `model.spec.invariants` in Python, where the run ran, and the queries here.
-A run that one calls broken and the other does not is a failure of one of them, and is named.
+A run that one calls broken and the other does not is a failure of one of them, and is named. The queries are one text
+for both engines, which is asked of runs that are far apart in one go on Spark, and in batches on DuckDB.
 """
 
 from __future__ import annotations
@@ -9,18 +10,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.spec.invariants import OF_A_STATE
+from barrierlab.sim.sweep.engines import QueryEngine, engine_for
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.store import Store, read_file
-from barrierlab.sim.sweep.tables import RUNS
+from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.verify.queries import QUERIES
 from barrierlab.sim.sweep.verify.views import VIEWS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
 
 ELSEWHERE = {
     "REC": "what survives a crash, and what is visible in the external system",
@@ -28,46 +28,47 @@ ELSEWHERE = {
 }
 """The invariants judged where a run runs, not from its events: that takes the operators themselves."""
 
-MOST_ENTRIES = 2_000_000
-"""Journals are judged so many entries at a time, or one by one if they are longer."""
+ASKED = ("events", "channels", "runs")
+"""The tables that the queries read, the largest first."""
 
-# Everything of a run is in one partition, so nothing is shuffled over and over; and queries are many and short.
-_CONF = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.constraintPropagation.enabled": "false",  # checkpointed unions do not survive it
-    "spark.sql.cteRecursionLevelLimit": "-1",  # a run may fail as often as it likes
-    "spark.sql.cteRecursionRowLimit": "-1",
-    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
+MOST_ENTRIES = 4_000_000
+"""DuckDB judges journals so many entries at a time, or one by one if they are longer: what it keeps fits in memory."""
 
 JudgedRow = dict[str, Any]
 
 
-def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lambda done: None) -> JudgedRow:
+def verify(
+    store: Store, engine: str = "auto", master: str | None = None, tick: Callable[[int], None] = lambda done: None
+) -> JudgedRow:
     """Return SQL's judgement of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are
     judged.
 
     Raises
     ------
     SweepError
-        If no events are stored, or not all of a run's.
+        If no events are stored, or not all of a run's; or the engine cannot run, or fails.
     """
     store.check_events()
-    runs = {row["run_id"]: row for row in store.read("runs").to_pylist() if row["status"] == "OK"}
     found: dict[str, dict[str, JudgedRow]] = {name: {} for name in QUERIES}
+    rows = store.read("runs", ("run_id", "status", "journal_entries", "verdict"))
+    rows = rows.filter(_equal(rows["status"], "OK"))
     judged = 0
-    for files, ids in _batches(store, runs):
-        for name, rows in _judge(spark, store, files).items():
-            found[name] |= rows
-        judged += len(ids)
-        tick(judged)
+    with engine_for(store, ASKED, engine, master, keeps=True) as sql:
+        for count, where in _batches(rows) if sql.name == "DuckDB" else [(rows.num_rows, "true")]:
+            for name, broken in _judge(sql, store, where).items():
+                found[name] |= broken
+            judged += count
+            tick(judged)
+        used = sql.name
+    told = store.read("violations", ("run_id", "number", "invariant", "reason")).to_pylist()
+    broken_there = rows.filter(_equal(rows["verdict"], "broken"))["run_id"].to_pylist()
+    named = {row["run_id"] for row in told} | set(broken_there) | {run_id for each in found.values() for run_id in each}
+    runs = {row["run_id"]: row for row in store.rows_of_runs(named) if row["status"] == "OK"}
     return {
         "sweep": store.manifest()["sweep"],
-        "runs": len(runs),
-        "entries": sum(row["journal_entries"] for row in runs.values()),
+        "engine": used,
+        "runs": rows.num_rows,
+        "entries": sum(rows["journal_entries"].to_pylist()),
         "invariants": {name: sum(row["violations"] for row in rows.values()) for name, rows in found.items()},
         "elsewhere": ELSEWHERE,
         "violations": [
@@ -75,8 +76,14 @@ def verify(spark: SparkSession, store: Store, tick: Callable[[int], None] = lamb
             for name, rows in found.items()
             for run_id, row in sorted(rows.items())
         ],
-        "disagreements": list(_disagreements(runs, found, store.read("violations").to_pylist())),
+        "disagreements": list(_disagreements(runs, found, told)),
     }
+
+
+def _equal(column: pa.ChunkedArray, value: str) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    return pc.equal(column, value)
 
 
 def reproduce(run: Mapping[str, Any]) -> str:
@@ -89,64 +96,58 @@ def _toml(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _batches(store: Store, runs: Mapping[str, JudgedRow]) -> Iterator[tuple[list[str], list[str]]]:
-    """The names of chunks to be judged together, with the runs in them; all at once if a run is in several."""
-    names: list[str] = []
-    ids: list[str] = []
-    entries = 0
-    at_once = store.has_twins()
-    for file in store.files(RUNS.name):
-        its = [run_id for run_id in read_file(RUNS, file)["run_id"].to_pylist() if run_id in runs]
-        more = sum(runs[run_id]["journal_entries"] for run_id in its)
-        if names and entries + more > MOST_ENTRIES and not at_once:
-            yield names, ids
-            names, ids, entries = [], [], 0
-        names.append(file.rpartition("/")[2])
-        ids += its
-        entries += more
-    if names:
-        yield names, list(dict.fromkeys(ids))
+def _batches(runs: pa.Table) -> Iterator[tuple[int, str]]:
+    """The runs, in the order of their ids, cut where they have entries enough: how many, and which, in SQL."""
+    first, count, entries = "", 0, 0
+    last = ""
+    for run_id, more in zip(runs["run_id"].to_pylist(), runs["journal_entries"].to_pylist(), strict=True):
+        if count and entries + more > MOST_ENTRIES:
+            yield count, f"run_id BETWEEN {_text(first)} AND {_text(last)}"
+            count, entries = 0, 0
+        if not count:
+            first = run_id
+        last, count, entries = run_id, count + 1, entries + more
+    if count:
+        yield count, f"run_id BETWEEN {_text(first)} AND {_text(last)}"
 
 
-def _judge(spark: SparkSession, store: Store, names: list[str]) -> dict[str, dict[str, JudgedRow]]:
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _judge(sql: QueryEngine, store: Store, where: str) -> dict[str, dict[str, JudgedRow]]:
     """By invariant, what breaks it in each run: how many violations, and the first."""
-    session = spark.newSession()  # views and settings of its own
-    for key, value in _CONF.items():
-        session.conf.set(key, value)
-    for table in ("events", "channels", "runs"):
-        declared = store.tables[table]
-        files = [str(store.directory / table / name) for name in names]
-        rows = session.read.schema(declared.spark()).parquet(*files).dropDuplicates(list(declared.key))
-        rows.coalesce(1).createOrReplaceTempView(table)
-    _are_whole(session, store)
+    sql.load(store, ASKED, where)
+    _are_whole(sql, store)
     for name, view in VIEWS.items():
-        frame = session.sql(view.sql)
-        (frame.localCheckpoint() if view.kept else frame).createOrReplaceTempView(name)
-    with ThreadPoolExecutor(spark.sparkContext.defaultParallelism) as pool:
-        return dict(zip(QUERIES, pool.map(lambda query: _broken(session, query), QUERIES.values()), strict=True))
+        sql.view(name, view.sql, view.kept)
+    found = sql.rows_of_each({name: _FIRST.format(query=query) for name, query in QUERIES.items()})
+    return {name: {row["run_id"]: row for row in rows} for name, rows in found.items()}
 
 
-def _are_whole(session: SparkSession, store: Store) -> None:
+_FIRST = """
+SELECT run_id, violations, at_ns, attempt, reason
+FROM (
+    SELECT run_id, at_ns, attempt, reason, count(*) OVER (PARTITION BY run_id) AS violations,
+        row_number() OVER (PARTITION BY run_id ORDER BY at_ns, attempt, reason) AS place
+    FROM ({query}) AS broken
+) AS placed
+WHERE place = 1
+"""
+
+
+def _are_whole(sql: QueryEngine, store: Store) -> None:
     """SweepError if a run has not as many events as its journal had entries."""
-    lacking = session.sql("""
-        SELECT run_id, journal_entries, coalesce(count, 0) AS count
-        FROM runs LEFT JOIN (SELECT run_id, count(*) AS count FROM events GROUP BY run_id) USING (run_id)
-        WHERE status = 'OK' AND coalesce(count, 0) <> journal_entries
-    """).first()
-    if lacking is not None:
+    lacking = sql.rows("""
+        SELECT run_id, journal_entries, coalesce(found, 0) AS found
+        FROM runs LEFT JOIN (SELECT run_id, count(*) AS found FROM events GROUP BY run_id) AS counts USING (run_id)
+        WHERE status = 'OK' AND coalesce(found, 0) <> journal_entries ORDER BY run_id LIMIT 1
+    """)
+    for row in lacking:
         raise SweepError(
-            f"{store.directory} has {lacking['count']} of {lacking['journal_entries']} events of run "
-            f"{lacking['run_id']}: sweep it again, into another directory"
+            f"{store.directory} has {row['found']} of {row['journal_entries']} events of run "
+            f"{row['run_id']}: sweep it again, into another directory"
         )
-
-
-def _broken(session: SparkSession, query: str) -> dict[str, JudgedRow]:
-    first = "min(struct(at_ns, attempt, reason)) AS first"
-    rows = session.sql(f"SELECT run_id, count(*) AS violations, {first} FROM ({query}) GROUP BY run_id").collect()
-    return {
-        row["run_id"]: {"run_id": row["run_id"], "violations": row["violations"], **row["first"].asDict()}
-        for row in rows
-    }
 
 
 def _disagreements(

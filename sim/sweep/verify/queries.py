@@ -19,7 +19,7 @@ WITH out_of_place AS (
     FROM events_of AS applied
     LEFT JOIN events_of AS sent ON sent.run_id = applied.run_id AND sent.attempt = applied.attempt
         AND sent.channel = applied.channel AND sent.event_place = applied.event_place AND sent.side = 'sent'
-    WHERE applied.side = 'applied' AND NOT applied.message <=> sent.message
+    WHERE applied.side = 'applied' AND applied.message IS DISTINCT FROM sent.message
     GROUP BY applied.run_id, applied.attempt, applied.channel
 ), captures AS (
     SELECT captured.run_id, captured.attempt, captured.channel, captured.checkpoint_id, captured.message,
@@ -34,13 +34,13 @@ WITH out_of_place AS (
     FROM captures
     LEFT JOIN (
         SELECT run_id, attempt, channel, message, max(place) AS place
-        FROM carried LEFT SEMI JOIN captures USING (run_id, attempt, channel, message)
+        FROM carried SEMI JOIN captures USING (run_id, attempt, channel, message)
         WHERE what = 'sent' GROUP BY run_id, attempt, channel, message
     ) AS sent USING (run_id, attempt, channel, message)
     WHERE NOT by_sender OR place IS NOT NULL
 ), in_flight AS (
     SELECT sides.run_id, sides.attempt, sides.channel, sides.checkpoint_id, count(*) AS recorded,
-        count_if(NOT recorded.message <=> events_of.message) AS wrong
+        count_if(recorded.message IS DISTINCT FROM events_of.message) AS wrong
     FROM sides
     JOIN recorded USING (run_id, attempt, channel, checkpoint_id)
     LEFT JOIN events_of ON events_of.run_id = sides.run_id AND events_of.attempt = sides.attempt
@@ -74,16 +74,16 @@ WITH sent AS (
     FROM carried AS taken
     LEFT JOIN sent ON sent.run_id = taken.run_id AND sent.attempt = taken.attempt
         AND sent.channel = taken.channel AND sent.turn = taken.turn
-    WHERE taken.what = 'taken' AND NOT taken.is_passing AND NOT taken.message <=> sent.message
+    WHERE taken.what = 'taken' AND NOT taken.is_passing AND taken.message IS DISTINCT FROM sent.message
     GROUP BY taken.run_id, taken.attempt, taken.channel
 ), behind_the_end AS (
     SELECT run_id, attempt, min(at_ns) AS at_ns,
         concat(min_by(message, place), ' was sent on ', channel, ' after the end') AS reason
     FROM (
-        SELECT *, min(CASE kind WHEN 'EndOfInput' THEN place END) OVER (PARTITION BY run_id, attempt, channel) AS end
+        SELECT *, min(CASE kind WHEN 'EndOfInput' THEN place END) OVER (PARTITION BY run_id, attempt, channel) AS ending
         FROM carried WHERE what = 'sent'
     )
-    WHERE place > end GROUP BY run_id, attempt, channel
+    WHERE place > ending GROUP BY run_id, attempt, channel
 ), fates AS (
     -- What became of each barrier and cancel that was sent, the equal ones in order.
     SELECT run_id, attempt, channel, message, what,
@@ -112,13 +112,13 @@ WITH sent AS (
     FROM carried AS applied
     LEFT JOIN due ON due.run_id = applied.run_id AND due.attempt = applied.attempt
         AND due.channel = applied.channel AND due.turn = applied.turn
-    WHERE applied.what = 'applied' AND NOT applied.is_passing AND NOT applied.message <=> due.message
+    WHERE applied.what = 'applied' AND NOT applied.is_passing AND applied.message IS DISTINCT FROM due.message
     GROUP BY applied.run_id, applied.attempt, applied.channel
 ), made AS (
     SELECT run_id, attempt, at_ns, channel, message, sequence, lag(sequence) OVER made AS before
     FROM (
         SELECT carried.*, count_if(verb = 'restored_in_flight') OVER (PARTITION BY run_id, attempt, channel) AS
-        restored_in_flight FROM carried LEFT SEMI JOIN tasks
+        restored_in_flight FROM carried SEMI JOIN tasks
             ON tasks.run_id = carried.run_id AND tasks.node = carried.node AND tasks.inputs = 0
         WHERE what = 'sent' AND kind = 'Event'
     )
@@ -176,31 +176,36 @@ WITH sides AS (
     SELECT *,
         coalesce(max(CASE WHEN verb = 'send' AND kind = 'CheckpointBarrier' THEN checkpoint_id END) OVER so_far, 0)
             AS outside,
-        coalesce(last_value(CASE verb WHEN 'block' THEN checkpoint_id END, true) OVER so_far, 0) AS inside
+        coalesce(max_by(checkpoint_id, CASE verb WHEN 'block' THEN number END) OVER so_far, 0) AS inside
     FROM entries WHERE verb IN ('send', 'deliver', 'end', 'block')
     WINDOW so_far AS (PARTITION BY run_id, attempt, node, channel ORDER BY number ROWS UNBOUNDED PRECEDING)
 ), caused AS (
-    SELECT *, last_value(
-        CASE WHEN verb IN ('deliver', 'end') THEN struct(inside AS side, message, channel) END, true
-    ) OVER (PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING) AS cause
-    FROM sides
+    SELECT *, max_by(inside, cause) OVER so_far AS side, max(cause) OVER so_far AS caused_by
+    FROM (SELECT *, CASE WHEN verb IN ('deliver', 'end') THEN number END AS cause FROM sides)
+    WINDOW so_far AS (PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING)
 ), other_side AS (
     SELECT caused.* FROM caused JOIN runs USING (run_id)
-    WHERE verb = 'send' AND caused.kind IN ('Event', 'Watermark') AND cause IS NOT NULL
-        AND (outside > cause.side OR outside < cause.side AND coalesce(consistency, '') <> 'at_least_once')
+    WHERE verb = 'send' AND caused.kind IN ('Event', 'Watermark')
+        AND (outside > side OR outside < side AND coalesce(consistency, '') <> 'at_least_once')
+), told AS (
+    SELECT sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, side,
+        caused_by, min(passed.checkpoint_id) AS checkpoint_id
+    FROM other_side AS sent
+    JOIN completed AS passed ON passed.run_id = sent.run_id AND passed.attempt = sent.attempt
+        AND passed.checkpoint_id > least(outside, side) AND passed.checkpoint_id <= greatest(outside, side)
+    LEFT JOIN unaligned ON unaligned.run_id = sent.run_id AND unaligned.attempt = sent.attempt
+        AND unaligned.node = sent.node AND unaligned.checkpoint_id = passed.checkpoint_id
+    WHERE unaligned.node IS NULL OR side >= outside
+    GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, side,
+        caused_by
 )
-SELECT sent.run_id, sent.attempt, sent.at_ns, concat(
-    sent.node, ' sent ', sent.message, ' on ', sent.channel,
-    CASE WHEN outside < cause.side THEN ' ahead of' ELSE ' behind' END, ' barrier ', min(between.checkpoint_id),
-    ', but its cause ', cause.message, ' came', CASE WHEN outside < cause.side THEN ' behind' ELSE ' ahead of' END,
-    ' that on ', cause.channel
+SELECT told.run_id, told.attempt, told.at_ns, concat(
+    told.node, ' sent ', told.message, ' on ', told.channel,
+    CASE WHEN outside < side THEN ' ahead of' ELSE ' behind' END, ' barrier ', told.checkpoint_id,
+    ', but its cause ', cause.message, ' came',
+    CASE WHEN outside < side THEN ' behind' ELSE ' ahead of' END, ' that on ', cause.channel
 ) AS reason
-FROM other_side AS sent
-JOIN completed AS between ON between.run_id = sent.run_id AND between.attempt = sent.attempt
-    AND between.checkpoint_id > least(outside, cause.side) AND between.checkpoint_id <= greatest(outside, cause.side)
-LEFT ANTI JOIN unaligned ON unaligned.run_id = sent.run_id AND unaligned.attempt = sent.attempt
-    AND unaligned.node = sent.node AND unaligned.checkpoint_id = between.checkpoint_id AND cause.side < outside
-GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, cause
+FROM told JOIN entries AS cause ON cause.run_id = told.run_id AND cause.number = told.caused_by
 """
 
 # What is taken has its effect once, or is held still; every event that a source makes is sent, in order, on each
@@ -209,19 +214,19 @@ GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.mes
 NOLOSS = """
 WITH last_taken AS (
     SELECT run_id, attempt, channel, max(place) AS last_place, max(event_place) AS last_event
-    FROM carried LEFT SEMI JOIN unsettled USING (run_id, attempt, channel)
+    FROM carried SEMI JOIN unsettled USING (run_id, attempt, channel)
     WHERE what = 'taken' GROUP BY run_id, attempt, channel
 ), in_order AS (
     -- Where what is settled is the first events that were taken: how many.
     SELECT settled.run_id, settled.attempt, settled.channel, count(*) AS settled
     FROM (
         SELECT *, row_number() OVER (PARTITION BY run_id, attempt, channel ORDER BY waits, number) AS event_place
-        FROM settled LEFT SEMI JOIN unsettled USING (run_id, attempt, channel) WHERE kind = 'Event'
+        FROM settled SEMI JOIN unsettled USING (run_id, attempt, channel) WHERE kind = 'Event'
     ) AS settled
     LEFT JOIN (SELECT * FROM carried WHERE what = 'taken' AND kind = 'Event') AS taken
         USING (run_id, attempt, channel, event_place)
     GROUP BY settled.run_id, settled.attempt, settled.channel
-    HAVING count_if(NOT settled.message <=> taken.message) = 0
+    HAVING count_if(settled.message IS DISTINCT FROM taken.message) = 0
 ), lost AS (
     SELECT unsettled.run_id, unsettled.attempt, coalesce(unsettled.at_ns, end_ns) AS at_ns, concat(
         unsettled.message, CASE WHEN missing > 0 THEN ' was taken from ' ELSE ' took effect on ' END, unsettled.channel,
@@ -244,7 +249,7 @@ WITH last_taken AS (
 ), flows AS (
     -- What is broadcast is on each channel of its edge, and else on one of them.
     SELECT run_id, number, channel, sender, edge, CASE exchange WHEN 'broadcast' THEN channel ELSE edge END AS flow
-    FROM channels LEFT SEMI JOIN tasks
+    FROM channels SEMI JOIN tasks
         ON tasks.run_id = channels.run_id AND tasks.node = channels.sender AND tasks.inputs = 0
 ), wide AS (
     SELECT *, count(*) OVER (PARTITION BY run_id, sender, flow) > 1 AS is_merged FROM flows
@@ -267,17 +272,15 @@ WITH last_taken AS (
     WHERE event_place > restored_in_flight
 ), closed AS (
     -- The edges of which every channel has had its end: nothing waits in an outbox.
-    SELECT flows.run_id, attempt, sender, edge
+    SELECT run_id, attempt, sender, edge
     FROM flows
+    JOIN (SELECT run_id, sender, edge, count(*) AS width FROM flows GROUP BY run_id, sender, edge) AS edges
+        USING (run_id, sender, edge)
     JOIN (
         SELECT run_id, attempt, channel FROM carried WHERE what = 'sent' AND kind = 'EndOfInput'
         GROUP BY run_id, attempt, channel
     ) AS ends USING (run_id, channel)
-    GROUP BY flows.run_id, attempt, sender, edge
-    HAVING count(*) = (
-        SELECT count(*) FROM flows AS all
-        WHERE all.run_id = flows.run_id AND all.sender = flows.sender AND all.edge = flows.edge
-    )
+    GROUP BY run_id, attempt, sender, edge, width HAVING count(*) = width
 ), not_sent AS (
     SELECT made.run_id, made.attempt, max(made.at_ns) AS at_ns, concat(
         min_by(made.message, made.place), ' was made by ', made.sender, ' and never sent on ', made.flow
@@ -286,14 +289,14 @@ WITH last_taken AS (
         SELECT made.*, flow FROM made
         JOIN closed USING (run_id, attempt, sender) JOIN flows USING (run_id, sender, edge)
     ) AS made
-    LEFT ANTI JOIN sent USING (run_id, attempt, sender, flow, place)
+    ANTI JOIN sent USING (run_id, attempt, sender, flow, place)
     GROUP BY made.run_id, made.attempt, made.sender, made.flow
 ), sent_otherwise AS (
     SELECT sent.run_id, sent.attempt, min_by(sent.at_ns, sent.place) AS at_ns, min_by(concat(
         sent.message, ' was sent on ', sent.flow, ' where ', coalesce(made.message, 'nothing'), ' had been made'
     ), sent.place) AS reason
     FROM sent LEFT JOIN made USING (run_id, attempt, sender, place)
-    WHERE NOT sent.message <=> made.message
+    WHERE sent.message IS DISTINCT FROM made.message
     GROUP BY sent.run_id, sent.attempt, sent.sender, sent.flow
 )
 SELECT * FROM lost UNION ALL SELECT * FROM not_sent UNION ALL SELECT * FROM sent_otherwise
@@ -312,7 +315,7 @@ WITH goes_back AS (
 ), times AS (
     SELECT run_id, attempt, channel, what, message, kind, place, number, at_ns,
         row_number() OVER (PARTITION BY run_id, attempt, channel, what, message ORDER BY number) AS time
-    FROM carried LEFT SEMI JOIN (
+    FROM carried SEMI JOIN (
         SELECT run_id, attempt, channel FROM carried WHERE what = 'applied' AND kind = 'Watermark'
     ) USING (run_id, attempt, channel)
     WHERE what IN ('sent', 'applied') AND kind IN ('Event', 'Watermark')
@@ -350,7 +353,7 @@ SELECT * FROM goes_back
 UNION ALL SELECT * FROM overtakes
 UNION ALL
 SELECT run_id, attempt, at_ns, concat(
-    message, ' was sent on ', output, ', but ', input, ' has promised ', coalesce(string(promised), 'nothing')
+    message, ' was sent on ', output, ', but ', input, ' has promised ', coalesce(cast(promised AS string), 'nothing')
 ) FROM promises WHERE mark IS NOT NULL AND is_over = 0 AND (promised IS NULL OR promised < mark)
 """
 
@@ -371,7 +374,7 @@ WITH triggered AS (
 ), epochs AS (
     -- Of the barrier that was taken, or else sent; one that nobody sent breaks FIFO.
     SELECT run_id, attempt, channel, checkpoint_id, coalesce(
-        max_by(epoch, number) FILTER (WHERE verb = 'take'), min_by(epoch, number) FILTER (WHERE verb <> 'take')
+        max_by(epoch, CASE WHEN verb = 'take' THEN number END), min_by(epoch, CASE WHEN verb <> 'take' THEN number END)
     ) AS its_epoch
     FROM entries WHERE verb IN ('send', 'restored_in_flight', 'take') AND kind = 'CheckpointBarrier'
     GROUP BY run_id, attempt, channel, checkpoint_id
@@ -397,7 +400,7 @@ SELECT run_id, attempt, at_ns, concat('checkpoint ', checkpoint_id, ' was comple
 FROM done WHERE checkpoint_id < newest
 UNION ALL
 SELECT run_id, attempt, at_ns, concat('checkpoint ', checkpoint_id, ' was completed and never triggered')
-FROM completed LEFT ANTI JOIN triggered USING (run_id, attempt, checkpoint_id)
+FROM completed ANTI JOIN triggered USING (run_id, attempt, checkpoint_id)
 UNION ALL
 SELECT run_id, attempt, at_ns, concat(node, ' took its snapshot of checkpoint ', checkpoint_id, ' after ', before)
 FROM snapshots WHERE checkpoint_id < before
@@ -462,7 +465,7 @@ UNION ALL
 SELECT run_id, attempt, end_ns, concat('checkpoint ', checkpoint_id, ' was triggered and never ends')
 FROM (SELECT DISTINCT run_id, attempt, checkpoint_id FROM entries WHERE verb = '>trigger')
 JOIN attempts USING (run_id, attempt)
-LEFT ANTI JOIN ends USING (run_id, attempt, checkpoint_id)
+ANTI JOIN ends USING (run_id, attempt, checkpoint_id)
 WHERE NOT cut_off
 UNION ALL
 SELECT run_id, attempt, end_ns, concat(number, ' messages are left behind in ', channel)
@@ -472,7 +475,7 @@ SELECT run_id, attempt, end_ns, concat(count(*), ' messages of ', channel, ' are
 FROM held JOIN quiescent USING (run_id, attempt) WHERE until = {NEVER} GROUP BY run_id, attempt, end_ns, channel
 UNION ALL
 SELECT quiescent.run_id, attempt, end_ns, concat(node, ' never ends, though every source has')
-FROM quiescent JOIN tasks USING (run_id) LEFT ANTI JOIN finished USING (run_id, attempt, node)
+FROM quiescent JOIN tasks USING (run_id) ANTI JOIN finished USING (run_id, attempt, node)
 """
 
 # No channel holds more messages than its capacity when one is sent, but for those that were restored and barriers
@@ -483,7 +486,7 @@ WITH ahead AS (
     SELECT run_id, attempt, channel, number, is_in - lag(is_in, 1, 0) OVER (
         PARTITION BY run_id, attempt, channel, checkpoint_id ORDER BY number
     ) AS step
-    FROM (SELECT *, int(verb = 'send') AS is_in FROM entries)
+    FROM (SELECT *, cast(verb = 'send' AS int) AS is_in FROM entries)
     WHERE kind = 'CheckpointBarrier' AND (verb = 'take' OR verb = 'send' AND unaligned)
 ), steps AS (
     SELECT run_id, attempt, channel, number, 1 AS turn, at_ns, verb,
@@ -496,6 +499,10 @@ WITH ahead AS (
     SELECT *, sum(step) OVER so_far - greatest(0, sum(restored_in_flight) OVER so_far) AS depth
     FROM steps
     WINDOW so_far AS (PARTITION BY run_id, attempt, channel ORDER BY number, turn ROWS UNBOUNDED PRECEDING)
+), too_deep AS (
+    SELECT run_id, attempt, channel, at_ns, depth, capacity,
+        max(depth) OVER (PARTITION BY run_id, attempt, channel) AS deepest
+    FROM depths JOIN channels USING (run_id, channel) WHERE verb = 'send' AND depth > capacity
 ), moves AS (
     SELECT run_id, attempt, node, channel, number, 1 AS step, size_bytes FROM held
     UNION ALL
@@ -507,11 +514,10 @@ WITH ahead AS (
         sum(size_bytes) OVER (PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING) AS bytes
     FROM moves
 )
-SELECT run_id, attempt, min_by(at_ns, -depth) AS at_ns, concat(
-    max(depth), ' messages were in ', channel, ' at a time; its capacity is ', capacity
+SELECT run_id, attempt, min(at_ns) AS at_ns, concat(
+    depth, ' messages were in ', channel, ' at a time; its capacity is ', capacity
 ) AS reason
-FROM depths JOIN channels USING (run_id, channel) WHERE verb = 'send' AND depth > capacity
-GROUP BY run_id, attempt, channel, capacity
+FROM too_deep WHERE depth = deepest GROUP BY run_id, attempt, channel, depth, capacity
 UNION ALL
 SELECT run_id, attempt, min(end_ns), concat(
     max(count), ' messages of ', channel, ' were buffered at a time; at most ', receiver_most_buffered, ' may be'
@@ -533,8 +539,8 @@ FROM (
     FROM entries WHERE verb = 'capture' GROUP BY run_id, attempt, node, checkpoint_id
 )
 JOIN (SELECT run_id, max(part_most_recorded_bytes) AS most FROM channels GROUP BY run_id) USING (run_id)
-LEFT SEMI JOIN cuts USING (run_id, attempt, node, checkpoint_id)
-LEFT ANTI JOIN aborted USING (run_id, attempt, node, checkpoint_id)
+SEMI JOIN cuts USING (run_id, attempt, node, checkpoint_id)
+ANTI JOIN aborted USING (run_id, attempt, node, checkpoint_id)
 WHERE bytes > most
 """
 

@@ -109,14 +109,14 @@ FROM (SELECT * FROM ends UNION ALL SELECT * FROM before) GROUP BY run_id, attemp
 # When a task had nothing more to do: when it said so, or with the end of its last input. `FIRST` if it had finished
 # in an attempt that this one goes on from, and has no cut there or nearer by.
 _FINISHED = f"""
-WITH full AS (
+WITH all_ended AS (
     SELECT run_id, attempt, node, max(number) AS number
     FROM ended JOIN tasks USING (run_id, node)
     GROUP BY run_id, attempt, node, inputs HAVING count(*) = inputs
 ), own AS (
     SELECT run_id, attempt, node, min(entries.number) AS number
-    FROM entries LEFT JOIN full USING (run_id, attempt, node)
-    WHERE verb = '>finish' OR verb = 'end' AND entries.number >= full.number
+    FROM entries LEFT JOIN all_ended USING (run_id, attempt, node)
+    WHERE verb = '>finish' OR verb = 'end' AND entries.number >= all_ended.number
     GROUP BY run_id, attempt, node
 ), nearest AS (
     SELECT line.run_id, line.attempt, cuts.node, min(depth) AS depth
@@ -139,22 +139,24 @@ FROM (SELECT * FROM own UNION ALL SELECT * FROM before) GROUP BY run_id, attempt
 # does not, in an attempt in which some go ahead, if it is flagged or its checkpoint went unaligned, or was aborted,
 # at the receiver: CUT asks what it passed. What a `block` applies is the barrier that was taken, or else sent.
 _CARRIED = """
-WITH blocks AS (
-    SELECT run_id, attempt, number, at_ns, verb, node, channel, checkpoint_id, straight, subject.message, subject.kind,
-        subject.unaligned
-    FROM (
-        SELECT *, coalesce(
-            last_value(CASE verb WHEN 'take' THEN struct(message, kind, unaligned) END, true) OVER so_far,
-            first_value(CASE WHEN verb <> 'block' THEN struct(message, kind, unaligned) END, true) OVER so_far,
-            struct(string(checkpoint_id) AS message, 'id' AS kind, false AS unaligned)
-        ) AS subject
-        FROM entries
-        WHERE verb = 'block' OR kind = 'CheckpointBarrier' AND verb IN ('send', 'restored_in_flight', 'take')
-        WINDOW so_far AS (
-            PARTITION BY run_id, attempt, channel, checkpoint_id ORDER BY number ROWS UNBOUNDED PRECEDING
-        )
-    )
-    WHERE verb = 'block'
+WITH barriers AS (
+    SELECT * FROM entries
+    WHERE verb = 'block' OR kind = 'CheckpointBarrier' AND verb IN ('send', 'restored_in_flight', 'take')
+), applied AS (
+    SELECT *, coalesce(
+        max(CASE verb WHEN 'take' THEN number END) OVER so_far,
+        min(CASE WHEN verb <> 'block' THEN number END) OVER so_far
+    ) AS its_number
+    FROM barriers
+    WINDOW so_far AS (PARTITION BY run_id, attempt, channel, checkpoint_id ORDER BY number ROWS UNBOUNDED PRECEDING)
+), blocks AS (
+    SELECT applied.run_id, applied.attempt, applied.number, applied.at_ns, applied.verb, applied.node, applied.channel,
+        applied.checkpoint_id, applied.straight,
+        coalesce(barriers.message, cast(applied.checkpoint_id AS string)) AS message,
+        coalesce(barriers.kind, 'id') AS kind, coalesce(barriers.unaligned, false) AS unaligned
+    FROM applied
+    LEFT JOIN barriers ON barriers.run_id = applied.run_id AND barriers.number = applied.its_number
+    WHERE applied.verb = 'block'
 ), passages AS (
     SELECT run_id, attempt, number, at_ns, verb, node, channel, checkpoint_id, straight, message, kind, unaligned,
         sequence, timestamp_ms,
@@ -196,7 +198,7 @@ WITH holds AS (
 ), settled AS (
     SELECT run_id, attempt, channel, carried.message, carried.number, first.number AS held
     FROM carried
-    LEFT SEMI JOIN holds USING (run_id, attempt, channel)
+    SEMI JOIN holds USING (run_id, attempt, channel)
     LEFT JOIN (SELECT * FROM holds WHERE time = 1) AS first USING (run_id, attempt, channel, message)
     WHERE what = 'applied' OR what = 'ignored' AND NOT coalesce(straight, false)
 ), ends AS (
@@ -260,7 +262,7 @@ WITH complete AS (
     SELECT run_id, node FROM tasks WHERE inputs = 0
 ), around AS (
     SELECT run_id, attempt, node, number, verb,
-        last_value(CASE verb WHEN '>emit' THEN sequence END, true) OVER (
+        max_by(sequence, CASE verb WHEN '>emit' THEN number END) OVER (
             PARTITION BY run_id, attempt, node ORDER BY number ROWS UNBOUNDED PRECEDING
         ) AS made,
         min(CASE WHEN verb IN ('deliver', 'end') THEN number END) OVER (
