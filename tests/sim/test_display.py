@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
+from jinja2 import Environment, PackageLoader
 
 from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
 from barrierlab.model.checkpoint.components import SOUND
@@ -21,6 +22,8 @@ from barrierlab.model.spec.topology import Topology
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim import load, run
 from barrierlab.sim.sweep import SweepTables
+from barrierlab.sim.sweep.page import PageTable
+from barrierlab.sim.sweep.run_drawings import checkpoint_of
 
 RUNS = {"diamond": {"until_s": 4.5}, "lockstep_cameras": {"until_s": 4.0}, "graceful_shutdown": {"until_s": 12.0}}
 VOID = {"meta", "br", "hr"}
@@ -218,6 +221,19 @@ def test_a_long_trace_is_drawn_where_it_matters() -> None:
     part = whole.part(PART)
     assert len(part.times_ns) == PART < len(whole.times_ns)
     assert any(arrow.kind == "ControlSignal" for arrow in part.arrows)
+
+
+def test_a_report_has_the_run_around_a_checkpoint_to_explore() -> None:
+    """A report would show its worst checkpoint as bars, and not what happened in it."""
+    result = run(load("diamond", RUNS["diamond"]), seed=1)
+    drawn = checkpoint_of(("worst", "The worst checkpoint"), result, 2, "cafe01", "It took long.")
+    assert drawn.explorable.startswith('<div class="brl-run"></div><script type="application/json">')
+    page = Environment(loader=PackageLoader("barrierlab.sim.sweep", "templates")).get_template("report.html.j2")
+    empty = dict.fromkeys(("asked", "invariants", "violations", "errors", "versions", "runs"), PageTable("", (), ()))
+    for parts, count in (([drawn, drawn], 1), ([], 0)):
+        text = page.render(drawn=parts, component="<script>all</script>", sections=(), answer=(), **empty)
+        assert text.count("<script>all</script>") == count
+        assert text.count('<div class="brl-run">') == len(parts)
 
 
 def test_the_kind_of_a_trace_is_told() -> None:

@@ -46,7 +46,8 @@ def stands_alone(text, sections):
     """Assert that a report is well formed, has its sections, and needs nothing from anywhere."""
     page = Page(text)
     assert page.open == []
-    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert not page.tags & {"link", "img", "iframe"}
+    assert ("script" in page.tags) == ('<div class="brl-run">' in text), "of the run that one explores, and no other"
     assert not re.search(r"https?:|@import|url\((?!#)", text)
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert len(page.ids) == len(set(page.ids))
