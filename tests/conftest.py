@@ -1,4 +1,4 @@
-"""What all tests may be asked for."""
+"""The options of all tests."""
 
 from __future__ import annotations
 

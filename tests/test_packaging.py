@@ -1,4 +1,4 @@
-"""What a user installs: the wheel made from the source archive, with the libraries of the core and no others."""
+"""The installation of a user: the wheel made from the source archive, with the libraries of the core and no others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ print(Mine().process_message(0, CheckpointBarrier(1, 1)).name, len(INVARIANTS) >
 
 
 def hatch(folder: Path, target: str, out: Path) -> Path:
-    """What hatchling makes of a source tree."""
+    """Return what hatchling makes of a source tree."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     [made] = out.glob("*.tar.gz" if target == "sdist" else "*.whl")
@@ -107,7 +107,7 @@ def of_user(command: list[str], folder: Path) -> subprocess.CompletedProcess[str
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
 def test_the_installed_command_runs(installed: Path, work: Path, arguments: list[str]) -> None:
-    """What was tried here would be the sources, and a file that the archive leaves out would be missed by a user."""
+    """A test would try the sources, and only a user would miss a file that the archive leaves out."""
     done = of_user([str(installed), "-m", "barrierlab", *arguments], work)
     assert (done.returncode, done.stderr.count("Error")) == (0, 0), done.stderr
     assert done.stdout

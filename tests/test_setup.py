@@ -1,4 +1,4 @@
-"""What a fresh machine meets: the Makefile, the versions, the licence."""
+"""The first things a fresh machine meets: the Makefile, the versions, the licence."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ RETRY_NS = 1_000_000_000  # before the final checkpoint is tried again, where th
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorConfig:
-    """When to checkpoint, and when to abort.
+    """The times of checkpoints, and the limits at which to abort.
 
     Attributes
     ----------

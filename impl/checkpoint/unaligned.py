@@ -55,7 +55,7 @@ _PART_COMPLETE = UnalignedAction.PART_COMPLETE
 
 @dataclass(frozen=True, slots=True)
 class UnalignedCheckpointConfig:
-    """When a task goes unaligned, and how much it may record.
+    """The time at which a task goes unaligned, and how much it may record.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ BarrierKey = tuple[int, str]
 
 
 class Carrier(Enum):
-    """Which of the two channels between processors carries a message. They are isolated from each other."""
+    """The channel between processors, of two, that carries a message. They are isolated from each other."""
 
     DATA = "data"
     CONTROL = "control"

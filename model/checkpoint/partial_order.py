@@ -1,4 +1,4 @@
-"""Which moves of a state are enough: most orders of most moves lead to the same.
+"""The moves of a state that are enough: most orders of most moves lead to the same.
 
 Moves of tasks that share no channel can be made in either order; so can a task's next message and what is sent behind
 it. `Ample.moves` picks, for a state, moves with which every run from it can begin without a difference where it ends

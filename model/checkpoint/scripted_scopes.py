@@ -41,7 +41,7 @@ class ScriptedScope:
         """Make its moves, and compare what comes of them."""
         begun = monotonic()
         violations = tuple(self._departures(components))
-        verdict, why = (BROKEN, violations[0].reason) if violations else (HOLDS, "it is told word for word")
+        verdict, why = (BROKEN, violations[0].reason) if violations else (HOLDS, "it comes out word for word")
         moves = self.text.count("\n> ")
         return Outcome(self.name, self.protocol, verdict, why, moves + 1, moves, monotonic() - begun, violations)
 

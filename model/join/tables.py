@@ -248,7 +248,7 @@ GROUP = (2, 2)  # block length, count
 BLOCKS: dict[int, tuple[int, ...]] = {1: (4, 8, 8), 2: (4, 8), 3: (4, 8, 8, 1, 8), 4: (4, 8)}
 ENTRIES: dict[int, tuple[int, ...]] = {1: (4, 1, 4, 4), 3: (4, 1, 1, 8, 8)}
 SIGNED = {1: 2, 3: 3}
-"""Which field of an entry, the offset, has a sign."""
+"""The field of an entry that has a sign: the offset."""
 
 
 def _bytes(values: Sequence[int], sizes: Sequence[int], signed: int | None = None) -> bytes:

@@ -302,7 +302,7 @@ class Start(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """When a checkpoint was completed; and by task, the arguments of `model.spec.equations.lacking` then."""
+    """The time of a checkpoint's completion; and by task, the arguments of `model.spec.equations.lacking` then."""
 
     at_ns: int
     tasks: Mapping[str, tuple[bool, bool, bool, bool]]

@@ -1,6 +1,6 @@
-"""What the specification asks of a message: the name of its class, and a few fields.
+"""The specification's view of a message: the name of its class, and a few fields.
 
-It imports nothing of the code under test, so a journal may be told by anybody's messages.
+It imports nothing of the code under test, so a journal may hold anybody's messages.
 """
 
 from __future__ import annotations

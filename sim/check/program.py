@@ -674,7 +674,7 @@ class ProgramAligner:
             step = self.program.step(place, line + told)
             if step.effects[:done] != carried:
                 raise self.program._fault(
-                    f"changes what it did before it was told {told[1:]}: {_effects(step)}", 0, line, place
+                    f"changes what it did before it got {told[1:]}: {_effects(step)}", 0, line, place
                 )
             passed = len(self._passed)
             for effect in step.effects[done:]:

@@ -56,7 +56,7 @@ class CheckpointRecord:
 
 @dataclass(frozen=True, slots=True)
 class BufferSize:
-    """What a gate's debloating came to, at one time: the size announced last, and how long what is queued lasts."""
+    """The state of a gate's debloating, at one time: the size announced last, and how long what is queued lasts."""
 
     at_ns: int
     buffer_bytes: int

@@ -302,7 +302,7 @@ class ControlResult:
         return svg(drawn.part(PART), self.scenario.title, map(str, self.violations))
 
     def timeline(self, number: int = -1) -> Figure:
-        """When a barrier reached each processor, and was complete there, drawn: the last one, or that of the number.
+        """Draw when a barrier reached each processor, and was complete there: the last one, or that of the number.
 
         Raises
         ------

@@ -140,7 +140,7 @@ class KeyChooser:
 
 
 class Arrivals:
-    """When the events of one source subtask fall due: integer nanoseconds, in order.
+    """The times at which the events of one source subtask fall due: integer nanoseconds, in order.
 
     `poisson` draws exponential gaps; `deterministic` has equal gaps; `bursty` is Poisson while on, silent while off,
     with exponential on and off times. The long-run rate is `rate_per_s` in all three.

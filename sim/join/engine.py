@@ -429,7 +429,7 @@ class JoinResult:
         return svg(drawn.part(PART), self.scenario.title, map(str, self.violations))
 
     def timeline(self) -> Figure:
-        """How long each output waited, drawn."""
+        """Draw how long each output waited."""
         return figures.timeline(self.scenario.title, self.entries)
 
     def queues(self) -> Figure:

@@ -15,7 +15,7 @@ NS_PER_MS = 1_000_000
 
 
 def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
-    """How long each output waited since it was asked for; hollow without a stream, a cross where one is skipped."""
+    """The wait of each output since it was asked for; hollow without a stream, a cross where one is skipped."""
 
     asked: dict[object, int] = {}
     outs: dict[bool, tuple[list[float], list[float]]] = {True: ([], []), False: ([], [])}

@@ -114,7 +114,7 @@ class BufferDebloatSettings:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointSettings:
-    """When checkpoints are taken, and within which limits. Names and defaults are Flink's where it has them.
+    """The times and limits of checkpoints. Names and defaults are Flink's where it has them.
 
     `command_s` is what the coordinator takes from a trigger until its commands leave: all sources wait for it together.
     `tolerable_failures` alone is not Flink's, which is 0: None says that no number of failed checkpoints fails the job.

@@ -172,7 +172,7 @@ class Deaf:
 def test_a_run_that_nobody_measures_is_the_same(
     name: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is measured would decide what happens."""
+    """Anything that is measured would decide what happens."""
     settings = load(name, {"until_s": 20.0, **changes})
     heard = run(settings, seed=3)
     assert heard.checkpoints.shape[0] > 3

@@ -1,4 +1,4 @@
-"""Who may import whom. The tables are the rule; a finding names the file and the line."""
+"""The allowed imports. The tables are the rule; a finding names the file and the line."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_everything_is_imported_by_its_whole_name() -> None:
 
 
 def opens(source: str) -> bool:
-    """Whether `source` opens a file without importing anything for it."""
+    """Return whether `source` opens a file without importing anything for it."""
     calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
     return any(isinstance(called, ast.Name) and called.id == "open" for called in calls)
 

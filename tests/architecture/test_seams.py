@@ -1,4 +1,4 @@
-"""What a class of another module may change or read of a class is public: a private name belongs to its module."""
+"""Whatever a class of another module changes or reads of a class is public: a private name belongs to its module."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ OF_ITSELF = {"self", "cls", "super()"}
 
 
 def is_private(name: str) -> bool:
-    """Whether a name has one underscore in front."""
+    """Return whether a name has one underscore in front."""
     return name.startswith("_") and not name.startswith("__")
 
 
 def findings(modules: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """What a class overrides or uses of a class of another module: that module, `overrides` or `uses`, and where."""
+    """Yield of what a class overrides or uses elsewhere: the other module, `overrides` or `uses`, and where."""
     classes = [
         Class(module, node)
         for module, text in modules.items()

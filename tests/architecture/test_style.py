@@ -1,4 +1,4 @@
-"""What every file of the repository owes its reader."""
+"""The debt of every file of the repository to its reader."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -39,7 +40,7 @@ def committed() -> list[Path]:
 
 
 def first_sentence_problem(source: str) -> str | None:
-    """What is wrong with the first line of a module's docstring."""
+    """Return what is wrong with the first line of a module's docstring."""
     docstring = ast.get_docstring(ast.parse(source))
     if not docstring:
         return "the module has no docstring"
@@ -70,6 +71,55 @@ def test_a_module_says_in_one_sentence_what_it_is(path: Path) -> None:
 def test_a_bad_docstring_is_found(source: str, problem: str | None) -> None:
     """The rule above would let everything pass."""
     assert first_sentence_problem(source) == problem
+
+
+ASKS = re.compile(r"(?:What|Whether|Who|Which|Where|When|How|Why)\b")
+MAY_ASK = ("sim/ask/", "sim/sweep/", "sim/notebook/", "model/defects/", "docs/", "notebooks/")
+"""Texts that answer a question, or quote a document's; and what is written beside this."""
+
+
+def asking(source: str) -> list[str]:
+    """The first lines of docstrings that open with a question word, those of constants too."""
+    texts = (node.value.value for node in ast.walk(ast.parse(source)) if is_text(node))
+    return [text.partition("\n")[0] for text in texts if ASKS.match(text)]
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Expr]:
+    """Return whether a statement is a text alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def test_a_docstring_opens_with_a_noun_or_a_verb() -> None:
+    """A reader would have to guess what a sentence is about that opens with a question and asks none."""
+    findings = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in committed()
+        if path.suffix == ".py" and not str(path.relative_to(ROOT)).startswith(MAY_ASK)
+        for line in asking(path.read_text(encoding="utf-8"))
+    ]
+    assert findings == []
+
+
+def test_a_docstring_that_asks_is_found() -> None:
+    """The test above would be silent whatever there is."""
+    source = '"""One."""\nA = 1\n"""What A is.\n\nMore."""\ndef f():\n    """Whether f."""\n    return "Who?"'
+    assert sorted(asking(source)) == ["What A is.", "Whether f."]
+
+
+AGAIN = re.compile(r"\b(?:(?:is|are|be|been|was|were) told|said again|made again)\b")
+MAY_TELL = ("sim/ask/", "sim/sweep/", "sim/twin/", "sim/cli/", "model/render/", "tests/", "docs/", "notebooks/")
+
+
+def test_the_product_says_who_gets_what() -> None:
+    """A passive would hide who gets an order, and one word would stand for repeated, reproduced and emitted again."""
+    findings = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in committed()
+        if path.suffix == ".py" and not str(path.relative_to(ROOT)).startswith(MAY_TELL)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if AGAIN.search(line)
+    ]
+    assert findings == []
 
 
 def test_no_committed_file_names_a_place_on_a_machine() -> None:

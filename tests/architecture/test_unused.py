@@ -1,4 +1,4 @@
-"""What the product defines, something of the product uses; or it is a user's, and stands here with the reason."""
+"""Whatever the product defines, something of the product uses; or it is a user's, and stands here with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a cut is dragged in the explorable run, and how large its page is: in headless Chromium.
+"""The speed of dragging a cut in the explorable run, and the size of its page: in headless Chromium.
 
     python -m tests.bench.bench_explorable [--drags N]
 

@@ -1,4 +1,4 @@
-"""What exploring costs, beside a bare loop over the same states in the same run.
+"""The cost of exploring, beside a bare loop over the same states in the same run.
 
     python -m tests.bench.bench_explore [--repeats N] [--tokens N] [--capacity N] [--events N]
 
@@ -50,7 +50,7 @@ def explored(ring: Ring) -> int:
 
 
 def explored_world(events: int) -> int:
-    """How many states a world has, its tables empty at first: what each local step costs once is part of it."""
+    """Return how many states a world has, its tables empty at first: what each local step costs once is part of it."""
     world = World(Bounds("a->join b->join join->s", events=events))
     result = explore(world, [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)])
     assert result.verdict == "holds"
@@ -58,7 +58,7 @@ def explored_world(events: int) -> int:
 
 
 def measure(repeats: int, tokens: int, capacity: int, events: int) -> tuple[int, float, float, int, float]:
-    """How many states there are, and the seconds of the bare loop and of the explorer; and the same of the world."""
+    """Return the states, and the seconds of the bare loop and of the explorer; and the same of the world."""
     floors, spent, worlds, states, world_states = [], [], [], 0, 0
     for _ in range(repeats):
         for work, times in ((bare, floors), (explored, spent)):

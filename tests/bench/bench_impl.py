@@ -1,4 +1,4 @@
-"""What the machines of `impl` cost, as multiples of an empty bound-method call measured in the same run.
+"""The cost of the machines of `impl`, as multiples of an empty bound-method call measured in the same run.
 
     python -m tests.bench.bench_impl [--repeats N]
 
@@ -367,7 +367,7 @@ def measure(repeats: int) -> tuple[float, list[Row]]:
 
 
 def missed(row: Row, floor_ns: float) -> bool:
-    """Whether a row is beyond its target."""
+    """Return whether a row is beyond its target."""
     if row.name in DRAINS:
         return row.ns > DRAIN_NS
     if row.name in MOST_NS:

@@ -1,4 +1,4 @@
-"""What a join costs, as multiples of an empty bound-method call with as many arguments, measured in the same run.
+"""The cost of a join, as multiples of an empty bound-method call with as many arguments, measured in the same run.
 
     python -m tests.bench.bench_join [--repeats N]
 

@@ -1,4 +1,4 @@
-"""What a simulated hop costs, as a multiple of a bare event loop that moves the same messages in the same run.
+"""The cost of a simulated hop, as a multiple of a bare event loop that moves the same messages in the same run.
 
     python -m tests.bench.bench_sim [--messages N]
 

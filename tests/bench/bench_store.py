@@ -1,4 +1,4 @@
-"""What storing a checkpoint and going on from it costs, beside a join and a checksum of the same bytes.
+"""The cost of storing a checkpoint and going on from it, beside a join and a checksum of the same bytes.
 
     python -m tests.bench.bench_store [--repeats N]
 

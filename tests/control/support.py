@@ -1,4 +1,4 @@
-"""What the tests of control signals share: short names, a processor that writes down, and a search of all runs."""
+"""Common parts of the tests of control signals: short names, a processor that writes down, a search of all runs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Bench:
         return found
 
     def out(self) -> list[str]:
-        """What is in the outboxes, taken out: ``data SyncTest 1``, without the ends of channels."""
+        """Return what is in the outboxes, taken out: ``data SyncTest 1``, without the ends of channels."""
         found = []
         for carrier, outbox in self.processor.outbox.items():
             found += [f"{carrier} {message}" for _, message in outbox if type(message) is not EndOfInput]
@@ -73,7 +73,7 @@ class Bench:
 
 @dataclass
 class Found:
-    """What a search of all runs gave: a shortest bad run if there is one, and how much there was to see."""
+    """The result of a search of all runs: a shortest bad run if there is one, and how much there was to see."""
 
     violations: tuple[Violation, ...]
     moves: list[str]

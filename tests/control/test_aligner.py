@@ -91,7 +91,7 @@ def test_without_upstreams_there_is_no_aligner(make) -> None:
 
 @BOTH
 def test_the_first_copy_is_the_one_that_is_returned(make) -> None:
-    """What a processor forwards would depend on who is last (defect S-11, protocol rule 26)."""
+    """Anything that a processor forwards would depend on who is last (defect S-11, protocol rule 26)."""
     aligner = make(2, DATA)
     aligner.align(1, sync(1, "first"))
     assert aligner.align(0, sync(1, "second")).payload == "first"
@@ -209,7 +209,7 @@ class Oracle:
         self.completed: list[int] = []
 
     def allows(self, upstream: int, barrier_id: int) -> bool:
-        """Whether `barrier_id` goes on with what this upstream, and the others, delivered."""
+        """Return whether `barrier_id` goes on with what this upstream, and the others, delivered."""
         own = self.sequences[upstream]
         # What came before this upstream was asked for the first time is complete without it only if it had closed.
         longest = max([self.completed, *self.sequences], key=len)

@@ -101,7 +101,7 @@ TAKES_EFFECT = {("deliver", "collector"), ("end", "collector")}
 
 @pytest.mark.parametrize("carrier", [DATA, CONTROL], ids=str)
 def test_shared_tail_barrier_graceful_close_flushes_batched_sibling_before_shutdown(carrier) -> None:
-    """What a slower sink still gathers would be lost when the pipeline is closed."""
+    """Anything that a slower sink still gathers would be lost when the pipeline is closed."""
     world = ControlWorld(
         ControlBounds(
             ControlWiring("source->sink_a source->sink_b sink_a->collector sink_b->collector"),
@@ -144,7 +144,7 @@ class ByKey(Gathering):
 
 
 def collections(operator: Gathering, *rows) -> list[tuple[object, ...]]:
-    """What comes out of an operator by a graceful end, which must come last."""
+    """Return what comes out of an operator by a graceful end, which must come last."""
     bench = Bench(data=1, control=1, operator=operator)
     assert bench.give(DATA, 0, *rows) == []
     assert bench.processor.offer(DATA, 0, graceful(1))

@@ -15,7 +15,7 @@ from tests.control.support import CONTROL, DATA, END, GRACEFUL, QUICK, SYNC, gra
 
 
 def sent(head: ControlSourceProcessor, carrier) -> list[str]:
-    """What is in an outbox."""
+    """Return what is in an outbox."""
     return [f"{output} {message}" for output, message in head.outbox[carrier]]
 
 

@@ -89,7 +89,7 @@ def ended(*nodes: str) -> list[tuple[str, str, str | None, object]]:
 
 
 def verdict(*entries, **options) -> list[str]:
-    """What is wrong, a line each."""
+    """Return what is wrong, a line each."""
     journal: list[ControlEntry] = [(n, *entry) for n, entry in enumerate(entries)]
     return [str(violation) for violation in judge(journal, WIRING, **options).violations]
 
@@ -196,7 +196,7 @@ def test_one_way_to_be_wrong(entries, reason: str) -> None:
 
 
 def test_a_closed_channel_counts_as_delivered() -> None:
-    """What rule 26 allows would be called broken."""
+    """Anything that rule 26 allows would be called broken."""
     run = [*line("a=>join", K1), *line("b=>join", END), ("complete", "join", "control", K1)]
     assert verdict(*run) == []
 
@@ -227,7 +227,7 @@ def test_what_is_dropped_on_purpose_is_not_missing() -> None:
 
 
 def test_each_way_to_a_sink_is_asked() -> None:
-    """What one branch loses would be hidden by another one that delivers the same event."""
+    """Anything that one branch loses would be hidden by another one that delivers the same event."""
     diamond = ControlWiring("a->x a->y x->join y->join")
     run = [(">emit", "a", None, A1), *line("a->x", A1), *line("a->y", A1), *line("x->join", A1)]
     end = [("forward", "head", "data", TERMINAL), *ended("a", "x", "y", "join")]
@@ -245,7 +245,7 @@ def test_an_event_of_many_stands_for_each() -> None:
 
 
 def test_a_run_that_is_cut_off_is_undecided() -> None:
-    """What a longer run would show would be called broken, or be passed over."""
+    """Anything that a longer run would show would be called broken, or be passed over."""
     journal: list[ControlEntry] = [(n, *entry) for n, entry in enumerate(line("a=>join", K1))]
     cut = judge(journal, WIRING, cut_off=True)
     assert (cut.verdict, cut.violations) == ("undecided", ())
@@ -287,7 +287,7 @@ def test_every_verb_is_explained() -> None:
 
 
 def test_explorer_and_journal_say_the_same() -> None:
-    """What the explorer finds would be another thing than what a journal is judged by."""
+    """Anything that the explorer finds would be another thing than what a journal is judged by."""
     bounds = ControlBounds(WIRING, ((SYNC, CONTROL), (SYNC, CONTROL)), events=0, may_lose=("b=>join",))
     world = ControlWorld(bounds)
     found = explore(world)

@@ -240,7 +240,7 @@ def test_the_end_of_an_input_is_told_to_the_operator_once() -> None:
 
 
 def test_a_close_may_complete_a_terminal_barrier_with_others_behind() -> None:
-    """What waits behind the end would be neither complete nor aborted."""
+    """Anything that waits behind the end would be neither complete nor aborted."""
     bench = Bench(hold_data=False)
     bench.give(DATA, 0, graceful(1), sync(2))
     assert bench.give(DATA, 1, END) == ["data StreamGracefulEnd 1"]
@@ -287,7 +287,7 @@ def test_messages_are_checked() -> None:
 
 
 def test_the_documented_aligner_can_be_chosen() -> None:
-    """What the document says could not be tried."""
+    """A rule of the document could not be tried."""
     bench = Bench(make_aligner=CountingAligner)
     assert bench.give(DATA, 0, sync(1), event("a1")) == ["data a1"]
     assert bench.give(DATA, 0, sync(1)) == ["data SyncTest 1"]

@@ -71,7 +71,7 @@ def test_a_run_meets_what_it_is_for(scope: ControlRunScope) -> None:
 
 
 def tells_after_it_has_sent(patch: pytest.MonkeyPatch) -> None:
-    """Who is told cannot write down a journal in which a signal is forwarded before it enters a channel."""
+    """A listener cannot write down a journal in which a signal is forwarded before it enters a channel."""
 
     def forward(self: Sender, carrier: Carrier, signal: object) -> None:
         self._send(carrier, signal)

@@ -82,7 +82,7 @@ def test_what_a_driver_must_not_do_is_the_same_error() -> None:
 
 
 def test_an_error_names_the_carrier() -> None:
-    """Who reads a journal would look for the fault on the wrong channel."""
+    """A user who reads a journal would look for the fault on the wrong channel."""
     for carrier in (DATA, ON_CONTROL):
         upstreams, _ = Upstreams(CONTROL, carrier, 2).step(Delivered(0, sync(2)))
         _, effects = upstreams.step(Delivered(1, sync(1)))
@@ -106,7 +106,7 @@ class ForgetsWhatIsDone(IdentityAligner):
 
 
 class CountsAClosedUpstreamTwice(IdentityAligner):
-    """Who delivers and closes stands for another one as well."""
+    """An upstream that delivers and closes stands for another one as well."""
 
     __slots__ = ()
 
@@ -132,7 +132,7 @@ class LooksAtTheIdAlone(IdentityAligner):
 
 
 class ForwardsTheLastCopy(IdentityAligner):
-    """What is forwarded is what completed it (S-11)."""
+    """Anything that is forwarded is what completed it (S-11)."""
 
     __slots__ = ()
 
@@ -226,7 +226,7 @@ class KeepsItToItself(IdentityAligner):
     ids=["state", "answers"],
 )
 def test_what_has_no_effect_yet_is_seen_too(make, moves: list[str], broken: str, reason: str) -> None:
-    """What an aligner forgets would go unseen until it matters, which may be further away than a scope reaches."""
+    """A field that an aligner forgets would go unseen until it matters, perhaps further away than a scope reaches."""
     scope = SCOPES[1]
     refinement = ControlRefinement(scope.stimuli, scope.expected, make=make)
     found = explore(refinement, refinement.properties).violations[0]
@@ -259,7 +259,7 @@ def test_no_guard_is_tied_to_what_it_is_asked_about() -> None:
 
 
 def is_noticed(table) -> bool:
-    """Whether a table shows in some reachable state to be another one."""
+    """Return whether a table shows in some reachable state to be another one."""
     for scope in SCOPES:
         refinement = ControlRefinement(scope.stimuli, scope.expected, table)
         try:

@@ -1,4 +1,4 @@
-"""How a pipeline is connected, and what is no pipeline."""
+"""Connections of a pipeline, and graphs that are none."""
 
 from __future__ import annotations
 

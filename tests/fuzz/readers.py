@@ -72,7 +72,7 @@ def merge_map(data: bytes) -> bytes:
 
 MERGE_MAP = join.SequenceMergeMapAnnounce(9, 2, (join.SequenceMergeRule.at_offset(1, -2),), 50)
 Reader = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes], bytes]
-"""What reads and writes again, what puts a checksum right, and a well-formed input."""
+"""By kind: the reader that writes again, the repair of a checksum, and a well-formed input."""
 
 READERS: tuple[Reader, ...] = (
     (in_flight, sealed, encode_in_flight(SUBTASK, SNAPSHOT.inputs[0])),
@@ -89,7 +89,7 @@ def seeds() -> list[bytes]:
 
 
 def one_input(data: bytes) -> bool:
-    """Whether `data` is accepted by the reader that it chooses.
+    """Return whether `data` is accepted by the reader that it chooses.
 
     Raises
     ------

@@ -52,7 +52,7 @@ FAILURES = (
     *("expired", "declined", "snapshot failed", "barrier mismatch", "in-flight limit"),
     *("store failed", "store in doubt"),
 )
-"""What counts against the tolerable number."""
+"""The reasons that count against the tolerable number."""
 
 
 class Oracle:
@@ -72,7 +72,7 @@ class Oracle:
         self.lines: list[str] = []
 
     def take(self) -> list[str]:
-        """What was answered since the last time."""
+        """Return what was answered since the last time."""
         lines, self.lines = self.lines, []
         return lines
 
@@ -147,7 +147,7 @@ class Oracle:
         self.look(now)
 
     def due(self) -> int | None:
-        """When the next one begins, as things are."""
+        """Return the time at which the next one begins, as things are."""
         if self.config.interval_ns is None:
             return None
         if self.last_trigger is not None:
@@ -161,7 +161,7 @@ class Oracle:
         return None if self.refusal(due) else due
 
     def deadline(self) -> int | None:
-        """When something will happen by time."""
+        """Return the time at which something will happen."""
         times = [self.began[n] + self.config.timeout_ns for n in self.at("open")]
         if (due := self.due()) is not None:
             times.append(due)

@@ -64,7 +64,7 @@ Node = File | Folder | Odd
 
 @dataclass(frozen=True)
 class Fate:
-    """What a crash does with what was not flushed: `keeps` is asked for each change with its place and kind."""
+    """The fate of unflushed changes in a crash: `keeps` is asked for each change with its place and kind."""
 
     name: str
     keeps: Callable[[int, str], bool]
@@ -112,7 +112,7 @@ FATES = [
 
 @dataclass(frozen=True)
 class Fault:
-    """How a call fails: with an error number; and whether it takes place all the same, as over a network."""
+    """The failure of a call: an error number; and whether it takes place all the same, as over a network."""
 
     number: int
     takes_place: bool = False
@@ -142,7 +142,7 @@ class Writing:
         self.disk.call("write", self.path, whole, half)
 
     def flush(self) -> None:
-        """What is in the file is kept."""
+        """Anything that is in the file is kept."""
 
         def keep() -> None:
             self.disk.step("flush", self.path)
@@ -206,7 +206,7 @@ class Disk:
             raise OSError(errno.ENOSPC, "No space left on device", path)
 
     def find(self, path: str) -> Node:
-        """What has that path."""
+        """Return the file or folder of that path."""
         node: Node = self.root
         for name in path.split("/") if path not in ("", ".") else ():
             if not isinstance(node, Folder):
@@ -367,7 +367,7 @@ class Disk:
                 yield inner
 
     def content(self, path: str) -> bytes:
-        """What a file holds."""
+        """Return what a file holds."""
         node = self.find(path)
         assert isinstance(node, File)
         return node.content

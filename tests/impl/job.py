@@ -65,7 +65,7 @@ class Troubled(MemoryStore):
 
 @dataclass
 class Outside:
-    """What a failure of the job leaves alone, and how the job is made."""
+    """The objects that a failure of the job leaves alone, and how the job is made."""
 
     edges: str
     guarantee: str = "exactly_once"
@@ -236,9 +236,9 @@ class Job(UnalignedDataflow):
         )
 
     def in_flight(self) -> int:
-        """How many messages were restored into channels."""
+        """Return how many messages were restored into channels."""
         return sum(map(len, self.restored.channels.values()))
 
     def positions(self) -> dict[str, int]:
-        """Where the sources go on."""
+        """Return the positions at which the sources go on."""
         return {name: task.position for name, task in self.tasks.items() if type(task) is SourceTask}

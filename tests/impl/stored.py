@@ -1,4 +1,4 @@
-"""What the tests of snapshots and stores share: small checkpoints, and stores of every kind."""
+"""The common parts of the tests of snapshots and stores: small checkpoints, and stores of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of `impl` share: short names for messages, a port that writes down, and a small dataflow."""
+"""The common parts of the tests of `impl`: short names for messages, a port that writes down, and a small dataflow."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ class Recorder:
         self.lines.append(f"ignore {input_id} {message}")
 
     def take(self) -> list[str]:
-        """What was written since the last time."""
+        """Return what was written since the last time."""
         lines, self.lines = self.lines, []
         return lines
 
     def of(self, verb: str) -> list[str]:
-        """What follows `verb` on its lines."""
+        """Return what follows `verb` on its lines."""
         return [line.split(" ", 1)[1] for line in self.lines if line.split(" ", 1)[0] == verb]
 
 
@@ -357,7 +357,7 @@ class Dataflow:
         self.act(self.coordinator.on_time(now_ns))
 
     def said(self, task: str, *verbs: str) -> list[str]:
-        """What a task did, as lines, if it is one of `verbs`."""
+        """Return what a task did, as lines, if it is one of `verbs`."""
         return [
             f"{verb} {subject}"
             for name, verb, _index, subject in self.journal
@@ -410,7 +410,7 @@ class UnalignedDataflow(Dataflow):
         return super().push() or moved
 
     def _report(self) -> bool:
-        """What is passed goes into the report, so barriers leave first."""
+        """Return what is passed goes into the report, so barriers leave first."""
         moved = self.push()
         return super()._report() or moved
 

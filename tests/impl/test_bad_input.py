@@ -1,4 +1,4 @@
-"""What only the caller can cause raises, says what came, what is allowed and what to do, and changes nothing."""
+"""A mistake of the caller raises, says what came, what is allowed and what to do, and changes nothing."""
 
 from __future__ import annotations
 

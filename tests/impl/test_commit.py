@@ -1,4 +1,4 @@
-"""What a sink writes to the external system: when it is seen there, and that it is seen once."""
+"""Writes of a sink to the external system: when each is seen there, and that it is seen once."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class Reader:
         self.task.recover(restore, at)
 
     def may_see(self) -> list[str]:
-        """What was ahead of the cut of the newest complete checkpoint."""
+        """Return the events ahead of the cut of the newest complete checkpoint."""
         return [f"a{n}" for n in range(1, self.cuts[self.complete][0] + 1)]
 
 

@@ -113,7 +113,7 @@ def nested(depth: int) -> object:
 
 
 def test_depth_is_limited_on_both_sides() -> None:
-    """What could be written could not be read, or a damaged file would exhaust the stack."""
+    """A value that could be written could not be read, or a damaged file would exhaust the stack."""
     assert decode(encode(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
     with pytest.raises(LimitError, match="nested tuples"):
         encode(nested(MAX_DEPTH + 1))

@@ -16,7 +16,7 @@ from tests.impl.vectors import Arrival, Handler, read
 
 
 class Step(NamedTuple):
-    """What is fed, and what must be so afterwards; None is not asked."""
+    """The messages fed, and what must be so afterwards; None is not asked."""
 
     feed: str
     triggered: list[int]

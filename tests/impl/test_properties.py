@@ -29,7 +29,7 @@ TIMEOUT_NS = 10
 
 
 class Schedule(NamedTuple):
-    """What happens at one task: (input, message), or ("abort", id), or ("time", nanoseconds to pass)."""
+    """An input of one task: (input, message), or ("abort", id), or ("time", nanoseconds to pass)."""
 
     num_inputs: int
     fails: set[int]

@@ -41,7 +41,7 @@ WIRING = Wiring(
 
 
 def flying(channel, *names):
-    """What was in flight on a channel."""
+    """Return what was in flight on a channel."""
     return InFlightChannelData(channel, tuple(map(event, names)), len(names))
 
 

@@ -21,13 +21,13 @@ ENOUGH = 2000
 
 
 def visible(outside: Outside) -> list[str]:
-    """What a reader sees: an event of a source by its name, a pair by its two."""
+    """Return what a reader sees: an event of a source by its name, a pair by its two."""
     seen = outside.ledger.visible("sink")
     return [str(e) if e.value is None else " ".join(sorted(map(str, e.value))) for e in seen]
 
 
 def expected(outside: Outside) -> list[str]:
-    """What a run without failures shows."""
+    """Return what a run without failures shows."""
     numbers = range(1, outside.events + 1)
     if outside.operators is None:
         return [f"a{n}" for n in numbers]

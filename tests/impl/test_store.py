@@ -1,4 +1,4 @@
-"""What a store promises, in memory and in a directory: the same of each."""
+"""The promises of a store, in memory and in a directory: the same of each."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_newest_comes_first(store: SnapshotStore) -> None:
 
 
 def test_a_completed_checkpoint_never_changes(store: SnapshotStore) -> None:
-    """What sinks have committed by would be replaced (protocol rule 20)."""
+    """The checkpoint that sinks have committed by would be replaced (protocol rule 20)."""
     manifest = kept(store, 1)
     before = store.load(1)
     changes: list[Callable[[], object]] = [
@@ -241,7 +241,7 @@ def test_what_is_not_a_checkpoint_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_the_system_is_asked_to_make_it_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is promised of the disk in these tests would not be done on a real one."""
+    """The promises of the disk in these tests would not be done on a real one."""
     done: list[str] = []
     folder = tmp_path / "checkpoint-1"
     sync, replace_ = os.fsync, os.replace

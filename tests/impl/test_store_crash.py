@@ -46,7 +46,7 @@ def stopped(before: Disk, work: Work) -> Iterator[tuple[Disk, bool]]:
 
 
 def found(disk: Disk) -> tuple[int, ...]:
-    """What the next process finds: every complete checkpoint can be read whole."""
+    """Return what the next process finds: every complete checkpoint can be read whole."""
     store = DirectoryStore("job/store", disk)
     completed = store.completed()
     for checkpoint_id in completed:
@@ -108,7 +108,7 @@ def test_a_crash_of_retention_leaves_whole_checkpoints(fate: Fate) -> None:
 
 @pytest.mark.parametrize("fate", FATES, ids=str)
 def test_a_crash_of_cleaning_or_giving_up_harms_nothing(fate: Fate) -> None:
-    """What was complete would go with the leftovers, or an id would be used twice (protocol rule 2)."""
+    """A complete checkpoint would go with the leftovers, or an id would be used twice (protocol rule 2)."""
 
     def work(store: DirectoryStore) -> None:
         store.clean()
@@ -301,7 +301,7 @@ def test_a_reader_is_never_lost_while_retention_runs() -> None:
 
 
 def test_a_reader_is_never_lost_half_way_through_retention() -> None:
-    """What is removed first could be missed while what replaces it is not yet seen."""
+    """Anything that is removed first could be missed while what replaces it is not yet seen."""
     before = disk_with(1, 2)
     manifest_of_3 = begun(DirectoryStore("job/store", before.copy()), 3, SOURCE)
     reads: list[None] = []

@@ -112,7 +112,7 @@ class Job:
         self.done(lambda: store.retain(newest))
 
     def done(self, call: Callable[[], object]) -> bool:
-        """Whether the medium did it; an id that is used up is an answer as well."""
+        """Return whether the medium did it; an id that is used up is an answer as well."""
         try:
             call()
         except (StoreError, RegressingIdError) as error:
@@ -129,7 +129,7 @@ class Job:
             return None
 
     def is_sound(self, disk: Disk) -> None:
-        """What the next process finds, when nothing fails any more."""
+        """Show what the next process finds, when nothing fails any more."""
         assert all(len(message.splitlines()) == 1 for message in self.told)
         store = DirectoryStore(ROOT, disk)
         completed = store.completed()
@@ -176,7 +176,7 @@ def long(job: Job, store: DirectoryStore) -> None:
 
 
 def count(work: Callable[[Job, DirectoryStore], None]) -> int:
-    """How many calls the work has when nothing fails."""
+    """Return how many calls the work has when nothing fails."""
     job = Job(before())
     job.run(lambda store: work(job, store))
     assert job.announced[-1] == max(job.begun)
@@ -206,7 +206,7 @@ def test_any_call_may_fail() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS[:2], ids=str)
 def test_any_two_calls_may_fail(fault: Fault) -> None:
-    """What puts a first error right would do harm if it failed, too; of which number it is makes no difference here."""
+    """The repair of a first error would do harm if it failed, too; the error number makes no difference here."""
     for pair in combinations(range(count(short) + 6), 2):
         fails(short, dict.fromkeys(pair, fault), FATES[:1])
 

@@ -40,7 +40,7 @@ while True:
 
 
 def snapshots(checkpoint_id: int) -> tuple[TaskSnapshot, ...]:
-    """What is in a checkpoint follows from its id."""
+    """Return the content of a checkpoint, which follows from its id."""
     size = Random(checkpoint_id).choice([10, 2_000, 30_000])
     flying = tuple(encode((checkpoint_id, n)) for n in range(size // 100))
     return (

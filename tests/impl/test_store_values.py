@@ -1,4 +1,4 @@
-"""What a store accepts can be restored: what a part reports comes back from `plan`, or is refused when it is stored.
+"""All that a store accepts can be restored: what a part reports comes back from `plan`, or is refused when stored.
 
 The values are drawn from all that Python has, plain or not: a job's own types decide, and nobody checks them before.
 """

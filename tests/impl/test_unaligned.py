@@ -28,7 +28,7 @@ S = 1_000_000_000
 
 
 def names(machine, *messages):
-    """What it answers to (input, message), one after the other; snapshots are taken at once."""
+    """Return what it answers to (input, message), one after the other; snapshots are taken at once."""
     answers = []
     for input_id, message in messages:
         answers.append(machine.process_message(input_id, message).name)
@@ -38,7 +38,7 @@ def names(machine, *messages):
 
 
 def recorded(machine) -> dict[int, list[str]]:
-    """What is recorded so far."""
+    """Return what is recorded so far."""
     return {data.input_id: [str(each) for each in data.events] for data in machine.inflight_data()}
 
 

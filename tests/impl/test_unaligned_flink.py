@@ -21,7 +21,7 @@ MS = 1_000_000
 
 
 class Step(NamedTuple):
-    """What is fed, the checkpoints acknowledged by then, and what the newest snapshot has in flight."""
+    """The messages fed, the checkpoints acknowledged by then, and what the newest snapshot has in flight."""
 
     feed: str
     completed: list[int]

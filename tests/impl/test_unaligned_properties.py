@@ -15,7 +15,7 @@ THRESHOLD_NS, TIMEOUT_NS = 5, 12
 
 
 class Job(NamedTuple):
-    """What each channel carries, what is done in which order, and how the task is set."""
+    """The messages of each channel, the order of what is done, and the settings of the task."""
 
     channels: list[list[StreamMessage]]
     moves: list[tuple[str, int, int]]

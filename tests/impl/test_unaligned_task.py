@@ -34,7 +34,7 @@ def sent(a_task) -> list[str]:
 
 
 def output(report: Acknowledge) -> dict[int, list[str]]:
-    """What the barrier overtook on the way out."""
+    """Return what the barrier overtook on the way out."""
     return {data.input_id: [str(each) for each in data.events] for data in report.inflight_output}
 
 

@@ -73,7 +73,7 @@ class Handler:
 
     @property
     def declined(self) -> list[str]:
-        """What the coordinator was told, with reasons."""
+        """Return the reports to the coordinator, with reasons."""
         return self.port.of("decline")
 
     @property

@@ -1,4 +1,4 @@
-"""What the tests of joins share: short ways to write maps, frames and worlds."""
+"""The common parts of the tests of joins: short ways to write maps, frames and worlds."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def feed(it: JoinWorld, each: Frame, now: int) -> None:
 
 
 def outputs(it: JoinWorld) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]:
-    """What came out: the output, the numbers of the frames, who was absent."""
+    """Return what came out: the output, the numbers of the frames, who was absent."""
     return [
         (outcome.out, tuple(each.seq for each in outcome.frames), outcome.absent)
         for outcome in it.outcomes
@@ -120,12 +120,12 @@ def outputs(it: JoinWorld) -> list[tuple[int, tuple[int, ...], tuple[int, ...]]]
 
 
 def skipped(it: JoinWorld) -> list[tuple[int, int, str]]:
-    """What was passed over, and why."""
+    """Return what was passed over, and why."""
     return [(each.first, each.last, each.reason.value) for each in it.outcomes if hasattr(each, "reason")]
 
 
 def holds(it: JoinWorld) -> bool:
-    """Whether the invariants hold over the world's journal; shows what does not."""
+    """Return whether the invariants hold over the world's journal; shows what does not."""
     verdict = judge_join(it.entries, it.spec)
     assert verdict.violations == (), [str(v) for v in verdict.violations]
     return verdict.verdict == "holds"

@@ -1,4 +1,4 @@
-"""What the three barriers answer: sections 6 to 9, as protocol rules 27 to 33 read them."""
+"""The answers of the three barriers: sections 6 to 9, as protocol rules 27 to 33 read them."""
 
 from __future__ import annotations
 

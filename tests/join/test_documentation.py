@@ -17,7 +17,7 @@ EXAMPLES = [row for row in ROWS if len(row) == 3 and row[0].startswith("A.")]
 
 
 def names(cell: str) -> list[str]:
-    """What stands in backticks."""
+    """Return what stands in backticks."""
     return re.findall(r"`([^`]+)`", cell)
 
 

@@ -1,4 +1,4 @@
-"""How a map gets to a joiner: soft state, requests, and lost messages (sections 10.1, 10.3 and 10.5)."""
+"""The ways of a map to a joiner: soft state, requests, and lost messages (sections 10.1, 10.3 and 10.5)."""
 
 from __future__ import annotations
 

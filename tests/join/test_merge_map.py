@@ -1,4 +1,4 @@
-"""What a merge map may be: sections 6.2 and 6.3, what the wire can hold, and protocol rule 28."""
+"""The merge maps that are allowed: sections 6.2 and 6.3, what the wire can hold, and protocol rule 28."""
 
 from __future__ import annotations
 

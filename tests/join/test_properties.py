@@ -54,7 +54,7 @@ def maps(draw: st.DrawFn, by_time: bool) -> MergeMap:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> Any:
-    """How to make a world, twice the same."""
+    """Return a maker of worlds, twice the same."""
     kind = draw(st.sampled_from(["sequence", "timestamp", "latest", "latest by time", "latest of times"]))
     by_time = kind not in ("sequence", "latest")
     use_processed = draw(st.booleans()) and not kind.startswith("latest")

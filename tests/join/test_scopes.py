@@ -90,7 +90,7 @@ STATES = {
     "join table: settings": 116,
     "join table: messages": 523,
 }
-"""How many there are in each scope: a number moves when the meaning does."""
+"""The states of each scope: a number moves when the meaning does."""
 
 
 def checked(name: str) -> Outcome:

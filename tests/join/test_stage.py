@@ -1,4 +1,4 @@
-"""What a stage does around a barrier: which output is next, and what a failed attempt becomes."""
+"""The work of a stage around a barrier: which output is next, and what a failed attempt becomes."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_stream_that_begins_anew_during_an_attempt_is_a_miss() -> None:
 
 
 def offered(pending: PendingPolicy | None, **config: Any) -> list[Any]:
-    """What becomes of the output times 10, 20, 30, while nothing is there until 30 is."""
+    """Return the fate of the output times 10, 20, 30, while nothing is there until 30 is."""
     it = world(timestamp(times(at_ns(1), window_ns(2, 5))), slots=8, pending=pending, **config)
     for out in (10, 20, 30):
         it.offer(out, out)

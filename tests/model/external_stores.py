@@ -36,7 +36,7 @@ class FlushesNoRename(Files):
 
 
 class RemovesPartsFirst(Files):
-    """What is discarded is still listed while its parts go."""
+    """Anything that is discarded is still listed while its parts go."""
 
     def discard(self, checkpoint_id: int) -> None:
         names = [name for name in self.files.names(self.folder) if name.startswith(f"{checkpoint_id}.")]

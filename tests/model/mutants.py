@@ -156,7 +156,7 @@ class HoldsWithoutLimit(BarrierAligner):
 
 
 class RecordsNothing(UnalignedCheckpointer):
-    """What comes in after the snapshot and before the barrier is not recorded (U-04)."""
+    """Anything that comes in after the snapshot and before the barrier is not recorded (U-04)."""
 
     def _recorded(self, input_id: int, event: Event) -> bool:
         return False
@@ -183,7 +183,7 @@ class CompletesEarly(CheckpointCoordinator):
 
 
 class CompletesTwice(CheckpointCoordinator):
-    """What is published completes it, and completes it once more."""
+    """Anything that is published completes it, and completes it once more."""
 
     def published(self, checkpoint_id: int, now_ns: int) -> tuple[CoordinatorAction, ...]:
         actions = super().published(checkpoint_id, now_ns)
@@ -201,7 +201,7 @@ class PositionsLate(SourceTask):
 
 
 class CommitsAtOnce(SinkWriter):
-    """What is prepared is committed: nobody waits for the checkpoint to be complete."""
+    """Anything that is prepared is committed: nobody waits for the checkpoint to be complete."""
 
     def prepare(self, checkpoint_id: int) -> None:
         super().prepare(checkpoint_id)
@@ -209,7 +209,7 @@ class CommitsAtOnce(SinkWriter):
 
 
 class NeverCommits(SinkWriter):
-    """What is announced is no news here."""
+    """Anything that is announced is no news here."""
 
     def on_complete(self, checkpoint_id: int) -> None:
         pass
@@ -247,7 +247,7 @@ class SkipsAnEvent(SourceTask):
 
 
 class LosesWhatIsInFlight(OperatorTask):
-    """What is recorded stays in memory: the part that is acknowledged is without it."""
+    """Anything that is recorded stays in memory: the part that is acknowledged is without it."""
 
     def complete(self, barrier: CheckpointBarrier) -> None:
         super().complete(barrier)

@@ -98,7 +98,7 @@ class World:
         return self
 
     def verdict(self, cut_off: bool = False) -> Verdict:
-        """What the invariants say, with every state computed again."""
+        """Return what the invariants say, with every state computed again."""
         return judge_entries(self.entries, self.topology, self.limits, self, cut_off)
 
     # The moves.
@@ -211,7 +211,7 @@ class World:
         self.carry_out(answer(report, self.now))
 
     def obey(self, name: str) -> None:
-        """What the coordinator says reaches a task."""
+        """An order of the coordinator reaches a task."""
         order, task = self.orders[name].popleft(), self.tasks[name]
         if type(order) is AbortTask:
             self.note(">abort", name, None, order.checkpoint_id)
@@ -231,7 +231,7 @@ class World:
         self.entries.append((self.now, verb, node, channel, subject))
 
     def has_room(self, name: str) -> bool:
-        """Whether the head of the outbox can go."""
+        """Return whether the head of the outbox can go."""
         return len(self.channels[self.topology.outputs(name)[self.tasks[name].outbox[0][0]]]) < self.capacity
 
     def settle(self, name: str) -> None:
@@ -253,7 +253,7 @@ class World:
             self.reports[name].append(FINISHED)
 
     def carry_out(self, actions: tuple) -> None:
-        """What the coordinator wants."""
+        """Carry out what the coordinator wants."""
         for action in actions:
             if type(action) is Triggered:
                 self.note(">trigger", COORDINATOR, None, action.checkpoint_id)
@@ -297,7 +297,7 @@ class World:
 def judge_entries(
     entries: list[Entry], topology: Topology, limits: Limits, world: World, cut_off: bool = False
 ) -> Verdict:
-    """What the invariants say of a journal that came from `world`, changed or not."""
+    """Return what the invariants say of a journal that came from `world`, changed or not."""
     return judge(History.of(entries, topology), topology, limits, refolding(topology, world.operator), cut_off)
 
 
@@ -360,7 +360,7 @@ class UnalignedWorld(World):
         self.settle(name)
 
     def passed(self, name: str, index: int) -> list | None:
-        """What is ahead of the first barrier in the channel that is to go ahead now; None if there is none."""
+        """Return what is ahead of the first barrier in the channel that is to go ahead now; None if there is none."""
         queue = self.channels[self.topology.inputs(name)[index]]
         for at, message in enumerate(queue):
             if type(message) is CheckpointBarrier and self.tasks[name].gate.wants_overtaking(index, message, self.now):

@@ -109,11 +109,11 @@ class FallibleWorld(UnalignedWorld):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the coordinator has crashed."""
+        """Return whether the coordinator has crashed."""
         return isinstance(self.coordinator, Gone)
 
     def may_restore(self) -> bool:
-        """Whether no manifest is on its way into the store."""
+        """Return whether no manifest is on its way into the store."""
         return self.coordinator.settled
 
     def wait(self) -> None:
@@ -185,7 +185,7 @@ class FallibleWorld(UnalignedWorld):
         self.stored[part.checkpoint_id][part.task] = self.store.write(part.checkpoint_id, self.snapshot(part))
 
     def snapshot(self, part: Acknowledge) -> TaskSnapshot:
-        """What is stored of a part."""
+        """Return what is stored of a part."""
         return snapshot_of(part, *self.wiring.tasks[part.task])
 
     def carry_out(self, actions: tuple) -> None:
@@ -268,7 +268,7 @@ class FallibleWorld(UnalignedWorld):
         self.failed = False
 
     def read(self) -> Restore:
-        """What the newest checkpoint says that can be read; one may be damaged that nobody outside knows of."""
+        """Return what the newest checkpoint says that can be read; one may be damaged that nobody outside knows of."""
         newest = max(self.store.completed(), default=0)
         if self.damages and newest and newest not in self.announced and self.choose(2):
             self.damages -= 1
@@ -283,7 +283,7 @@ class FallibleWorld(UnalignedWorld):
         return self.tasks[name].recover(part, checkpoint_id)
 
     def in_flight(self, restore: Restore) -> Mapping[str, Sequence[object]]:
-        """What comes into the channels."""
+        """Return the messages that come into the channels."""
         return restore.channels
 
     def _task(self, name: str) -> SourceTask | OperatorTask:

@@ -30,7 +30,7 @@ class Process(NamedTuple):
 
 
 class Move(NamedTuple):
-    """What a process does."""
+    """A step of a process."""
 
     verb: str
     process: int
@@ -60,7 +60,7 @@ class Ring:
         return first, first, first
 
     def moves(self, state: State) -> tuple[Move, ...]:
-        """What each process can do depends on itself, and on whether there is room in the channel from it."""
+        """The moves of each process depend on itself, and on whether there is room in the channel from it."""
         a, b, c = state
         moves, is_full = self._moves, self._is_full
         return moves[a][0][is_full[b]] + moves[b][1][is_full[c]] + moves[c][2][is_full[a]]
@@ -93,7 +93,7 @@ class Ring:
         return number
 
     def _step(self, number: int, verb: str) -> tuple[int, str]:
-        """What the process does by itself, and what it sends."""
+        """Return what the process does by itself, and what it sends."""
         process, sent = self.parts[number], ""
         if verb == "send":
             process, sent = process._replace(tokens=process.tokens - 1), TOKEN
@@ -136,7 +136,7 @@ class Ring:
 
 
 def can(verb: str, process: Process, room: bool) -> bool:
-    """Whether the process can do that, with or without room in the channel from it."""
+    """Return whether the process can do that, with or without room in the channel from it."""
     head = process.channel[:1]
     if verb == "send":
         return room and process.tokens > 0

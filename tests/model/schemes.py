@@ -93,7 +93,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "deadline": ("none", "declines", "silently", "kept", "nothing"),
     "goes_round": (False, True),
 }
-"""What each decision may be, the sound one first."""
+"""The choices of each decision, the sound one first."""
 
 
 def class_of(scheme: Scheme) -> type:

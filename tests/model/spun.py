@@ -17,7 +17,7 @@ needs_spin = pytest.mark.skipif(bool(LACKS), reason=f"needs {' and '.join(LACKS)
 
 
 class Spun(NamedTuple):
-    """What Spin says of a model.
+    """The verdict of Spin on a model.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ NOTHING: Effects = ()
 
 
 class Departure(NamedTuple):
-    """Where a journal and the tables part.
+    """The place where a journal and the tables part.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Departure(NamedTuple):
 def departures(
     entries: Iterable[Entry], topology: Topology, protocols: Mapping[str, tuple[Table[GateState, Stimulus], GateRules]]
 ) -> Iterator[Departure]:
-    """Where the tasks' tables would have done otherwise than the journal says; of each task only the first.
+    """Return the places where the tasks' tables depart from the journal; of each task only the first.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class _Replay:
         self._move_messages(verb, entries)
 
     def _stimuli(self, move: Entry, entries: list[Entry]) -> list[Stimulus]:
-        """What the move means for the gate of its task: one thing, or one of several, or nothing."""
+        """Return what the move means for the gate of its task: one thing, or one of several, or nothing."""
         at_ns, verb, task, channel, subject = move
         match verb:
             case ">drain" if self.gates[task].line:
@@ -167,7 +167,7 @@ class _Replay:
         return next((cast(StreamMessage, entry[4]) for entry in entries if entry[1] == "take"), None)
 
     def _offered(self, channel: str, entries: list[Entry]) -> list[StreamMessage]:
-        """What was taken; if it was refused before that, the next that is, in its turn or ahead of it."""
+        """Return what was taken; if it was refused before that, the next that is, in its turn or ahead of it."""
         taken = self._taken(entries)
         if taken is not None:
             return [taken]
@@ -176,7 +176,7 @@ class _Replay:
         return [messages[0] for messages in (self.coming[channel], self.overtaking[channel]) if messages]
 
     def _is_past_telling(self, move: Entry, entries: list[Entry]) -> bool:
-        """Whether the journal does not say what came to the task.
+        """Return whether the journal does not say what came to the task.
 
         Of a checkpoint that it has aborted, a sender does not say what its barrier passed; and what was refused at the
         end of a journal is never named.
@@ -188,7 +188,7 @@ class _Replay:
         return verb == ">deliver" and any(entry[1] in VERBS for entry in entries) and not self._stimuli(move, entries)
 
     def _ahead(self, channel: str, barrier: CheckpointBarrier) -> tuple[StreamMessage, ...]:
-        """What the receiver has in its queue ahead of a barrier: what was sent before it, but what its sender kept."""
+        """Return the receiver's queue ahead of a barrier: what was sent before it, but what its sender kept."""
         kept = self.captured[self.topology.ends(channel)[0], channel, barrier.checkpoint_id]
         ahead: list[StreamMessage] = []
         for message in self.channels[channel]:
@@ -220,7 +220,7 @@ class _Replay:
         yield departure
 
     def _made(self, task: str, stimulus: Stimulus | None, entries: list[Entry]) -> tuple[GateState, Effects]:
-        """What the gate of the task makes of it, and of what its barrier passes on the way out."""
+        """Return what the gate of the task makes of it, and of what its barrier passes on the way out."""
         gate, effects = self.gates[task], NOTHING
         if stimulus is not None:
             answer = self._answer(task, entries)
@@ -236,14 +236,14 @@ class _Replay:
         return gate, effects
 
     def _answer(self, task: str, entries: list[Entry]) -> SnapshotAnswer:
-        """Whether the image was taken, and what the barrier passed in the outbox, as the journal says."""
+        """Return whether the image was taken, and what the barrier passed in the outbox, as the journal says."""
         verbs = [entry[1] for entry in entries]
         failure = next((cast(tuple[int, Reason], entry[4])[1] for entry in entries if entry[1] == "decline"), None)
         passed_bytes = sum(self._passed(task, entries, behind="forward"))
         return SnapshotAnswer(None if "snapshot" in verbs else failure, passed_bytes)
 
     def _passed(self, task: str, entries: list[Entry], behind: str) -> Iterator[int]:
-        """What a barrier passed right behind each ``forward``, in the outbox, or each ``send``, in a channel."""
+        """Return what a barrier passed right behind each ``forward``, in the outbox, or each ``send``, in a channel."""
         outputs, size_bytes, follows = self.topology.outputs(task), 0, False
         for entry in entries:
             if follows and entry[1] == "capture" and entry[3] in outputs:
@@ -290,7 +290,7 @@ class _Replay:
             yield verb, input_id, subject
 
     def _move_messages(self, move: str, entries: list[Entry]) -> None:
-        """What enters the channels, and what leaves them."""
+        """Follow the messages that enter and leave the channels."""
         for _, verb, node, channel, subject in entries:
             if verb == "cancel":
                 self.aborted[node] = max(self.aborted[node], cast(int, subject))

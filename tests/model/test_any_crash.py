@@ -72,7 +72,7 @@ def test_any_crash_holds(
 
 
 def has_ended(world: FallibleWorld) -> bool:
-    """Whether the job came to its end, and nothing is left anywhere."""
+    """Return whether the job came to its end, and nothing is left anywhere."""
     over = all(task.finished for task in world.tasks.values()) and not any(world.channels.values())
     return over and not world.failed and world.coordinator.ended
 
@@ -125,7 +125,7 @@ SURVIVING = {">emit", "send", "take", "deliver"}  # of events
 
 
 def survives(run: Run, entry: Entry) -> bool:
-    """Whether what an entry says of its task has happened after all."""
+    """Return whether what an entry says of its task has happened after all."""
     at_ns, _, node, _, _ = entry
     for attempt, checkpoint_id in run.surviving:
         cut = attempt.cut(node, checkpoint_id)
@@ -176,7 +176,7 @@ class PutsBackTwice(FallibleWorld):
 
 
 class PutsBackBackwards(FallibleWorld):
-    """What the sender recorded comes ahead of what the receiver did."""
+    """Anything that the sender recorded comes ahead of what the receiver did."""
 
     def in_flight(self, restore: Restore) -> Mapping[str, Sequence[object]]:
         return {channel: messages[::-1] for channel, messages in restore.channels.items()}
@@ -445,7 +445,7 @@ def test_a_mutated_recovery_is_seen(bent: type[FallibleWorld], invariants: set[s
 
 @pytest.mark.slow
 def test_a_counterexample_can_be_read() -> None:
-    """What is found would be a journal of hundreds of entries, in which nobody sees what went wrong."""
+    """Anything that is found would be a journal of hundreds of entries, in which nobody sees what went wrong."""
     lengths = []
 
     def is_broken(drawn: tuple[random.Random, list[int], int]) -> bool:

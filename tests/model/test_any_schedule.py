@@ -166,7 +166,7 @@ def test_a_changed_journal_is_seen(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_changed_record_is_seen(seed: int) -> None:
-    """What was in flight could be lost, doubled or reordered in the record, and the verdict would hold."""
+    """Anything that was in flight could be lost, doubled or reordered in the record, and the verdict would hold."""
     world = sound(seed, UnalignedWorld, events=8, capacity=4)
     assert world.verdict().verdict == "holds"
     completed = {entry[4] for entry in world.entries if entry[1] == "completed"}
@@ -301,7 +301,7 @@ class PassesUnrecorded(UnalignedWorld):
 
 
 class ReadsTheChannelOnce(UnalignedWorld):
-    """What comes in after the snapshot and before the barrier is not recorded (U-04)."""
+    """Anything that comes in after the snapshot and before the barrier is not recorded (U-04)."""
 
     def note(self, verb: str, node: str, channel: str | None, subject: object) -> None:
         before = next((entry[1] for entry in reversed(self.entries) if entry[1] != "capture"), "")
@@ -310,7 +310,7 @@ class ReadsTheChannelOnce(UnalignedWorld):
 
 
 class RecordsPastTheBarrier(UnalignedWorld):
-    """What is queued is recorded, also behind the barrier (U-05)."""
+    """Anything that is queued is recorded, also behind the barrier (U-05)."""
 
     def overtake(self, name: str, index: int) -> None:
         queue = self.channels[self.topology.inputs(name)[index]]

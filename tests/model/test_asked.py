@@ -86,7 +86,7 @@ def test_inputs_may_stay_blocked_after_the_switch_in_small_dataflows(protocol: s
     ],
 )
 def test_a_bug_of_an_engine_is_refuted_by_a_dataflow(kind: type, invariant: str, steps: int, scope: str) -> None:
-    """What went wrong in the world would hold here."""
+    """Anything that went wrong in the world would hold here."""
     violation = verdicts(kind, [each for each in TINY if each.name == scope])[scope]
     assert (violation.invariant, violation.steps) == (invariant, steps)
 
@@ -231,7 +231,7 @@ def test_a_class_may_lack_what_it_does_not_declare() -> None:
 
 
 def test_it_is_judged_by_what_is_left() -> None:
-    """Who declares little would always hold."""
+    """A user who declares little would always hold."""
 
     class OneSide(Little):
         def offer(self, input_id: int, message: Any, now_ns: int) -> bool:

@@ -74,7 +74,7 @@ class Job:
 
 
 def sink(task: str) -> Kind:
-    """What the task `s` runs."""
+    """Return what the task `s` runs."""
     return make("sink")
 
 
@@ -84,7 +84,7 @@ def lines(run: Run) -> list[list[tuple[int, int | None]]]:
 
 
 def test_an_attempt_goes_on_from_the_one_that_took_its_checkpoint() -> None:
-    """What never happened would count, or what did would not: when nothing was completed, or after falling back."""
+    """An attempt that never was would count, or one that was would not: with none complete, or after falling back."""
     job = Job().events(2).checkpoint(1).events(2).restore(1).events(1).restore(1).events(3).checkpoint(2).restore(2)
     run = Run.of(job.events(1).restore(1).events(5).restore(0).entries, LINE)
     one, three = (1, 1), (3, 2)
@@ -205,7 +205,7 @@ def test_a_task_that_ended_behind_its_cut_goes_on() -> None:
 
 
 def test_a_watermark_is_no_effect_that_counts() -> None:
-    """What a sink shows would be compared with more than events."""
+    """Anything that a sink shows would be compared with more than events."""
     job = Job().events(1)
     mark = read("\n> watermark a 5 @ 0.000000000\n    a send a->s watermark 5\n")[1][1][4]
     for verb, node in (("send", "a"), ("take", "s"), ("deliver", "s")):

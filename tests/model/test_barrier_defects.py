@@ -26,7 +26,7 @@ from tests.kept import keep
 
 MODULES = dict(modules())
 CATALOGUE = {"P": 17, "A": 23, "U": 22, "X": 10}
-"""How many entries there are of each letter."""
+"""The number of entries of each letter."""
 LISTED = {letter: {entry: why for entry, why in NOT_RUN.items() if entry[0] == letter} for letter in CATALOGUE}
 """Those that nothing is run for, with the reason."""
 ALL = {

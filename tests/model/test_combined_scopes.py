@@ -28,7 +28,7 @@ EMITS = "a->join b->join join->s; watermarks 1, emits True, events 1, checkpoint
 
 
 class CoversItsLastWithTheOneBefore(SinkWriter):
-    """What is written behind the last snapshot is committed with that."""
+    """Anything that is written behind the last snapshot is committed with that."""
 
     def prepare_last(self) -> None:
         self._newest_id -= 1
@@ -180,5 +180,5 @@ PAIRS: list[Callable[[Bounds], bool]] = [
 
 @pytest.mark.parametrize("with_a_crash", PAIRS)
 def test_no_fault_meets_a_crash_only_by_itself(with_a_crash: Callable[[Bounds], bool]) -> None:
-    """What two faults do together would be left to chance."""
+    """Anything that two faults do together would be left to chance."""
     assert any(scope.bounds.crashes and with_a_crash(scope.bounds) for scope in SCOPES.values())

@@ -114,7 +114,7 @@ def forgets_what_senders_recorded(checkpoint: Checkpoint, wiring: Wiring) -> Res
 
 
 class HurriesUnrecorded(SourceTask):
-    """What an aligned barrier passes in the outbox, when its time is up, is in no part."""
+    """Anything that an aligned barrier passes in the outbox, when its time is up, is in no part."""
 
     def prioritise_barrier(self, output: int, barrier: CheckpointBarrier) -> bool:
         kept = list(self.outbox)

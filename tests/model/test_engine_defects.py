@@ -195,7 +195,7 @@ AT_LEAST_ONCE = [
 
 
 def _lost(reason: str | None) -> str | None:
-    """What of the reasons against a cut is more than that something comes twice."""
+    """Return what of the reasons against a cut is more than that something comes twice."""
     parts = [part for part in (reason or "").split("; ") if part]
     more = [part for part in parts if not part.startswith("FWD: ") and " are orphans: " not in part]
     return more[0] if more else None

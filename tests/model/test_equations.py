@@ -27,7 +27,7 @@ LIMITS = ExplorationLimits(states=5_000)
 
 
 class PreparesBackwards(SinkWriter):
-    """What becomes visible together comes last first."""
+    """Anything that becomes visible together comes last first."""
 
     def prepare(self, checkpoint_id: int) -> None:
         self.open.reverse()

@@ -182,7 +182,7 @@ class Tried:
         return {"data": self.data, "cuts": cuts}
 
     def told(self, number: int, places: dict[str, int], checkpoint_id: int | None) -> Counter[tuple[str, str, str]]:
-        """What the equation says, with a snapshot of every task where it is cut, and the records of a checkpoint."""
+        """Return the equation's answer, with a snapshot of every task where it is cut, and a checkpoint's records."""
         behind: dict[int, list[Entry]] = {}
         for task, place in places.items():
             while place + 1 < len(self.entries) and self.steps[place + 1] == self.steps[place]:
@@ -210,7 +210,7 @@ class Tried:
 
 
 def part_has_no_records(data: dict[str, Any], checkpoint_id: int | None) -> bool:
-    """Whether what a checkpoint recorded is not in the journal that the component has."""
+    """Return whether what a checkpoint recorded is not in the journal that the component has."""
     if not data["first_entry"]:
         return False
     return checkpoint_id != data["checkpoint"]

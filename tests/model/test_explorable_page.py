@@ -70,7 +70,7 @@ def test_an_orphan_is_named(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_keys_do_what_a_mouse_does(browser: Browser, tmp_path: Path) -> None:
-    """Who has no mouse could not move the cut, and who has no screen would not hear of it."""
+    """A user without a mouse could not move the cut, and one without a screen would not hear of it."""
     browser.open(write("an_input_waits_behind_its_barrier", tmp_path))
     browser.script("document.querySelector('.brl-handle').focus()")
     before = browser.script(f"[...{VIEW}.cut]")

@@ -111,7 +111,7 @@ def test_the_rings_defect_has_its_shortest_run() -> None:
 @pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.parametrize(("tokens", "capacity"), [(1, 1), (1, 2), (1, 3)])
 def test_a_symmetry_changes_no_verdict(tokens: int, capacity: int, forgets: bool) -> None:
-    """What one of equal states shows would be lost with it, or the run would be none of the system's."""
+    """Anything that one of equal states shows would be lost with it, or the run would be none of the system's."""
     ring = Ring(tokens, capacity, forgets)
     whole = explore(ring, [ring.invariant])
     reduced = explore(ring, [ring.invariant], canonical=least_rotation)
@@ -135,7 +135,7 @@ def test_a_symmetry_visits_one_of_equal_states() -> None:
 
 
 def alike(ring: Ring) -> int:
-    """How many reachable states are three equal processes."""
+    """Return how many reachable states are three equal processes."""
     found: set[tuple[int, int, int]] = set()
     explore(ring, [Always("", lambda state: found.add(state) if len(set(state)) == 1 else None)])
     return len(found)
@@ -150,7 +150,7 @@ def test_the_shorter_of_two_runs_wins_whatever_is_asked() -> None:
 
 
 def test_it_stops_at_the_first_violation() -> None:
-    """Who asks for one counterexample would wait for the whole of a large space."""
+    """A user who asks for one counterexample would wait for the whole of a large space."""
     graph = Graph({"a": "bc", "b": "d", "c": "e", "d": "f"})
     result = explore(graph, [is_not("b"), is_not("f")])
     assert [broken.property for broken in result.violations] == ["not b"]
@@ -220,7 +220,7 @@ def test_exactly_a_limit_is_allowed(limits: ExplorationLimits) -> None:
 
 
 def test_a_violation_within_the_limits_is_one() -> None:
-    """What is broken would be undecided only because more could not be seen."""
+    """Anything that is broken would be undecided only because more could not be seen."""
     result = explore(
         Graph({"a": "bc", "b": "d", "d": "e"}), [is_not("c")], limits=ExplorationLimits(depth=1), collect=True
     )
@@ -228,7 +228,7 @@ def test_a_violation_within_the_limits_is_one() -> None:
 
 
 def test_rest_is_seen_at_the_limit_of_depth() -> None:
-    """What lies at rest at the deepest place that is allowed would not be looked at."""
+    """Anything that lies at rest at the deepest place that is allowed would not be looked at."""
     quiescent = Quiescent[str]("never rests", lambda state: f"it rests in {state}")
     result = explore(Graph({"a": "b", "b": "cd", "c": "e"}), [quiescent], limits=ExplorationLimits(depth=2))
     assert (result.verdict, result.why) == ("broken", "never rests: it rests in d")
@@ -251,7 +251,7 @@ def test_an_interrupt_gives_what_was_seen() -> None:
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for minutes would see nothing move."""
+    """A user who waits for minutes would see nothing move."""
     times = count()
     monkeypatch.setattr("barrierlab.model.explore.checker.monotonic", lambda: next(times))
     told: list[Counts] = []

@@ -58,7 +58,7 @@ def test_a_sound_aligner_does_what_the_table_says(scope: GateScope) -> None:
 
 
 def test_an_aligner_may_inherit_that_of_impl() -> None:
-    """What it only counts would make new states of old ones."""
+    """Anything that it only counts would make new states of old ones."""
 
     class Inherited(BarrierAligner):
         """Nothing else."""
@@ -114,7 +114,7 @@ UNALIGNED = [
 
 @pytest.mark.parametrize("scope", UNALIGNED)
 def test_one_that_goes_unaligned_is_compared_with_its_table(scope: GateScope) -> None:
-    """What the gate around another's aligner keeps for it would not be what the protocol asks for."""
+    """Anything that the gate around another's aligner keeps for it would not be what the protocol asks for."""
     outcome = scope.check(parts_of(RecordingAligner, scope.protocol), None)
     assert (outcome.verdict, outcome.states) == ("holds", scope.states)
 
@@ -129,7 +129,7 @@ def test_one_that_goes_unaligned_holds_in_a_dataflow(mode: str, crashes: int) ->
 
 
 def test_who_records_nothing_is_refuted() -> None:
-    """What was in flight would be lost, and nobody would be told (U-04)."""
+    """Anything in flight would be lost, and nobody would notice (U-04)."""
 
     class RecordsNothing(RecordingAligner):
         def _record(self, input_id: int, events: list[Any]) -> None:

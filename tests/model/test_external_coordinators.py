@@ -30,7 +30,7 @@ CHAIN = "aligned: a->s; events 1, checkpoints 1; crash"
 
 
 def outcome(kind: type, name: str) -> Outcome:
-    """What a class comes to in a scope."""
+    """Return what a class comes to in a scope."""
     scope = WORLDS[name]
     return scope.check(External.of([kind]).parts(scope.protocol), None)
 
@@ -244,7 +244,7 @@ class ByChance(Plain):
 
 
 def test_one_that_does_not_do_the_same_twice_is_told_so() -> None:
-    """What was looked up after its first time would be a verdict on one half of what it does."""
+    """A verdict that looked answers up after the first time would be one on one half of what it does."""
     found = outcome(ByChance, "aligned: a->s; events 1, checkpoints 1; abort")
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", ["RAISED"])
     assert "coordinator does not do the same twice" in found.why
@@ -291,7 +291,7 @@ def test_a_copy_is_told_from_another_by_all_that_it_holds() -> None:
 
 
 def test_a_copy_goes_back_into_a_machine_with_ports_of_its_own() -> None:
-    """What a second machine does would be told the port of the first."""
+    """The calls of a second machine would go to the port of the first."""
 
     class Ported:
         def __init__(self, port: object) -> None:

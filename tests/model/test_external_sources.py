@@ -37,13 +37,13 @@ def test_what_is_sound_holds(kind: type, name: str) -> None:
 
 
 def test_a_source_that_makes_watermarks_and_is_restored_holds() -> None:
-    """What it sends again would be taken for wrong."""
+    """Anything that it sends again would be taken for wrong."""
     name = "aligned: a->m m->s; watermarks 1, emits True, events 1, checkpoints 1; closed input and crash"
     assert outcome(Log, name).verdict == "holds"
 
 
 def test_all_parts_of_an_engine_stand_in_together() -> None:
-    """What one of them makes of another would not be seen."""
+    """Anything that one of them makes of another would not be seen."""
     assert WORLDS[CHAIN].check(External.of([Plain, Log, TwoPhase]).parts("aligned"), None).verdict == "holds"
 
 

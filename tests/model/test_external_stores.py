@@ -24,7 +24,7 @@ MODULE = "tests.model.external_stores"
 
 
 def outcome(kind: type, name: str) -> Outcome:
-    """What a class comes to in a scope."""
+    """Return what a class comes to in a scope."""
     return SCOPES[name].check(External.of([kind]).parts("store"), None)
 
 
@@ -158,7 +158,7 @@ class TriesAnotherName(Files):
 
 
 def test_one_that_does_not_do_the_same_twice_is_told_so() -> None:
-    """What was explored would be a mixture of runs that there are not."""
+    """The explored space would be a mixture of runs that there are not."""
     found = outcome(TriesAnotherName, FIRST)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", ["RAISED"])
     assert "writer, at take, does not do the same twice: " in found.why

@@ -37,7 +37,7 @@ def test_what_is_sound_holds(kind: type, name: str) -> None:
 
 
 def test_a_coordinator_and_the_writers_stand_in_together() -> None:
-    """What the one of an engine makes of the other would not be seen."""
+    """Anything that the one of an engine makes of the other would not be seen."""
     both = External.of([Plain, TwoPhase, AtLeastOnce, Idempotent])
     assert WORLDS[CRASH].check(both.parts("aligned"), None).verdict == "holds"
     broken = External.of([Plain, Planted])

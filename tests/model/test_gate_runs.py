@@ -43,7 +43,7 @@ def test_the_runs_are_part_of_every_group() -> None:
 
 
 def keeps_the_bytes(patch: pytest.MonkeyPatch) -> None:
-    """What is drained goes on counting against the limit, if it is no event."""
+    """Anything that is drained goes on counting against the limit, if it is no event."""
     original = BarrierAligner.drain_next
 
     def drain_next(self: BarrierAligner, now_ns: int = 0) -> object:
@@ -118,7 +118,7 @@ def forgets_the_fast_limit(patch: pytest.MonkeyPatch) -> None:
 
 
 def counts_a_switch_twice(patch: pytest.MonkeyPatch) -> None:
-    """What is shown of a job would say that more went unaligned than did."""
+    """The metrics of a job would say that more went unaligned than did."""
     original = UnalignedCheckpointer._start
 
     def start(self: UnalignedCheckpointer, switched: bool) -> object:
@@ -129,7 +129,7 @@ def counts_a_switch_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def measures_events_itself(patch: pytest.MonkeyPatch) -> None:
-    """What a barrier overtakes counts what the event says, and not what the caller's own function does."""
+    """Anything that a barrier overtakes counts what the event says, and not what the caller's own function does."""
     patch.setattr(Recorder, "measure", lambda self, events: sum(event.size_bytes for event in events))
 
 

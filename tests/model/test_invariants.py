@@ -1,4 +1,4 @@
-"""What the verdict says where no kept trace shows it: bounds, undecided runs, states, corners of the equation."""
+"""The verdict where no kept trace shows it: bounds, undecided runs, states, corners of the equation."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def completed(image: object, position: int) -> list[Entry]:
 
 
 def sink(task: str) -> Kind:
-    """What the task `s` runs."""
+    """Return what the task `s` runs."""
     return make("sink")
 
 

@@ -30,7 +30,7 @@ EACH = pytest.mark.parametrize(("name", "defect"), DEFECTS, ids=[name for name, 
 
 
 def shown(defect: JoinDefect, components: JoinComponents) -> Any:
-    """What the witness shows: the broken invariants, or the value."""
+    """Return what the witness shows: the broken invariants, or the value."""
     result = defect.witness(components)
     if defect.breaks == "value":
         return result

@@ -72,7 +72,7 @@ def test_a_job_in_which_nothing_moves_on_is_broken(kind: type, reason: str) -> N
 
 @pytest.mark.parametrize("fault", [{}, {"cancels": 1}, {"closes": True}, {"crashes": 1, "guarantee": "exactly_once"}])
 def test_one_that_goes_round_when_all_is_done_holds(fault: dict[str, Any]) -> None:
-    """What makes no difference to anybody would be a defect."""
+    """Anything that makes no difference to anybody would be a defect."""
     assert WorldScope("", Bounds(PAIR, events=1, **fault)).check(components(SpinsAtTheEnd), None).verdict == "holds"
 
 

@@ -152,7 +152,7 @@ def test_a_join_forgets_what_the_watermark_has_passed() -> None:
 
 
 def test_a_sink_counts() -> None:
-    """What reached the end of the dataflow could not be compared between runs."""
+    """The outputs at the end of the dataflow could not be compared between runs."""
     sink = make("sink")
     for n in (1, 2):
         assert list(sink.process(0, Event("a", n))) == []

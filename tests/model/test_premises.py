@@ -30,7 +30,7 @@ BOUNDS: dict[str, Bounds] = {
 
 
 def a_run(bounds: Bounds, seed: int) -> Verdict:
-    """What is said of the journal of a run that chance has chosen, to its end."""
+    """Return what is said of the journal of a run that chance has chosen, to its end."""
     world, chance = World(bounds), random.Random(seed)
     state, taken = world.start(), []
     while moves := world.moves(state):
@@ -73,7 +73,7 @@ def test_a_fault_strikes_where_it_can(fault: str) -> None:
 
 
 def test_a_broken_scope_and_one_that_is_explored_whole_are_counted_too() -> None:
-    """What is broken would be called empty besides."""
+    """Anything that is broken would be called empty besides."""
     world = World(BOUNDS["a chain"])
     assert not any(premises_of(world).values())
     assert asked_for(BOUNDS["watermarks"]) == ("CUT", "FIFO", "ONCE", "FWD", "NOLOSS", "WM", "ID", "LIVE")

@@ -51,7 +51,7 @@ COMBINED = {
     "an abort and a crash": (Bounds("a->m m->s", mode="unaligned", events=1, crashes=1, cancels=1), 13872),
     "two crashes": (Bounds("a->s", events=1, crashes=2), 641),
 }
-"""What no scope of `check` has, as sinks write nothing to the external system."""
+"""Bounds that no scope of `check` has, as sinks write nothing to the external system."""
 
 
 def _defect(entry: str) -> BarrierDefect:

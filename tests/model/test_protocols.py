@@ -18,7 +18,7 @@ COMPARISON = re.compile(rf'(mode|protocol) [!=]= "({"|".join(PROTOCOLS)})"')
 
 
 def test_no_file_compares_the_name_of_a_protocol():
-    """Where a name is compared, another protocol silently is taken for one of the two sides."""
+    """A comparison of names would be a place where another protocol silently is taken for one of the two sides."""
     files = [path for floor in ("impl", "model", "sim") for path in (ROOT / floor).rglob("*.py")]
     found = [
         f"{path.relative_to(ROOT)}: {line}"

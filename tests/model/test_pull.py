@@ -88,7 +88,7 @@ def test_a_sound_loop_holds(scope: WorldScope) -> None:
 
 
 def test_a_loop_may_look_twice() -> None:
-    """Who goes round once without reading would be taken for one that never reads."""
+    """A user who goes round once without reading would be taken for one that never reads."""
     outcome = WorldScope("a pair", PAIR).check(looked_at(LooksTwice, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 

@@ -121,7 +121,7 @@ def test_a_manifest_that_was_written_counts(text: str) -> None:
 
 
 def test_the_states_of_a_checkpoint_in_doubt_are_weighed() -> None:
-    """What nobody announced and is restored all the same would be believed as it is."""
+    """Anything that nobody announced and is restored all the same would be believed as it is."""
     text = event(1) + event(2) + taken(1, 0) + "> crash coordinator\n" + restore(1)
     found = judge(text, fold=lambda task: lambda stretch: f"{task}{len(stretch)}").violations
     assert [str(violation) for violation in found] == [
@@ -275,7 +275,7 @@ def test_an_operator_keeps_its_promise() -> None:
 
 
 def test_a_promise_is_one_to_a_channel() -> None:
-    """What was promised on one channel would bind on another, where it may still be in the outbox."""
+    """Anything that was promised on one channel would bind on another, where it may still be in the outbox."""
     topology = Topology.parse("a->m m->s m->t")
     text = PROMISE.replace(
         "    m send m->s watermark 5\n", "    m send m->s watermark 5\n    m send m->t watermark 2\n"

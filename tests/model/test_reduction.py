@@ -30,7 +30,7 @@ CRASH = Bounds(CHAIN, events=1, crashes=1, guarantee="exactly_once")
 
 
 class ForgetsTheFinished(CheckpointCoordinator):
-    """Who has finished is asked for the next checkpoint all the same."""
+    """A task that has finished is asked for the next checkpoint all the same."""
 
     def trigger(self, now_ns: int) -> tuple[CoordinatorAction, ...]:
         actions = super().trigger(now_ns)
@@ -58,7 +58,7 @@ MACHINES = {
 
 
 def properties(world: World) -> list[Property[WorldState, Move]]:
-    """What is asked of every world."""
+    """Return what is asked of every world."""
     return [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)]
 
 
@@ -118,7 +118,7 @@ SEEN_LATER = {"SwallowsTheSecondBarrier", "LeavesTheOutboxUnrecorded"}
 
 
 GIVES_UP = {"RecordsWithoutLimit"}
-"""Where the sound machine aborts the checkpoint by itself, so that its runs are not to be reduced."""
+"""Scopes in which the sound machine aborts the checkpoint by itself, so that its runs are not to be reduced."""
 
 
 def test_every_mutant_is_looked_for() -> None:
@@ -229,7 +229,7 @@ def test_the_reduction_changes_no_verdict_of_larger_scopes(scope: str) -> None:
 
 
 def ends(world: World, kind: type[Ample] | None = None) -> set[WorldState]:
-    """Where the runs of a world end."""
+    """Return the states in which the runs of a world end."""
     found: set[WorldState] = set()
     ample = None if kind is None else kind(world).moves
     explore(world, [Quiescent("", lambda state: found.add(state))], ample=ample, acyclic=True)
@@ -241,13 +241,13 @@ UNPLANNED = [scope for scope, bounds in SCOPES.items() if not bounds.cancels and
 
 @pytest.mark.parametrize("scope", UNPLANNED)
 def test_all_that_ends_is_still_reached(scope: str) -> None:
-    """What only one order of moves leads to would never be judged. (Plans trade one end for another like it.)"""
+    """A state that one order of moves alone leads to would never be judged. (Plans trade one end for another.)"""
     world = World(SCOPES[scope])
     assert ends(world, Ample) == ends(world)
 
 
 class IgnoresOrders(Ample):
-    """What the coordinator has told a task may wait until that has nothing else to do."""
+    """An order to a task may wait until that has nothing else to do."""
 
     def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         left = [move for move in moves if move.kind != "order"]
@@ -310,7 +310,7 @@ def test_most_states_are_saved(bounds: Bounds, states: int, left: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "states", "left"), STANDARD_JOINS.values(), ids=STANDARD_JOINS)
 def test_the_states_that_are_saved_are_there(bounds: Bounds, states: int, left: int) -> None:
-    """What is said to be saved would be a number that nobody has counted."""
+    """The number said to be saved would be a number that nobody has counted."""
     result = whole(bounds)[1]
     assert (result.verdict, result.counts.states) == ("holds", states)
 
@@ -340,8 +340,8 @@ def mirrored(value: object) -> str:
 
 
 def test_two_equal_sources_may_be_exchanged() -> None:
-    """What `model.checkpoint.partial_order` says of symmetry would be wrong: with two inputs, one at most has something
-    to drain."""
+    """The claim of `model.checkpoint.partial_order` on symmetry would be wrong: with two inputs, one at most has
+    something to drain."""
     world = World(Bounds(JOIN, events=1))
     mirror, level = {world.start(): world.start()}, [world.start()]
     while level:
@@ -397,7 +397,7 @@ def test_plans_are_all_ways_to_give_one_checkpoint_up() -> None:
 
 
 def test_a_world_that_aborts_by_itself_is_not_reduced_silently() -> None:
-    """What a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
+    """Anything that a task refuses by itself would be refused at one time only, and that would pass for a verdict."""
     for limit_bytes, reduction_unsound in ((10_000, False), (1, True)):
         world = World(Bounds(SHORT_JOIN, events=1, watermarks=1, max_buffer_memory_bytes=limit_bytes))
         ample = Ample(world)

@@ -56,7 +56,7 @@ def forgets_what_is_done(patch: pytest.MonkeyPatch) -> None:
 
 
 def ignores_aborts(patch: pytest.MonkeyPatch) -> None:
-    """What the coordinator aborts goes on here."""
+    """Anything that the coordinator aborts goes on here."""
     patch.setattr(Implementation, "abort", lambda self, checkpoint_id, reason, now_ns: False)
 
 
@@ -66,12 +66,12 @@ def never_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def lets_nothing_go(patch: pytest.MonkeyPatch) -> None:
-    """What was buffered stays buffered (A-07)."""
+    """Anything that was buffered stays buffered (A-07)."""
     patch.setattr(Implementation, "drain_next", lambda self, now_ns: False)
 
 
 def records_nothing(patch: pytest.MonkeyPatch) -> None:
-    """What was in flight is not part of the checkpoint (U-04)."""
+    """Anything that was in flight is not part of the checkpoint (U-04)."""
     patch.setattr(UnalignedCheckpointer, "inflight_data", lambda self: ())
 
 

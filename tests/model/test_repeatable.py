@@ -46,7 +46,7 @@ def test_what_does_the_same_twice_holds(components: Components) -> None:
 
 
 def test_what_does_not_do_the_same_twice_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was looked up after its first time would be a verdict on one half of what the machine does."""
+    """A verdict that looked answers up after the first time would be one on one half of what the machine does."""
     outcome = THREE.check(with_aligner(CountsItsCalls), None)
     assert (outcome.verdict, [violation.invariant for violation in outcome.violations]) == ("broken", ["RAISED"])
     assert "s does not do the same twice in " in outcome.why

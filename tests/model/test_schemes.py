@@ -75,7 +75,7 @@ BROKEN = {
     *((name, fault) for name in CUTS for fault in ("abort", "end", "crash") if name != "it compares no ids"),
     ("it aborts silently", "timeout"),
 }
-"""What is broken with one event and one checkpoint."""
+"""The choices that are broken with one event and one checkpoint."""
 
 RELEVANT = [
     (name, fault)
@@ -158,7 +158,7 @@ def test_a_look_that_is_left_out_is_missed(look: str, monkeypatch: pytest.Monkey
 
 
 def test_an_aligner_that_goes_round_is_not_reduced() -> None:
-    """What others may do would be put off for ever."""
+    """Anything that others may do would be put off for ever."""
     assert reduced(Bounds(JOIN, events=1), components(TURNS["it always has something to drain"]))[0] == "void"
 
 
@@ -182,7 +182,7 @@ class ForwardsManyTimes(class_of(Scheme())):  # type: ignore[misc]
 
 @pytest.mark.parametrize(("kind", "reduction_unsound"), [(class_of(Scheme()), False), (ForwardsManyTimes, True)])
 def test_an_aligner_that_sends_more_than_there_is_room_for_is_not_reduced(kind: type, reduction_unsound: bool) -> None:
-    """What a task may do next would depend on another that takes from its output, and nobody would look."""
+    """Anything that a task may do next would depend on another that takes from its output, and nobody would look."""
     world = World(Bounds("a->join b->join join->s", events=1, capacity=5), parts_of(kind, "aligned"))
     ample = Ample(world)
     explore(world, ample=ample.moves, acyclic=True)
@@ -200,7 +200,7 @@ def test_a_deadline_in_front_of_another_task_is_planned_for_the_machines_of_the_
 
 
 def test_a_late_message_that_breaks_something_is_another_than_one_in_time() -> None:
-    """What is broken only when it is late would never be done, as it leads to the same."""
+    """Anything that is broken only when it is late would never be done, as it leads to the same."""
     in_time = LocalStep(1, True, 0, (), ())
     assert _differ(in_time, in_time._replace(broken=(("FIFO", "why"),)))
     assert not _differ(in_time, in_time)

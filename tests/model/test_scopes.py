@@ -94,7 +94,7 @@ def _of_tables(scopes: Iterable[object]) -> set[tuple[str, str]]:
 
 
 def test_the_tables_hold_in_tiny_worlds() -> None:
-    """What is printed as the protocol would not be sound. (With a task behind a join, but for this: the slow test.)"""
+    """The protocol as it is printed would not be sound. (With a task behind a join, but for this: the slow test.)"""
     few = (each for each in TINY if "a->join" not in each.name or each.name.endswith("timeout"))
     assert ("aligned_with_timeout", "time to switch") in _of_tables(few)
 
@@ -126,7 +126,7 @@ def test_a_machine_that_waits_for_ever_is_refuted() -> None:
 
 
 def test_another_aligner_is_held_against_its_table() -> None:
-    """What no dataflow shows, such as a barrier that comes twice, would pass."""
+    """Anything that no dataflow shows, such as a barrier that comes twice, would pass."""
     broken = [scope.name for scope in GATES if scope.states < 100 and _told_apart(scope)]
     assert "aligned table: one input" in broken
 

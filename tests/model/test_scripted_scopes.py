@@ -40,7 +40,7 @@ def test_a_move_that_cannot_be_made_shows_the_run_until_then() -> None:
 
 
 def test_the_move_itself_is_named_where_nothing_departs_before_it() -> None:
-    """What could be done instead would not be said."""
+    """Anything that could be done instead would not be said."""
     text = "topology: a->s\ncut_off: yes\n\n> emit a a1\n    a send a->s a1\n> ack s 1\n"
     outcome = ScriptedScope("theme/name", "aligned", text).check(SOUND, None)
     (violation,) = outcome.violations

@@ -69,7 +69,7 @@ def counts_what_it_cannot_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def relies_on_what_is_not_durable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another process has published is not flushed."""
+    """Anything that another process has published is not flushed."""
     monkeypatch.setattr(DirectoryStore, "_settle", lambda self, checkpoint_id: None)
 
 

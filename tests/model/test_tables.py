@@ -151,7 +151,7 @@ def test_an_image_that_is_asked_for_is_answered_first() -> None:
 
 
 def test_a_step_leaves_the_gate_as_it_was() -> None:
-    """Who explores would go back to a gate that is not the same any more."""
+    """A user who explores would go back to a gate that is not the same any more."""
     gate = GateState.new(ALIGNED, GateRules())
     before = repr(gate)
     gate.step(Arrival(0, CheckpointBarrier(1, 1)))[0].step(Abort(3))
@@ -216,7 +216,7 @@ class Noticing(Refinement):
 
 
 def shows(table: Table, gate: GateState, move: GateMove, after: GateState, effects: Effects) -> bool:
-    """Whether a move comes out otherwise under this table, as far as a machine would have to show it."""
+    """Return whether a move comes out otherwise under this table, as far as a machine would have to show it."""
     try:
         otherwise, others = run(replace(gate, table=table), move)
     except (AssertionError, TableError, IndexError, RecursionError):

@@ -15,7 +15,7 @@ MOST_LINES = 60
 
 
 def reader_lines(text: str) -> list[str]:
-    """What `read` skips below the header: the lines for the reader."""
+    """Return what `read` skips below the header: the lines for the reader."""
     return [line for line in text.partition("\n\n")[2].splitlines() if not line or line[0] in "#!"]
 
 

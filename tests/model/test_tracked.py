@@ -181,7 +181,7 @@ def test_a_run_in_time_holds_and_counts_some_events_twice():
 
 
 def _taken_too_often(result: Any) -> int:
-    """How many events took effect at the counting task beyond those that were sent to it, in what survives."""
+    """Return how many events took effect at the counting task beyond those that were sent to it, in what survives."""
     attempts, topology = result.attempts, result.scenario.topology
     more = 0
     for channel in topology.inputs("count"):

@@ -68,7 +68,7 @@ WITHOUT_EVENTS = {
 }
 """Broken by a checkpoint alone."""
 TO_BE_EXPLORED_WHOLE = {("it aborts silently", "timeout"), ("it records on behind a cancel", "timeout")}
-"""Where the reduction says of itself that it is not for such a system."""
+"""Schemes of which the reduction says that it is not for such a system."""
 
 
 @cache
@@ -86,7 +86,7 @@ def verdicts(scheme: Scheme, mode: str, fault: str, extent: str) -> tuple[str, s
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SCHEMES)
 def test_a_scheme_has_one_verdict_whatever_is_in_flight(name: str, mode: str) -> None:
-    """What a barrier overtakes would be lost in a run that is put off; or a sound one would be called broken."""
+    """Events that a barrier overtakes would be lost in a run that is put off; or a sound one would be called broken."""
     fast, slow = verdicts(SCHEMES[name], mode, "no fault", "an event")
     assert (fast, slow) == (("broken",) * 2 if name in IN_FLIGHT else ("holds",) * 2)
 

@@ -137,7 +137,7 @@ def test_at_least_once_names_the_orphan() -> None:
 
 
 def test_only_a_complete_checkpoint_has_one() -> None:
-    """What was aborted has no cut, and somebody would see one."""
+    """An aborted checkpoint has no cut, and somebody would see one."""
     with pytest.raises(WitnessError, match=r"^checkpoint 99 is not complete; allowed: 1, 2, 3, 4$"):
         of("diamond").witness(99)
 

@@ -41,7 +41,7 @@ CRASH = Bounds(CHAIN, events=2, crashes=1, guarantee="exactly_once")
 
 
 def properties(world: World) -> list[Property[WorldState, Move]]:
-    """What is asked of every world."""
+    """Return what is asked of every world."""
     return [Always("always", world.broken), Quiescent("at rest", world.liveness_violation)]
 
 
@@ -56,7 +56,7 @@ def told(world: World, moves: Sequence[Move], rests: bool = False) -> frozenset[
 
 
 def assert_agree(world: World, moves: Sequence[Move], state: WorldState) -> None:
-    """What the monitor says of the state at the end of a run is what the journal of the run says, and neither before.
+    """Compare the monitor at the end of a run with the run's journal: both say the same, and neither before.
 
     A walk ends with the first violation: `World.broken` is what was broken first, and what a task does behind that is
     nobody's matter. There are four more differences, and no others:
@@ -270,12 +270,12 @@ Notes = Callable[[str, Sequence[tuple[str, str, str | None, object]]], bool]
 
 
 def does(*verbs: str) -> Notes:
-    """Whether all of it is in the notes of one move."""
+    """Return whether all of it is in the notes of one move."""
     return lambda text, notes: set(verbs) <= {note[0] for note in notes}
 
 
 def is_late(text: str, notes: Sequence[tuple[str, str, str | None, object]]) -> bool:
-    """Whether a barrier comes behind the threshold, or a deadline does, and what waited goes ahead."""
+    """Return whether a barrier comes behind the threshold, or a deadline does, and what waited goes ahead."""
     return (text.endswith(" late") or text.startswith("expire")) and does("forward")(text, notes)
 
 
@@ -362,7 +362,7 @@ COMPLETE = "emit a, trigger 1, inject a, deliver a->s, deliver a->s, ack a 1, ac
 
 
 def test_a_restored_job_goes_on() -> None:
-    """What a crash costs would be lost, or done twice: only what is behind the checkpoint is emitted again."""
+    """Anything that a crash costs would be lost, or done twice: only what is behind the checkpoint is emitted again."""
     world = World(CRASH)
     moves, state = run_of(world, f"{COMPLETE}, publish 1, notify s 1, emit a, deliver a->s, crash a, restore 1")
     assert [str(move) for move in world.moves(state)] == ["trigger 2", "emit a"]
@@ -400,7 +400,7 @@ def test_a_manifest_of_too_few_parts_is_seen_when_it_is_there() -> None:
 
 
 def test_a_plan_that_raises_breaks_the_restore() -> None:
-    """What a job cannot be restored from would end the exploration, and be no counterexample."""
+    """A checkpoint that a job cannot be restored from would end the exploration, and be no counterexample."""
 
     def raises(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
         raise ValueError("no plan")
@@ -422,7 +422,7 @@ def test_a_task_may_refuse_what_the_coordinator_has_aborted_already() -> None:
 
 
 def raises(*_: object) -> Any:
-    """What no machine should do."""
+    """Return what no machine should do."""
     raise ValueError("not today")
 
 

@@ -1,4 +1,4 @@
-"""What `docs/your-aligner.md` shows is what there is, and what comes out."""
+"""The page `docs/your-aligner.md` shows what there is, and what comes out."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_command_names_a_class_that_there_is() -> None:
 
 @pytest.mark.slow
 def test_the_command_finds_what_the_page_shows(tmp_path: Path) -> None:
-    """Who has no test suite would be shown something else."""
+    """A user who has no test suite would be shown something else."""
     words = [
         "-c",
         "import barrierlab.sim.cli.main; barrierlab.sim.cli.main.main()",

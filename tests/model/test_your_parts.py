@@ -1,4 +1,4 @@
-"""What `docs/your-parts.md` shows is what there is, and what comes out."""
+"""The page `docs/your-parts.md` shows what there is, and what comes out."""
 
 from __future__ import annotations
 

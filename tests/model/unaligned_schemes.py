@@ -79,7 +79,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "looks_at_ends": (True, False),
     "declines": (True, False),
 }
-"""What each decision may be, the sound one first."""
+"""The choices of each decision, the sound one first."""
 
 
 def class_of(scheme: Scheme) -> type:
@@ -195,7 +195,7 @@ class _Composed:
                 self.port.record(i, event, self.current.checkpoint_id)
 
     def _look(self) -> None:
-        """Whether an end, or a barrier in its turn, has completed the part."""
+        """Return whether an end, or a barrier in its turn, has completed the part."""
         if self.current is None or not self._are_all_in() or (not self.is_unaligned and all(self.ended)):
             return
         if self.is_unaligned:

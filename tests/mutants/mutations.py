@@ -122,7 +122,7 @@ class _Places:
             yield Edit(line, following.end_lineno or line, function, text, what, made.decode())
 
     def _expressions(self, statement: ast.stmt, function: str) -> Iterator[Edit]:
-        """What can become another of the expressions of a statement, those of the statements in it aside."""
+        """Return what can become another of the expressions of a statement, those of the statements in it aside."""
         if _is_text(statement) or _only_refuses(statement):
             return
         waiting = [each for each in ast.iter_child_nodes(statement) if not isinstance(each, _BLOCKS)]
@@ -177,7 +177,7 @@ _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 
 
 def _replaced(node: ast.expr) -> Iterator[tuple[str, str]]:
-    """What an expression can become, and by which operator."""
+    """Return what an expression can become, and by which operator."""
     if isinstance(node, ast.Compare):
         for at, op in enumerate(node.ops):
             other = deepcopy(node)
@@ -207,7 +207,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _is_needed(statement: ast.stmt) -> bool:
-    """Whether a function without it does not do something else, but raises: it returns a value, or names one."""
+    """Return whether a function without it does not do something else, but raises: it returns a value, or names one."""
     if isinstance(statement, ast.Return):
         return statement.value is not None
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]

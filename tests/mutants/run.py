@@ -81,7 +81,7 @@ class Mutant:
 
 @dataclass
 class Result:
-    """What became of a mutant.
+    """The outcome of a mutant.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Equivalents:
         return cls(reasons)
 
     def reason(self, mutant: Mutant) -> str | None:
-        """Why it is equivalent; None if it is not."""
+        """Return the reason why it is equivalent; None if it is not."""
         return None if mutant.edit is None else self.reasons.get(_key((mutant.module, mutant.edit)))
 
 
@@ -212,7 +212,7 @@ class Run:
         return {key: Result(**result) for key, result in map(json.loads, lines)}
 
     def _sound(self) -> dict[str, dict[str, Any]]:
-        """What each scope costs on the sound product, and which lines of `impl` it reaches."""
+        """Return what each scope costs on the sound product, and which lines of `impl` it reaches."""
         path = self.folder / f"sound-{self.tree_digest}.json"
         if not path.exists():
             print("checking the sound product, with its lines marked ...", file=sys.stderr, flush=True)
@@ -229,7 +229,7 @@ class Run:
         return sound
 
     def results(self, mutants: Sequence[Mutant]) -> Iterator[Result]:
-        """What becomes of each, in their order."""
+        """Return what becomes of each, in their order."""
         with ThreadPoolExecutor(self.jobs) as pool:
             futures: list[Future[Result]] = []
             for at, mutant in enumerate(mutants):

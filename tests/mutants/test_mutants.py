@@ -75,7 +75,7 @@ def test_a_module_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]) -
     ids=["another effect", "no import", "an exception", "no end"],
 )
 def test_a_mistake_is_noticed(checking: Run, old: str, new: str, invariant: str) -> None:
-    """What `check` sees would be told as what it does not see."""
+    """A mistake that `check` sees would count as one that it does not see."""
     [result] = checking.results([of_gate(old, new)])
     assert (result.verdict, result.invariant) == (NOTICED, invariant), result
 

@@ -24,7 +24,7 @@ WORDING = "STORY"
 
 
 class MutantError(ValueError):
-    """What cannot be planted: one line, with what to do."""
+    """A mistake that cannot be planted: one line, with what to do."""
 
 
 class Tree:
@@ -133,7 +133,7 @@ def changed_functions(before: str, after: str) -> set[int] | None:
 
 
 def comment_of(patch: Path) -> str:
-    """What is wrong with the mutant, in the words of the patch's first line."""
+    """Return what is wrong with the mutant, in the words of the patch's first line."""
     return _lines(patch)[0].removeprefix("# ")
 
 

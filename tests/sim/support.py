@@ -1,4 +1,4 @@
-"""What the tests of `sim` share: a small scenario that a test can change, and questions to ask of a run."""
+"""The common parts of the tests of `sim`: a small scenario that a test can change, and questions to ask of a run."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def sent(result: Any, task: str) -> list[Any]:
 
 
 def reasons(result: Any, invariant: str) -> list[str]:
-    """What the verdict says of one invariant."""
+    """Return what the verdict says of one invariant."""
     return [v.reason for v in result.violations if v.invariant == invariant]
 
 
 def statuses(result: Any) -> list[str]:
-    """How each checkpoint ended: COMPLETED, or FAILED: and the reason."""
+    """Return the end of each checkpoint: COMPLETED, or FAILED: and the reason."""
     rows = result.checkpoint_rows()
     return [row["status"] + (f": {row['failure_reason']}" if row["failure_reason"] else "") for row in rows]
 
@@ -136,7 +136,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def committed(result: Any) -> list[Any]:
-    """What exactly-once sinks made visible, in order."""
+    """Return what exactly-once sinks made visible, in order."""
     return [event for entry in result.entries if entry[1] == "commit" for event in entry[4][1]]
 
 

@@ -270,6 +270,6 @@ def test_no_advice_is_undecided(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 def test_a_shipped_scenario_is_advised() -> None:
-    """What the help shows would not work."""
+    """Anything that the help shows would not work."""
     pieces = measured(load("crash_and_recover"))
     assert advise(pieces, 3600.0, 3.0).interval_s == pytest.approx(best_period_s(pieces.cost_s, 3600.0))

@@ -1,4 +1,4 @@
-"""What else is on somebody's path: packages of the names of our folders, and classes written for older names."""
+"""Things beside ours on somebody's path: packages of the names of our folders, and classes written for older names."""
 
 from __future__ import annotations
 

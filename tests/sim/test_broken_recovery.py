@@ -108,23 +108,23 @@ class RollsAllBack(SinkWriter):
 
 
 def without_outputs(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """What senders recorded is forgotten."""
+    """Everything that senders recorded is forgotten."""
     return plan(replace(checkpoint, snapshots=tuple(replace(s, outputs=()) for s in checkpoint.snapshots)), wiring)
 
 
 def without_inputs(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """What receivers recorded is forgotten."""
+    """Everything that receivers recorded is forgotten."""
     return plan(replace(checkpoint, snapshots=tuple(replace(s, inputs=()) for s in checkpoint.snapshots)), wiring)
 
 
 def backwards(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """What was in flight comes in the wrong order."""
+    """Everything in flight comes in the wrong order."""
     restore = plan(checkpoint, wiring)
     return replace(restore, channels={name: messages[::-1] for name, messages in restore.channels.items()})
 
 
 def twice(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
-    """What was in flight comes twice."""
+    """Everything in flight comes twice."""
     restore = plan(checkpoint, wiring)
     return replace(restore, channels={name: messages * 2 for name, messages in restore.channels.items()})
 
@@ -137,7 +137,7 @@ def without_ends(checkpoint: Checkpoint, wiring: Wiring) -> Restore:
 
 
 class PutsBackTwice(SpscChannel):
-    """What was in flight is read twice."""
+    """Everything in flight is read twice."""
 
     def restored_in_flight(self, messages: Any) -> None:
         super().restored_in_flight(messages)
@@ -145,14 +145,14 @@ class PutsBackTwice(SpscChannel):
 
 
 class LosesWhatIsPutBack(SpscChannel):
-    """What was in flight is never read."""
+    """Nothing in flight is ever read."""
 
     def restored_in_flight(self, messages: Any) -> None:
         """Nothing."""
 
 
 class SeesOnlyTheQueue(SpscChannel):
-    """What is on its way is not counted among what a barrier passes."""
+    """A message on its way is not counted among what a barrier passes."""
 
     def take_overtaking(self, unread: Any) -> Any:
         return self._overtakers.take(unread, list(self.queue))
@@ -170,7 +170,7 @@ def is_still_heard(self: Node) -> None:
 
 
 def keeps_the_attempt(self: Engine) -> None:
-    """What an older attempt has asked for still happens."""
+    """An order of an older attempt still takes effect."""
     self.clock.ready.clear()
 
 

@@ -56,7 +56,7 @@ MEANS = {"command": 0.012, "acknowledgement": 0.020, "snapshot": 0.003, "write":
 
 
 def _simulated(mode: str) -> ObservedJob:
-    """What a cluster with the planted costs would measure of a chain at half its capacity, where no queue stands."""
+    """Return the measurements of a cluster with the planted costs, of a chain at half its capacity without queues."""
     settings = {**PLANTED, "mode": mode}
     topology = load("flink_chain", settings).topology
     senders = {name: tuple(edge.split("->")[0] for edge in topology.edges_in(name)) for name in topology.operators}

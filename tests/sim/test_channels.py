@@ -175,7 +175,7 @@ def test_a_barrier_takes_along_what_is_before_it() -> None:
 
 @pytest.mark.parametrize("local", [False, True])
 def test_a_barrier_that_overtakes_ends_the_buffer_as_well(local: bool) -> None:
-    """What it passed would wait for the flush timer, and buffers would not restart from the initial state at every
+    """Messages behind it would wait for the flush timer, and buffers would not restart from the initial state at every
     barrier."""
     channel, _, _ = network(local=local)
     channel.push(event(1))

@@ -155,7 +155,7 @@ VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def breaches(value: Any, kind: str = "log", path: str = "$") -> Iterator[str]:
-    """Where a value departs from the schema."""
+    """Return the place where a value departs from the schema."""
     if kind.startswith("["):
         if not isinstance(value, list) or (kind in NOT_EMPTY and not value):
             yield f"{path}: no array, or an empty one"
@@ -469,7 +469,7 @@ def test_a_damaged_ledger_is_one_line_and_counts_for_nothing(folder: Path, chang
 def test_one_damaged_verdict_discredits_the_others(
     folder: Path, changed: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has damaged one may have damaged what cannot be seen."""
+    """A crash that has damaged one may have damaged what cannot be seen."""
     monkeypatch.setattr(
         sim_check_runner, "check_one", lambda _, name, __: Outcome(name, "aligned", "holds", "", 1, 1, 0.0)
     )

@@ -133,7 +133,7 @@ def test_what_is_shipped_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_protocols_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Who wants to know what a protocol does in a situation would have to read code."""
+    """A user who wants to know what a protocol does in a situation would have to read code."""
     status, out, err = barrierlab(capsys, "table", "aligned")
     assert (status, err) == (0, "")
     assert out.splitlines() == list(page("aligned"))

@@ -1,4 +1,4 @@
-"""What the measured cluster itself costs, as the scenarios have it, is what the rows of its subtasks say."""
+"""The costs of the measured cluster itself, as the scenarios have them, are those in the rows of its subtasks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _usual(rows: Rows) -> Rows:
 
 
 def _end(row: dict[str, Any]) -> float:
-    """When a subtask's last barrier is in, since the trigger."""
+    """Return the time at which a subtask's last barrier is in, since the trigger."""
     return row["start_delay_ms"] + row["alignment_ms"]
 
 
@@ -67,12 +67,12 @@ def _start_delays(rows: Rows) -> list[float]:
 
 
 def _commands() -> list[float]:
-    """What a checkpoint's first source waits for, which all of them wait for."""
+    """Return what a checkpoint's first source waits for, which all of them wait for."""
     return [min(_start_delays(rows)) for rows in _checkpoints(_of("chain"))]
 
 
 def _ways() -> list[float]:
-    """How much later than the first each source of a checkpoint starts."""
+    """Return by how much later than the first each source of a checkpoint starts."""
     found = []
     for rows in _checkpoints(row for row in _of("chain") if row["parallelism"] == "2"):
         delays = _start_delays(rows)

@@ -1,4 +1,4 @@
-"""What a checkpoint waited for: every nanosecond of it, once, and as the tasks' own statistics have it."""
+"""The waits of a checkpoint: every nanosecond of them, once, and as the tasks' own statistics have it."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_journal(tmp_path: Path) -> None:
 
 
 def test_a_run_leaves_nothing_behind_for_the_next(tmp_path: Path) -> None:
-    """What ran before in the process, as in a sweep, would show in a run."""
+    """A run before in the process, as in a sweep, would show in a run."""
     small = scenario(tmp_path, BUSY)
     alone = run(small, 5).digest
     run(load("diamond"), 1)

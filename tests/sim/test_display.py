@@ -1,4 +1,4 @@
-"""What results, scenarios, checks, defects and sweeps show of themselves: in a line, in a notebook, as pictures."""
+"""The display of results, scenarios, checks, defects and sweeps: in a line, in a notebook, as pictures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VOID = {"meta", "br", "hr"}
 
 
 class Tags(HTMLParser):
-    """Whether tags are closed in their order, and what is written between them."""
+    """Return whether tags are closed in their order, and what is written between them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

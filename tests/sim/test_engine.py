@@ -47,7 +47,7 @@ def test_a_timer_arms_itself_from_its_own_call() -> None:
 
 
 def test_equal_times_keep_the_order_of_their_causes() -> None:
-    """What happens at one moment would happen in another order on another machine."""
+    """Events of one moment would happen in another order on another machine."""
     env = simpy.Environment(initial_time=0)
     fired: list[str] = []
     timers = {name: Timer(env, lambda _, name=name: fired.append(name)) for name in "abc"}
@@ -221,7 +221,7 @@ def test_the_coordinators_lateness_is_all_sources_together(tmp_path: Path) -> No
 
 
 def test_a_checkpoint_that_there_is_not_is_named() -> None:
-    """Who asks for a picture of it would see a number, and no reason."""
+    """A user who asks for a picture of it would see a number, and no reason."""
     result = run(load("diamond", {"until_s": 5.0}))
     with pytest.raises(KeyError, match=r"there is no checkpoint 99 in this run; allowed: 1, 2"):
         result.timeline(99)

@@ -63,7 +63,7 @@ def built(language: str, folder: Path) -> str:
 
 
 def counts(implementation: str, limit_s: float, scope: str) -> list[tuple[str, str, int, int]]:
-    """What each scope came to."""
+    """Return what each scope came to."""
     chosen = plan(scope, ("aligned",), implementation, "", limit_s)
     found = [check_one(chosen, name) for name in chosen.names]
     return [(each.name, each.verdict, each.states, each.transitions) for each in found]

@@ -177,7 +177,7 @@ TO_FOLDER = {
     ("report", "target"): ("report", "swept", "--out"),
     ("ask", "directory"): ("ask", "Q10", "--scenario", "job.toml", "--out"),
 }
-"""What is written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
+"""The files that are written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
 NO_FILE = {
     ("table", "name"),
@@ -244,7 +244,7 @@ def _rows() -> Iterator[tuple[tuple[str, str], int, str]]:
 
 
 def _is_another_case(path: Path, damage: str) -> bool:
-    """Whether what comes of it is not an error: a chunk without one of its files does not count (and is tested so);
+    """Return whether the result is no error: a chunk without one of its files does not count (and is tested so);
     a verdict that is not there is found again; a module cut after its class is whole."""
     return damage == "missing" and (path.suffix == ".parquet" or path.parent.name == "kept")
 

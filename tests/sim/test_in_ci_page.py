@@ -1,4 +1,4 @@
-"""What `docs/in-ci.md` shows, and the action beside it, is what runs."""
+"""The page `docs/in-ci.md`, and the action beside it, show what runs."""
 
 from __future__ import annotations
 

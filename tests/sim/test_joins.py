@@ -43,7 +43,7 @@ def joined(folder: Path, seed: int = 1, **changes: Any) -> JoinResult:
 
 
 def row(result: JoinResult) -> dict[str, Any]:
-    """What is measured."""
+    """Return what is measured."""
     return result.join_rows()[0]
 
 
@@ -135,7 +135,7 @@ def test_dropped_frames_cost_their_outputs_and_no_others(tmp_path: Path) -> None
 
 
 def test_a_pair_waits_for_the_slower_one(tmp_path: Path) -> None:
-    """What is called wait would be something else."""
+    """A wait in the tables would be something else."""
     measured = row(joined(tmp_path, warmup_s=0.5))  # what came before the map was of no input
     assert measured["wait_mean_ms"] == measured["wait_p99_ms"] == 3.0
     assert measured["age_p50_ms"] == 3.0

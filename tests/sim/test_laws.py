@@ -88,7 +88,7 @@ def test_a_balanced_tandem_blocks_after_service(slots: int, exact: float, tmp_pa
     ("rates", "exact"), [((150.0, 100.0), 0.876923), ((100.0, 80.0), 0.661247)], ids=["faster first", "slower both"]
 )
 def test_an_unbalanced_tandem(rates: tuple[float, float], exact: float, tmp_path: Path) -> None:
-    """What blocks whom would depend on something else than the rates."""
+    """The task that blocks would depend on something else than the rates."""
     small = _tandem(tmp_path, 1, _exponential(1 / rates[0]), _exponential(1 / rates[1]))
     _agrees([x / 100.0 for x in _over_seeds(small, _throughput)], exact)
 

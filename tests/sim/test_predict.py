@@ -97,7 +97,7 @@ def test_what_was_not_calibrated_is_said() -> None:
 def test_a_real_union_is_predicted_from_the_costs_of_another_job(
     version: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """What was fitted on one job in one mode would not carry to another: the purpose of a profile."""
+    """Anything that was fitted on one job in one mode would not carry to another: the purpose of a profile."""
     chained, union = (
         FLINK / version / f"{name}.json"
         for name in ("chained_local_saturated_aligned", "union_local_saturated_timeout")

@@ -52,7 +52,7 @@ def served(kind: str) -> str:
 
 
 def outcomes(implementation: str, limit_s: float, scope: str, protocol: str, judge: str) -> list[Outcome]:
-    """What each scope came to, but for the time."""
+    """Return what each scope came to, but for the time."""
     chosen = plan(scope, (protocol,), implementation, judge, limit_s)
     found = [check_one(chosen, name) for name in chosen.names]
     return [

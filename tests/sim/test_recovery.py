@@ -109,7 +109,7 @@ def test_sources_replay_the_very_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize("channel", CHANNELS)
 @pytest.mark.parametrize("mode", ["unaligned", "timeout"])
 def test_in_flight_data_comes_first_and_once(channel: str, mode: str, tmp_path: Path) -> None:
-    """What was in flight would be lost, come twice, or behind what the sender sends anew."""
+    """Anything that was in flight would be lost, come twice, or behind what the sender sends anew."""
     slow = {"operator": {"map": {"service_s": {"dist": "exponential", "mean": 0.006}}}}
     job = with_changes(with_changes(FAILING, MODES[mode]), {"channel": {"default": CHANNELS[channel]}, **slow})
     result = run(scenario(tmp_path, job, fault=[{"kind": "crash", "task": "sink", "at_s": 3.2}]), SEED)

@@ -1,4 +1,4 @@
-"""How often to checkpoint, and how long it takes to catch up: the simulation gives what the formulas give.
+"""The interval of checkpoints, and the time to catch up: the simulation gives what the formulas give.
 
 Failures come at random, without memory, so every comparison is a t interval over independent runs: the exact value lies
 within the 99.9 % interval, and the interval is narrow, so that a wrong simulation could not hide in it.

@@ -31,7 +31,7 @@ TEXTS: dict[str, tuple[Callable[[str], object], str, str]] = {
 
 @pytest.mark.parametrize("what", TEXTS)
 def test_a_trace_of_before_is_told_the_new_name(what: str) -> None:
-    """Who kept a trace would have to guess what its words are called now."""
+    """A user who kept a trace would have to guess what its words are called now."""
     reader, text, new = TEXTS[what]
     with pytest.raises(TraceError, match=f"called '{new}' now") as raised:
         reader(text)

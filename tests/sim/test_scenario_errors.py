@@ -379,7 +379,7 @@ def test_a_wrong_command_is_one_line_and_status_2(
 
 @pytest.mark.parametrize("arguments", [["run", "diamnod"], ["run", "wrong.toml", "--json"]], ids=" ".join)
 def test_the_command_itself_exits_with_2(arguments: list[str], tmp_path: Path) -> None:
-    """What holds for the function would not hold for the program that people start."""
+    """A promise of the function would not hold for the program that people start."""
     (tmp_path / "wrong.toml").write_text("topology = 3\n")
     done = subprocess.run(
         [sys.executable, "-m", "barrierlab", *arguments],
@@ -416,7 +416,7 @@ _ODD = st.one_of(
 
 
 def _places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where something stands in a tree of tables."""
+    """Return the place of something in a tree of tables."""
     found = [path] if path else []
     items = table.items() if isinstance(table, dict) else enumerate(table) if isinstance(table, list) else ()
     for key, value in items:

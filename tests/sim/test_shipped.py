@@ -1,4 +1,4 @@
-"""What is shipped holds, and its journals can be written, read and judged again."""
+"""Each shipped scenario holds, and its journals can be written, read and judged again."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_whole_runs_hold(name: str) -> None:
 
 
 def test_a_job_unlike_the_measured_ones_says_so(tmp_path: Path) -> None:
-    """Who writes a measured job down by its rates alone would be promised a third of its checkpoints' time."""
+    """A user who writes a measured job down by its rates alone would be promised a third of its checkpoints' time."""
     two = {"operator": {"join": {"parallelism": 2}}, "source": {"a": {"parallelism": 2}}}
     job = with_changes(SKEWED, {"channel": {"default": None, "b->join": None}})
     (queue,) = scenario(tmp_path, job).warnings

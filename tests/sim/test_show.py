@@ -135,7 +135,7 @@ def test_a_checkpoint_is_shown_alike_in_every_format(form: str, long: Path, caps
 
 
 def test_a_part_of_a_trace_is_no_trace(long: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is left of a run would be judged as if nothing had been ahead of it."""
+    """The rest of a run would be judged as if nothing had been ahead of it."""
     status, out, _ = show(capsys, str(long), "--checkpoint", "1")
     assert (status, out.splitlines()[0].partition(",")[0]) == (0, "long.trace: the part around checkpoint 1")
     whole = long.read_text(encoding="utf-8")
@@ -201,7 +201,7 @@ def test_a_pipe_that_closes_is_no_error() -> None:
 def test_a_journal_without_channels_is_shown_as_it_is(
     scenario: str, of: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What `run --trace` has written could not be shown, for a reason that has nothing to do with it."""
+    """A trace of `run --trace` could not be shown, for a reason that has nothing to do with it."""
     file, other = tmp_path / "run.trace", tmp_path / "other.txt"
     assert barrierlab(capsys, "run", scenario, "--trace", str(file))[0] == 0
     text = file.read_text()

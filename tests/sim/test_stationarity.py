@@ -1,4 +1,4 @@
-"""Whether a number is of a steady state: what grows is called so, what does not is left alone."""
+"""Numbers of a steady state: what grows is called so, what does not is left alone."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_piles_up() -> None:
 
 
 def test_overload_is_named(tmp_path: Path) -> None:
-    """Who sees ever longer checkpoints would look for the cause in checkpoints."""
+    """A user who sees ever longer checkpoints would look for the cause in checkpoints."""
     job = with_changes(
         SKEWED, {"until_s": 12.0, "operator": {"join": {"service_s": 0.008}}}
     )  # 180 a second at 8 ms: load 1.44

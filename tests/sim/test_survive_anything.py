@@ -65,7 +65,7 @@ def test_unaligned_checkpoints_are_drawn_and_taken() -> None:
 
 
 def test_several_checkpoints_are_under_way_at_once() -> None:
-    """What checkpoints do to each other, such as a manifest that waits for an older one, would never be drawn."""
+    """Effects of checkpoints on each other, such as a manifest that waits for an older one, would never be drawn."""
     deepest: Counter[int] = Counter()
     for each in [each for each in planned() if each.parameters.get("checkpoint.max_concurrent", 1) > 1][::8]:
         rows = run(load(each.source, each.parameters), each.seed).checkpoint_rows()

@@ -80,7 +80,7 @@ def test_any_channel_any_timeout_holds(tmp_path: Path, channel: str, hold: str, 
 
 
 def test_disabled_is_aligned(tmp_path: Path) -> None:
-    """Who has not asked for unaligned checkpoints would pay for them."""
+    """A user who has not asked for unaligned checkpoints would pay for them."""
     path = queues(tmp_path)
     result = run(load(path, {"protocol": "aligned"}), 1)
     assert {row["checkpoint_type"] for row in result.checkpoint_rows()} == {"CHECKPOINT"}
@@ -390,7 +390,7 @@ def test_all_pointwise_is_as_aligned(tmp_path: Path) -> None:
 
 
 def test_an_exchange_left_to_auto_is_pointed_out(tmp_path: Path) -> None:
-    """Who leaves the exchange of equal parallelism open would not hear that Flink takes forward, and aligns."""
+    """A user who leaves the exchange of equal parallelism open would not hear that Flink takes forward, and aligns."""
     texts = run(pointwise(tmp_path, heavy="auto"), 1).warnings
     assert [text.split(",")[0] for text in texts if "exchange" in text] == [
         "'after' goes unaligned",

@@ -33,7 +33,7 @@ def test_a_result_is_explored() -> None:
 
 
 def test_a_trace_and_a_counterexample_are_explored() -> None:
-    """What a check has found could be read as text only."""
+    """Anything that a check has found could be read as text only."""
     data = json.loads(explore(TEXT).data)
     assert data["title"].startswith("The barrier of a comes first")
     assert json.loads(explore(ScopeViolation("CUT", "x", 1, "y", TEXT)).data) == data
@@ -49,7 +49,7 @@ def test_without_the_extra_one_line_says_what_is_missing(monkeypatch: pytest.Mon
 
 
 def test_the_command_line_needs_no_widget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who installs the package without extras could not look at a run."""
+    """A user who installs the package without extras could not look at a run."""
     monkeypatch.setitem(sys.modules, "anywidget", None)
     with pytest.raises(SystemExit) as ended:
         main(["show", str(KEPT / "an_input_waits_behind_its_barrier.trace"), "--format", "html"])

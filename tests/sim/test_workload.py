@@ -1,4 +1,4 @@
-"""What is drawn follows its law, and sources emit when they should."""
+"""Each draw follows its law, and sources emit when they should."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_gaps_of_a_poisson_source_are_exponential() -> None:
 
 
 def test_a_source_emits_when_its_events_fall_due(tmp_path: Path) -> None:
-    """What a source emits would lag behind, or run ahead of, what its law says."""
+    """The events of a source would lag behind, or run ahead of, what its law says."""
     result = run(scenario(tmp_path, ONE, source={"a": {"arrivals": "poisson"}}), 4)
     arrivals = Arrivals("poisson", 50.0, 1.0, 1.0, stream(4, "a", "arrivals"))
     times = [at for at, _ in emitted(result)]
@@ -239,7 +239,7 @@ def test_a_periodic_source_asks_in_time_though_it_has_nothing_to_emit(tmp_path: 
 def test_arrivals_are_counted_as_they_are_drawn(
     kind: str, rate_per_s: float, read: int, at_ns: int, most: float
 ) -> None:
-    """What piles up at a source that is held back would be wrong by one, or take hours to count."""
+    """The backlog of a source that is held back would be wrong by one, or take hours to count."""
     drawn, counted = (Arrivals(kind, rate_per_s, 1e-5, 1e-5, stream(1, "a", "arrivals")) for _ in range(2))
     for _ in range(read):
         drawn.next()

@@ -1,4 +1,4 @@
-"""What `docs/your-engine.md` has a reader type, typed: a red check, a repair, and a green one."""
+"""The commands that `docs/your-engine.md` has a reader type, typed: a red check, a repair, and a green one."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_the_page_has_typed_is_red_and_then_green(tmp_path: Path, environme
 
 
 def in_a_pipeline(engine: Path, environment: dict[str, str], status: int) -> str:
-    """What the step of the workflow prints, which is to end so."""
+    """Return the output of the workflow's step, which is to end so."""
     workflow = yaml.safe_load((engine / ".github" / "workflows" / "aligner.yml").read_text(encoding="utf-8"))
     (check,) = [step["run"] for step in workflow["jobs"]["check"]["steps"] if step.get("name") == "Check"]
     done = typed(check, engine, environment | {"GITHUB_ACTIONS": "true"})

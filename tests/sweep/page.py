@@ -1,4 +1,4 @@
-"""What a report is made of, for the tests of all reports."""
+"""The parts of a report, for the tests of all reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """What a page is made of."""
+    """The parts of a page."""
 
     def __init__(self, text):
         super().__init__()

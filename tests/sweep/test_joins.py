@@ -81,7 +81,7 @@ def test_an_analysis_of_joins_is_one_json_object(capfd: pytest.CaptureFixture[st
 def test_the_report_on_joins_stands_alone_and_says_what_the_analysis_says(
     capfd: pytest.CaptureFixture[str], swept: Store, tmp_path: Any
 ) -> None:
-    """What is mailed would lack its answer, its numbers, its seeds or the way to get it again."""
+    """A mailed answer would lack its answer, its numbers, its seeds or the way to get it again."""
     status, stdout, _ = barrierlab(capfd, "report", str(swept.directory), "--out", str(tmp_path))
     assert (status, stdout.splitlines()[-2:]) == (0, ["0 violations in 8 runs", f"report: {tmp_path / 'report.html'}"])
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

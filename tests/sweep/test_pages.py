@@ -1,4 +1,4 @@
-"""What a report looks like: marks that differ without colour, drawings, and in Chromium, where there is one."""
+"""The looks of a report: marks that differ without colour, drawings, and in Chromium, where there is one."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ def planned(text: str):
 
 
 def values(plan, name="source.source.rate_per_s"):
-    """What the runs have for one setting."""
+    """Return the values that the runs have for one setting."""
     return [run.parameters[name] for run in plan.runs]
 
 
 @pytest.mark.parametrize("name", shipped_sweeps())
 def test_shipped_sweeps_can_be_planned(name):
-    """What we ship must run, and say what it asks."""
+    """Each shipped sweep must run, and say what it asks."""
     plan = load_plan(name)
     assert plan.runs
     assert plan.question

@@ -59,7 +59,7 @@ list = [{ barrier = "latest", lateness_s = 0.0 }, { barrier = "timestamp", laten
 
 
 def test_a_sweep_of_joins_is_the_same_on_spark(spark, tmp_path):
-    """Where joins were computed would show in their files, their analysis or their report."""
+    """The place where joins were computed would show in their files, their analysis or their report."""
     plan = plan_of(JOINS, "joins", Path("joins.toml"))
     found = []
     for master in ("local[2]", "processes[2]"):

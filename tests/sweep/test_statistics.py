@@ -1,4 +1,4 @@
-"""What intervals promise: as often as they say, and never what cannot be; and what is told of no effect."""
+"""The promises of intervals: as often as they say, and never what cannot be; and the sentence for no effect."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def analysis(*changes: tuple[float, float]) -> dict[str, Any]:
 
 
 def test_an_effect_that_is_none_is_not_told_as_one() -> None:
-    """What changes it most would be a difference whose interval holds 0."""
+    """The strongest lever would be a difference whose interval holds 0."""
     (none,) = answer(analysis((0.4, 2.9)))
     assert none == (
         "Nothing changes it more than chance does: the largest of 1 differences, rate from 0 to 1, is +0.4 ms "

@@ -18,7 +18,7 @@ from barrierlab.model.defects.kinds.found import Defect, Found
 from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, explore, traps
 
 MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
-"""When a move can be made, and the state behind it."""
+"""A condition under which a move can be made, and the state behind it."""
 
 STANDINGS = {
     "repaired": "repaired since",
