@@ -109,7 +109,7 @@ PROTOCOL = (
 
 
 def reads_of_metrics(source: str) -> list[int]:
-    """The lines at which metrics are used otherwise than to be told something, or to be handed on as they are."""
+    """The lines at which metrics are used otherwise than to be given something, or to be handed on as they are."""
     tree = ast.parse(source)
     said = [
         node.value.func for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)

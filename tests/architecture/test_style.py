@@ -106,16 +106,16 @@ def test_a_docstring_that_asks_is_found() -> None:
     assert sorted(asking(source)) == ["What A is.", "Whether f."]
 
 
-AGAIN = re.compile(r"\b(?:(?:is|are|be|been|was|were) told|said again|made again)\b")
-MAY_TELL = ("sim/ask/", "sim/sweep/", "sim/twin/", "sim/cli/", "model/render/", "tests/", "docs/", "notebooks/")
+AGAIN = re.compile(r"\b(?:(?:is|are|be|been|was|were) told(?! apart)|said again|made again)\b")
+MAY_TELL = ("sim/ask/", "sim/sweep/", "sim/twin/", "sim/cli/", "model/render/", "docs/", "notebooks/")
 
 
-def test_the_product_says_who_gets_what() -> None:
+def test_no_machine_is_only_talked_to() -> None:
     """A passive would hide who gets an order, and one word would stand for repeated, reproduced and emitted again."""
     findings = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in committed()
-        if path.suffix == ".py" and not str(path.relative_to(ROOT)).startswith(MAY_TELL)
+        if path.suffix == ".py" and path != Path(__file__) and not str(path.relative_to(ROOT)).startswith(MAY_TELL)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if AGAIN.search(line)
     ]

@@ -1,7 +1,7 @@
 """The tests that an existing implementation of barrier-control-signals carries (Yisaer/veloFlux), under their names.
 
 The first two are those that the document itself plans ("Testing Support: `SyncTest`"). "Nothing for 200 ms" is, of a
-machine that is told everything, that nothing came out.
+machine that gets everything, that nothing came out.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def on_the_same_run(world: ControlWorld, moves: list[str]) -> set[str]:
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
-    """A reader would be told of a failure that does not come, or comes otherwise. The run is kept beside the entry."""
+    """A reader would hear of a failure that does not come, or comes otherwise. The run is kept beside the entry."""
     defect = WORLDS[name]
     world = ControlWorld(defect.broken)
     found = explore(world)
@@ -74,7 +74,7 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITNESSES)
 def test_a_few_calls_show_it(name: str) -> None:
-    """A reader would be told of an answer that does not come."""
+    """A reader would hear of an answer that does not come."""
     defect = WITNESSES[name]
     assert defect.broken() == defect.wrong_lines
     assert defect.right() == defect.right_lines

@@ -75,7 +75,7 @@ def test_the_rest_of_the_page_names_what_there_is() -> None:
 
 
 def test_the_table_of_the_protocol_is_the_one_that_is_compared() -> None:
-    """A reader would be told another protocol than the one that was held against the code."""
+    """A reader would read another protocol than the one that was held against the code."""
     lines = [line for line in SECTIONS["What one carrier of a processor does"] if line.startswith("|")]
     assert lines == list(CONTROL.lines())
 

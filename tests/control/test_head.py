@@ -70,7 +70,7 @@ def test_ids_do_not_wrap() -> None:
 
 
 def test_what_is_a_copy_of_one_barrier() -> None:
-    """Copies would be told apart by what they carry, or barriers of two kinds be taken for one."""
+    """Copies would be distinguished by what they carry, or barriers of two kinds be taken for one."""
     assert sync(1, "a").key == sync(1, "b").key == (1, "SyncTest")
     assert sync(1).key != graceful(1).key
 

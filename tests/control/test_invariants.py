@@ -190,7 +190,7 @@ def test_a_good_run_holds() -> None:
     ids=lambda value: value.split(":")[0] + value[-28:] if isinstance(value, str) else "",
 )
 def test_one_way_to_be_wrong(entries, reason: str) -> None:
-    """This way would not be seen, or be told in other words."""
+    """This way would not be seen, or be reported in other words."""
     found = verdict(*entries)
     assert any(each.startswith(reason) for each in found), found
 

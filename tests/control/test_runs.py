@@ -116,7 +116,7 @@ def restores_all_but_the_operator(patch: pytest.MonkeyPatch) -> None:
 
 
 def says_nothing_of_the_flush(patch: pytest.MonkeyPatch) -> None:
-    """A journal would not say for whom the operator was told that it is over."""
+    """A journal would not say for whom the operator learned that it is over."""
     original = ControlProcessor._flush
 
     def flush(self: ControlProcessor) -> None:

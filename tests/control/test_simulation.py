@@ -86,7 +86,7 @@ def test_skew_is_from_the_first_processor_to_the_last(tmp_path: Path) -> None:
 
 
 def test_a_graceful_end_takes_as_long_as_what_is_ahead_of_it(tmp_path: Path) -> None:
-    """The time that closing a pipeline takes would be told wrong.
+    """The time that closing a pipeline takes would be reported wrong.
 
     The sink needs 30 ms for an event and gets one each 10 ms: at 3 s it is far behind, and works that off.
     """

@@ -91,7 +91,7 @@ def test_an_error_names_the_carrier() -> None:
         ]
 
 
-# Aligners with one thing wrong. Each must be told apart, by a shortest run.
+# Aligners with one thing wrong. Each must be distinguished, by a shortest run.
 
 
 class ForgetsWhatIsDone(IdentityAligner):

@@ -1,6 +1,6 @@
 """The coordinator once more, as plain lists: slow, short, and written from the rules alone.
 
-It is told the same and answers in lines. Of a checkpoint it knows when it was triggered, who is missing, and a stage:
+It gets the same and answers in lines. Of a checkpoint it knows when it was triggered, who is missing, and a stage:
 open, writing, or over. What follows from a move is found by looking at everything again.
 """
 
@@ -84,7 +84,7 @@ class Oracle:
     def failing(self) -> bool:
         return self.config.tolerable_failures is not None and self.failures > self.config.tolerable_failures
 
-    # What is told.
+    # What it gets.
 
     def trigger(self, now: int) -> None:
         why = self.refusal(now)

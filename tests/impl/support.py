@@ -333,12 +333,12 @@ class Dataflow:
         return moved
 
     def hear(self, report) -> None:
-        """The coordinator is told of a part."""
+        """The coordinator gets a part."""
         tell = self.coordinator.acknowledge if type(report) is Acknowledge else self.coordinator.decline
         self.act(tell(report, self.now_ns))
 
     def hear_end(self, task) -> None:
-        """The coordinator is told of a task's end."""
+        """The coordinator gets a task's end."""
         self.act(self.coordinator.finished(task.name, self.now_ns))
 
     def run(self, stalled=()) -> None:

@@ -198,7 +198,7 @@ def test_metrics_updated_on_alignment():
 
 
 def test_max_alignment_duration_tracked():
-    """If it fails, the worst alignment cannot be told from the last."""
+    """If it fails, the worst alignment cannot be distinguished from the last."""
     machine = aligner()
     for checkpoint_id, begin, end in ((1, 100, 150), (2, 200, 290), (3, 300, 310)):
         machine.process_message(0, barrier(checkpoint_id), begin)

@@ -419,7 +419,7 @@ def test_a_job_that_fails_aborts_what_is_pending_and_waits_for_the_store():
     assert machine.finished("a", 7, final("a")) == (Ignored("a", 0),)
     assert machine.trigger(7) == (Refused(Reason.JOB_FAILED),)
     assert machine.next_deadline_ns() is None
-    assert machine.published(2, 8) == (Completed(2),)  # nobody is there to be told
+    assert machine.published(2, 8) == (Completed(2),)  # nobody is there to be notified
     assert machine.settled
     machine.resume(2, 20, {"b": final("b")})
     assert (machine.finished_tasks, list(machine.final_snapshots)) == ({"b"}, ["b"])

@@ -196,7 +196,7 @@ def test_a_length_in_damaged_bytes_makes_no_room(tag: bytes) -> None:
     st.integers(0, 200),
 )
 def test_the_short_way_to_an_event_is_the_long_way(message: Event, at: int, byte: int, length: int) -> None:
-    """Damaged bytes would pass for an event, or be told as something else, where most events are read."""
+    """Damaged bytes would pass for an event, or be reported as something else, where most events are read."""
     data = encode(message)
     damaged = data[:at] + bytes([byte]) + data[at + 1 :]
     for each in (data, damaged, damaged[:length], damaged + b"N"):

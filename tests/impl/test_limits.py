@@ -203,7 +203,7 @@ def test_ends_that_cannot_be_are_refused_at_a_recovery(ended: tuple[int, ...]) -
 
 
 class Passes:
-    """An operator that gives what it takes; its image fails as long as it is told to."""
+    """An operator that gives what it takes; its image fails as long as it is set to."""
 
     fails = False
 
@@ -290,7 +290,7 @@ def test_a_barrier_does_not_pass_an_older_one_that_is_wanted() -> None:
 
 
 def test_a_final_part_that_fails_is_to_be_asked_for_again() -> None:
-    """The driver would be told that a checkpoint is declined, and none was under way."""
+    """The driver would get a decline of a checkpoint, and none was under way."""
     task = passing()
     assert isinstance(task.operator, Passes)
     task.offer(0, CheckpointBarrier(1, 1), 0)

@@ -260,7 +260,7 @@ def test_the_system_is_asked_to_make_it_durable(tmp_path: Path, monkeypatch: pyt
     store = DirectoryStore(str(tmp_path))
     manifest = begun(store, 1, SOURCE)
     if not os.path.exists("/proc/self/fd"):
-        pytest.skip("the names of open files cannot be told here")
+        pytest.skip("the names of open files cannot be listed here")
     size = os.path.getsize(folder / "operators/a/0/state.bin")
     assert done[-2:] == [f"checkpoint-1/operators/a/0/state.bin {size}", "checkpoint-1/operators/a/0 /"]
     assert {". /", "checkpoint-1 /", "checkpoint-1/operators /", "checkpoint-1/operators/a /"} < set(done)

@@ -62,7 +62,7 @@ def test_immediate_unaligned_with_flag():
 
 
 def test_force_unaligned_mode():
-    """If it fails, a task that is told to be unaligned aligns first (rule 14)."""
+    """If it fails, a task that is to be unaligned aligns first (rule 14)."""
     machine = unaligned(3, force_unaligned=True)
     assert machine.process_message(1, barrier(1)) is UnalignedAction.TAKE_SNAPSHOT
     assert machine.barrier == flagged(1)  # what is forwarded says what it is (U-17)

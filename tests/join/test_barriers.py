@@ -438,7 +438,7 @@ def test_a_rejected_stream_becomes_stale() -> None:
 
 
 def test_clocks_that_are_known_to_differ_reject_the_join() -> None:
-    """Times of two clocks would be compared (section 8.2). Rules do not say theirs, so it is told (defect J-16)."""
+    """Times of two clocks would be compared (section 8.2). Rules do not say theirs, so it is set (defect J-16)."""
     barrier = timestamp(times(at_ns(1), at_ns(2)))
     for stream in (1, 2):
         told(barrier, stream, 200)

@@ -58,7 +58,7 @@ def test_maps_are_said_again_at_intervals() -> None:
 
 
 def test_a_changed_map_takes_a_new_epoch() -> None:
-    """A delayed copy of the map before could not be told from it (defect J-13)."""
+    """A delayed copy of the map before could not be distinguished from it (defect J-13)."""
     authority = MergeMapAuthority()
     said = numbers(at(1), epoch=3)
     authority.publish(said, 0)
@@ -91,7 +91,7 @@ def test_a_joiner_asks_until_it_hears() -> None:
 
 
 def test_what_cannot_be_asked_for_is_told_at_once() -> None:
-    """It would be told when the first request is made, in the middle of a run."""
+    """The error would come when the first request is made, in the middle of a run."""
     with pytest.raises(StreamIdError):
         MergeMapJoiner(SequenceMergeMapRequest, 0)
     for bad in ({"interval_ns": 0}, {"most_requests": 0}):

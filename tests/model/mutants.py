@@ -47,7 +47,7 @@ class NeverGivesUp(BarrierAligner):
 
 
 class AppliesTwice(OperatorTask):
-    """A retry: the operator is told every second event twice."""
+    """A retry: the operator gets every second event twice."""
 
     told = 0
 

@@ -1,7 +1,7 @@
 """A journal as a run of the tables: what each task's gate did, from what came to it.
 
 What came to a task is in the journal: messages in the order in which it took them, drains, deadlines, aborts. A
-table's gate that is told the same must have the same effects, and have recorded the same by the time a part is whole.
+table's gate that gets the same must have the same effects, and have recorded the same by the time a part is whole.
 """
 
 from __future__ import annotations

@@ -367,7 +367,7 @@ class CommitsTwice(FallibleWorld):
 
 
 class AnnouncesTooEarly(FallibleWorld):
-    """The tasks are told before the manifest is written."""
+    """The tasks are notified before the manifest is written."""
 
     def carry_out(self, actions: tuple) -> None:
         for action in actions:

@@ -181,7 +181,7 @@ def test_a_changed_record_is_seen(seed: int) -> None:
 
 
 class AppliesTwice(OperatorTask):
-    """A retry: the operator is told every third event twice."""
+    """A retry: the operator gets every third event twice."""
 
     told = 0
 

@@ -51,7 +51,7 @@ SOUND = [kind for kind, modes in ENGINES.values() if modes == ("aligned",)]
 
 @pytest.mark.parametrize("kind", SOUND)
 def test_a_sound_scheme_of_another_kind_holds(kind: type) -> None:
-    """An engine that leaves messages in the channel would be told of a fault that it has not."""
+    """An engine that leaves messages in the channel would hear of a fault that it has not."""
     assert set(verdicts(kind, TINY).values()) == {None}
 
 

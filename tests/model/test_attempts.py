@@ -125,7 +125,7 @@ def test_what_is_restored_has_an_id(subject: object) -> None:
 
 
 class Counted:
-    """A fold that counts: how many were begun, and what they were told."""
+    """A fold that counts: how many were begun, and what they got."""
 
     def __init__(self) -> None:
         self.begun, self.told = Counter[str](), Counter[str]()

@@ -55,7 +55,7 @@ def as_the_sound_tell_it(text: str, name: str) -> str | None:
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_shortest_run_breaks_what_it_says(name: str, rewrite: bool) -> None:
-    """A reader would be told of a failure that does not come, or comes otherwise. The run is kept beside the entry."""
+    """A reader would hear of a failure that does not come, or comes otherwise. The run is kept beside the entry."""
     defect = WORLDS[name]
     found = defect.as_documented()
     assert defect.breaks in found.broken
@@ -88,7 +88,7 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_finer_steps_show_it(name: str) -> None:
-    """A reader would be told of a failure that does not come, or that comes with the sound machine too."""
+    """A reader would hear of a failure that does not come, or that comes with the sound machine too."""
     found, sound = SYSTEMS[name].as_documented(), SYSTEMS[name].sound()
     assert found.broken == {SYSTEMS[name].breaks}
     assert found.trace == kept_run(name).read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def _in_order(injected: set[int], slots: int) -> CommandMailbox:
 
 @pytest.mark.parametrize("name", WITNESSES)
 def test_a_few_calls_show_it(name: str) -> None:
-    """A reader would be told of an answer that does not come."""
+    """A reader would hear of an answer that does not come."""
     defect = WITNESSES[name]
     assert defect.broken() == defect.wrong_lines
     assert defect.right() == defect.right_lines

@@ -45,7 +45,7 @@ def test_a_machine_does_what_its_model_says_in_every_state_that_is_counted(name:
 
 @pytest.mark.parametrize("group", ["small", "full"])
 def test_components_are_asked_in_every_group_but_the_tiny_one(group: str) -> None:
-    """A user would never be told of them."""
+    """A user would never hear of them."""
     assert {*BY_NAME} <= {scope.name for scope in SCOPES[group]()}
 
 

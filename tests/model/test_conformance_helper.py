@@ -45,7 +45,7 @@ def test_without_a_word_whole_dataflows_are_the_judge(kind: type) -> None:
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
-    """Two tests would be told apart by a number at best."""
+    """Two tests would be distinguished by a number at best."""
     names = [str(case) for case in cases(UnalignedCheckpointer, judge="table")]
     assert len(set(names)) == len(names)
     assert "aligned: a->s b->s; events 1, checkpoints 1; abort" in names

@@ -34,7 +34,7 @@ ROWS = [*range(1, 19), *range(20, 30)]
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_scheme_is_broken_as_reported_and_its_run_is_kept(name: str, rewrite: bool) -> None:
-    """A reader would be told of a failure that does not come, or comes otherwise."""
+    """A reader would hear of a failure that does not come, or comes otherwise."""
     defect = ALL[name].defect
     assert defect is not None
     found = defect.as_documented()
@@ -105,7 +105,7 @@ def test_every_row_has_an_entry_and_every_entry_its_report() -> None:
 
 
 def test_what_is_no_defect_of_an_engine_is_marked() -> None:
-    """A remark in a review, a race that cannot come, or a documented limit would be told as a bug."""
+    """A remark in a review, a race that cannot come, or a documented limit would be reported as a bug."""
     marked = {each.row: each.standing for each in ALL.values() if each.standing != "repaired"}
     expected = "7 latent, 11 open pull request, 17 review remark, 18 open, 21 documented, 23 latent, 28 open"
     assert ", ".join(f"{row} {standing}" for row, standing in marked.items()) == expected
@@ -206,7 +206,7 @@ def test_what_does_not_block_loses_nothing(bounds: Bounds) -> None:
     """Storm's tuples would be called broken though they do what Storm promises: at least once.
 
     An event that is in the receiver's state and not in the sender's is sent again; what is lost, or waits for ever,
-    would be more than that. (With one checkpoint, all that is wrong with it is told at once.)
+    would be more than that. (With one checkpoint, all that is wrong with it is reported at once.)
     """
     verdicts = []
     for kind in (Tuples, OneSide):

@@ -186,7 +186,7 @@ def test_what_never_happens_is_broken_when_all_is_seen() -> None:
 
 
 def test_what_has_not_happened_yet_is_no_violation() -> None:
-    """A limit would make a sound model broken; what is missing is told all the same."""
+    """A limit would make a sound model broken; what is missing is reported all the same."""
     graph = Graph({"a": "b", "b": "c", "c": "d"})
     result = explore(graph, [Sometimes("gets to d", lambda state: state == "d")], limits=ExplorationLimits(depth=2))
     assert (result.verdict, result.unseen, result.violations) == ("undecided", ("gets to d",), ())

@@ -1,4 +1,4 @@
-"""An aligner of another's is checked like the one of `impl`, and one that cannot stand in is told so in a line."""
+"""An aligner of another's is checked like the one of `impl`, and one that cannot stand in is reported so in a line."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def of_protocol(scopes: list[Any], protocol: str = "aligned") -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scope", of_protocol([each for each in worlds("small") if each not in worlds("tiny")]))
 def test_a_sound_aligner_holds_in_small_dataflows(scope: WorldScope) -> None:
-    """A team would be told of a fault that it has not. (In tiny ones: `test_your_aligner`.)"""
+    """A team would hear of a fault that it has not. (In tiny ones: `test_your_aligner`.)"""
     outcome = scope.check(parts_of(PhasedAligner, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 
@@ -72,7 +72,7 @@ def test_an_aligner_may_inherit_that_of_impl() -> None:
 
 
 def test_a_bug_is_refuted_by_a_shortest_run() -> None:
-    """An aligner could forget what was aborted, and nobody would be told (A-09)."""
+    """An aligner could forget what was aborted, and nobody would notice (A-09)."""
     scope = WorldScope("two sources", Bounds("a->s b->s", events=1, checkpoints=1, cancels=1))
     outcome = scope.check(parts_of(Planted, "aligned"), None)
     (violation,) = outcome.violations

@@ -37,7 +37,7 @@ def outcome(kind: type, name: str) -> Outcome:
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_comes_out(kind: type) -> None:
-    """An engine would be told that its coordinator is right."""
+    """An engine would hear that its coordinator is right."""
     name, invariant = PLANTED[kind]
     found = outcome(kind, name)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", [invariant]), found.why
@@ -57,7 +57,7 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     ],
 )
 def test_what_is_sound_holds_there(kind: type, name: str) -> None:
-    """An engine would be told that it is wrong, whether it captures itself or is copied."""
+    """An engine would hear that it is wrong, whether it captures itself or is copied."""
     assert (outcome(kind, name).verdict, outcome(kind, name).why) == ("holds", "every reachable state was seen")
 
 
@@ -330,7 +330,7 @@ def test_one_and_true_are_not_the_same() -> None:
 
 
 def test_the_interface_has_ten_methods_at_most() -> None:
-    """An engine would have to write more than it was told."""
+    """An engine would have to write more than it was asked to."""
     methods = [name for shape in (Capturable, Coordinator) for name in vars(shape) if not name.startswith("_")]
     assert len({name for name in methods if callable(getattr(Coordinator, name))}) <= 10
 

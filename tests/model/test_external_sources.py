@@ -21,7 +21,7 @@ FIRST = "aligned: a->s; events 1, checkpoints 1; no fault"
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_comes_out(kind: type) -> None:
-    """An engine would be told that its source is right."""
+    """An engine would hear that its source is right."""
     name, invariant = PLANTED[kind]
     found = outcome(kind, name)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", [invariant]), found.why
@@ -31,7 +31,7 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
 @pytest.mark.parametrize("kind", [Log, OfImpl])
 @pytest.mark.parametrize("name", [name for name in WORLDS if ": a->s; events 1, " in name])
 def test_what_is_sound_holds(kind: type, name: str) -> None:
-    """An engine would be told that it is wrong, in one protocol or another."""
+    """An engine would hear that it is wrong, in one protocol or another."""
     found = outcome(kind, name)
     assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
@@ -130,6 +130,6 @@ def test_the_command_checks_a_source(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_interface_has_ten_methods_at_most() -> None:
-    """An engine would have to write more than it was told."""
+    """An engine would have to write more than it was asked to."""
     names = {name for shape in (Capturable, Source) for name in vars(shape) if name[0] != "_"}
     assert len({name for name in names if callable(getattr(Source, name))}) == 9

@@ -30,7 +30,7 @@ def outcome(kind: type, name: str) -> Outcome:
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_comes_out(kind: type) -> None:
-    """An engine would be told that its checkpoints survive."""
+    """An engine would hear that its checkpoints survive."""
     name, invariant = PLANTED[kind]
     found = outcome(kind, name)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", [invariant]), found.why
@@ -42,7 +42,7 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
 @pytest.mark.parametrize("kind", [Files, OfImpl])
 @pytest.mark.parametrize("name", [each.name for each in WORLDS if each.has_one_writer])
 def test_what_is_sound_holds(kind: type, name: str) -> None:
-    """An engine with another layout would be told that it is wrong."""
+    """An engine with another layout would hear that it is wrong."""
     found = outcome(kind, name)
     assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
@@ -178,7 +178,7 @@ def test_the_command_checks_a_store_alone_and_with_a_coordinator(capsys: pytest.
 
 
 def test_the_interface_has_ten_methods_at_most() -> None:
-    """An engine would have to write more than it was told."""
+    """An engine would have to write more than it was asked to."""
     assert (
         len([name for name in vars(CheckpointStore) if callable(getattr(CheckpointStore, name)) and name[0] != "_"])
         == 8

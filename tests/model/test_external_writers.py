@@ -21,7 +21,7 @@ from tests.model.test_external_coordinators import WORLDS, check, outcome
 
 @pytest.mark.parametrize("kind", PLANTED)
 def test_a_planted_mistake_comes_out(kind: type) -> None:
-    """An engine would be told that its sink is right."""
+    """An engine would hear that its sink is right."""
     name, invariant = PLANTED[kind]
     found = outcome(kind, name)
     assert (found.verdict, [each.invariant for each in found.violations]) == ("broken", [invariant]), found.why
@@ -32,7 +32,7 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in SOUND.items() for name in names])
 def test_what_is_sound_holds(kind: type, name: str) -> None:
-    """An engine would be told that it is wrong, though it writes batches, or names its transactions otherwise."""
+    """An engine would hear that it is wrong, though it writes batches, or names its transactions otherwise."""
     assert (outcome(kind, name).verdict, outcome(kind, name).why) == ("holds", "every reachable state was seen")
 
 
@@ -163,6 +163,6 @@ def test_the_command_checks_a_writer(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("shape", [TwoPhaseWriter, AtLeastOnceWriter, IdempotentWriter])
 def test_the_interface_has_ten_methods_at_most(shape: type) -> None:
-    """An engine would have to write more than it was told."""
+    """An engine would have to write more than it was asked to."""
     names = {name for each in (Capturable, shape) for name in vars(each) if not name.startswith("_")}
     assert 3 <= len({name for name in names if callable(getattr(shape, name))}) <= 10

@@ -195,7 +195,7 @@ def test_a_sound_aligner_of_another_holds(each: RunScope) -> None:
 
 
 def test_a_bug_of_another_is_told_by_a_short_run() -> None:
-    """A team would be told that there is one, and not how it shows."""
+    """A team would hear that there is one, and not how it shows."""
     (violation,) = scope("aligned runs: two inputs").check(parts_of(Planted, "aligned"), None).violations
     assert violation.steps <= 3
     assert "the machine '" in violation.reason

@@ -144,7 +144,7 @@ def test_only_the_last_message_may_be_in_hand() -> None:
     ],
 )
 def test_reasons(text: str, reason: str) -> None:
-    """One way to be wrong would not be seen, or be told in other words."""
+    """One way to be wrong would not be seen, or be reported in other words."""
     assert reason in [str(violation) for violation in verdict_of(text).violations]
 
 
@@ -236,7 +236,7 @@ def test_a_state_nobody_can_fold_is_not_compared() -> None:
 
 
 def test_what_has_no_cut_is_not_weighed() -> None:
-    """A missing snapshot would be told as lost events, too, and hide its cause."""
+    """A missing snapshot would be reported as lost events, too, and hide its cause."""
     text = """
 > emit a a1
     a send a->s a1

@@ -128,7 +128,7 @@ def test_asking_at_rest_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=200, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.sets(st.integers(0, 19)))
 def test_traps_are_the_sets_that_nothing_leads_out_of(edges: list[tuple[int, int]], faults: set[int]) -> None:
-    """A set of states would be missed in which a run stays for ever, or one be told that it can leave."""
+    """A set of states would be missed in which a run stays for ever, or one be taken for one that can be left."""
     numbered = list(enumerate(edges))
 
     def moves_of(state: int) -> list[tuple[int, tuple[int, int]]]:

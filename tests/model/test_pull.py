@@ -82,7 +82,7 @@ def of(scopes: list[WorldScope], protocol: str = "aligned") -> list[Any]:
 
 @pytest.mark.parametrize("scope", of(TINY))
 def test_a_sound_loop_holds(scope: WorldScope) -> None:
-    """A loop would be told of a fault that it has not."""
+    """A loop would be blamed for a fault that it has not."""
     outcome = scope.check(looked_at(JetLoop, "aligned"), None)
     assert (outcome.verdict, outcome.violations) == ("holds", ())
 

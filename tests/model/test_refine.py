@@ -47,7 +47,7 @@ def test_machine_and_table_agree_on_every_reachable_gate(scope: GateScope) -> No
     assert result.counts.states == scope.states
 
 
-# Machines with one thing wrong. Each must be told apart from the sound table, by a shortest run.
+# Machines with one thing wrong. Each must be distinguished from the sound table, by a shortest run.
 
 
 def forgets_what_is_done(patch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ NOT_IN_A_WORLD = {
     "no image": "a snapshot of a world does not fail",
     "abort when all is over": "a coordinator knows who has ended",
     "barrier gone, too much": "a limit of bytes that the outbox alone passes",
-    "first barrier, overdue": "a world is told of the trigger when the barrier overtakes",
+    "first barrier, overdue": "a world hears of the trigger when the barrier overtakes",
     "one more, overdue": "as above",
     "end for one, overdue": "as above",
 }
@@ -107,7 +107,7 @@ def test_every_row_is_used_in_the_small_worlds_or_has_a_reason_why_not() -> None
 
 
 def test_a_broken_machine_is_refuted_by_a_shortest_run_with_a_trace() -> None:
-    """A user would be told that a broken aligner holds, or be shown a run that is longer than need be."""
+    """A user would hear that a broken aligner holds, or be shown a run that is longer than need be."""
     scope = WorldScope("a join", Bounds("a->join b->join join->s", events=1))
     outcome = scope.check(with_aligner(SnapshotsAtTheFirst), None)
     (violation,) = outcome.violations

@@ -184,7 +184,7 @@ def test_what_is_no_scripted_case(text: str, message: str) -> None:
 
 
 def test_a_run_that_is_over_can_do_nothing_more() -> None:
-    """A scripted case would be told that moves are allowed which are not."""
+    """An error would name moves as allowed which are not."""
     moves = ("finish a", "deliver a->s", "finished a", "finished s", "emit a")
     text = "topology: a->s\nevents: 0\ncheckpoints: 0\n\n" + "".join(f"> {move}\n" for move in moves)
     with pytest.raises(TraceError, match=r"^scripted case:9: the move 'emit a' cannot be made here; nothing can$"):

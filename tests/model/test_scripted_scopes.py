@@ -1,4 +1,4 @@
-"""A scripted case that is told otherwise says what is broken, where it departs, and how the run went until then."""
+"""A scripted case that comes out otherwise says what is broken, where it departs, and how the run went until then."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_move_itself_is_named_where_nothing_departs_before_it() -> None:
 
 
 def test_what_is_broken_is_said_by_its_invariant() -> None:
-    """A mistake of meaning would be told as one of wording."""
+    """A mistake of meaning would be reported as one of wording."""
     outcome = scripted_case("what_was_not_complete_is_rolled_back").check(MUTANTS_RECOVERING["RollsNothingBack"], None)
     assert [each.invariant for each in outcome.violations] == ["REC", "REC", "REC", "STORY"]
     assert f"! REC: {outcome.violations[1].reason}" in outcome.violations[1].trace.splitlines()

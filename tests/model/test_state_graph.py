@@ -34,7 +34,7 @@ def any_run(bounds: Bounds, seed: int, most: int = 40) -> list[Entry]:
 
 @pytest.mark.parametrize("bounds", [SMALL, FAILS], ids=["abort", "crash"])
 def test_a_small_scope_is_there_as_a_whole(bounds: Bounds) -> None:
-    """A reader would be told that a move cannot be made, or leads nowhere, that the explorer makes."""
+    """A reader would hear that a move cannot be made, or leads nowhere, that the explorer makes."""
     graph = state_graph(World(bounds), any_run(bounds, 1))
     world = World(bounds)
     counts = explore(world, properties(world)).counts

@@ -214,7 +214,7 @@ def test_a_crash_leaves_everything_that_it_may() -> None:
 
 
 def test_the_scopes_have_names_of_their_own() -> None:
-    """A verdict would be told of another scope."""
+    """A verdict would be of another scope."""
     names = [scope.name for scope in SCOPES]
     assert len(set(names)) == len(names)
     assert {scope.protocol for scope in SCOPES} == {"store"}

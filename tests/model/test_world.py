@@ -290,7 +290,7 @@ HAPPENS: dict[str, tuple[Bounds, dict[str, Notes]]] = {
     ),
     "one is aborted": (
         Bounds(CHAIN, events=1, cancels=1),
-        {"one aborts": does("aborted"), "a source is told": does(">abort"), "a task is told": does("cancel")},
+        {"one aborts": does("aborted"), "a source hears of it": does(">abort"), "a task does": does("cancel")},
     ),
     "a deadline passes": (
         Bounds(JOIN, events=0, expiries=1),

@@ -64,7 +64,7 @@ def test_a_lag_is_kept_or_there_is_no_advice(tmp_path: Path) -> None:
 
 
 def test_a_job_that_cannot_keep_up_gets_no_advice(tmp_path: Path) -> None:
-    """It would be told an interval, and fall behind for ever."""
+    """It would get an interval, and fall behind for ever."""
     with pytest.raises(NoAdviceError, match="saturated: s is busy"):
         measured(job(tmp_path, operator={"s": {"service_s": 0.6}}))
     pieces = measured(job(tmp_path, operator={"s": {"service_s": 0.4}}))

@@ -112,7 +112,7 @@ def test_q2_aligned_and_unaligned_are_as_measured() -> None:
 
 @pytest.mark.slow
 def test_q7_the_target_is_what_is_queued_for_an_exchange() -> None:
-    """A user would choose a target that halves nothing, or be told that bytes of unaligned checkpoints stay."""
+    """A user would choose a target that halves nothing, or hear that bytes of unaligned checkpoints stay."""
     q7 = found("Q7")
     aligned, unaligned = (measured(f"V_p1_chain_sat_{mode}") for mode in ("aligned", "unaligned"))
     without_ms = float(aligned["e2e_ms_mean"])

@@ -175,7 +175,7 @@ def keeps_the_attempt(self: Engine) -> None:
 
 
 def announces_nothing(self: CoordinatorNode, action: Any) -> None:
-    """Nobody is told that a checkpoint is complete."""
+    """Nobody is notified that a checkpoint is complete."""
 
 
 # name: what the reason says, which of `Components` is broken or what else, the breakage, the scenario's changes

@@ -227,7 +227,7 @@ def test_scenarios_lists_the_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_defect_has_its_id_in_small_letters_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """`defects a-04` would be told of another one."""
+    """`defects a-04` would show another one."""
     assert barrierlab(capsys, "defects", "a-04")[:2] == barrierlab(capsys, "defects", "A-04")[:2]
 
 

@@ -181,7 +181,7 @@ def test_a_crash_of_a_task_that_has_ended_is_named(tmp_path: Path) -> None:
 
 
 def test_strikes_that_miss_are_counted(tmp_path: Path) -> None:
-    """Three crashes would be told, and the job have failed twice."""
+    """Three crashes would be reported, and the job have failed twice."""
     often = [CRASH, {**CRASH, "at_s": 2.6}, {"kind": "crash", "task": "map", "every_s": 2.6}]
     coverage = run(scenario(tmp_path, CHAIN, fault=often)).coverage
     assert "fault crash map #2: struck once, at 2.600 s, and met nothing: the task was down, or had ended" in (
@@ -230,7 +230,7 @@ def test_a_job_that_gets_out_goes_on(tmp_path: Path) -> None:
 
 
 def test_two_restarts_from_one_checkpoint_are_no_loop(tmp_path: Path) -> None:
-    """Bad luck would be called a loop; three in a row, which ended, are told all the same."""
+    """Bad luck would be called a loop; three in a row, which ended, are reported all the same."""
     often = [{**CRASH, "at_s": at_s} for at_s in (2.2, 2.95, 3.7)]
     job = with_changes(CHAIN, {"recovery": {"detection_s": 0.0, "restart_s": 0.1}, "checkpoint": {"interval_s": 2.0}})
     two = run(scenario(tmp_path, job, fault=often[:2]))
@@ -265,7 +265,7 @@ def stalled(*spans: tuple[float, float], task: str = "sink") -> list[dict[str, A
 def test_the_longest_standstill_that_ends_within_the_run_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A job that gave nothing out for a third of its run would be told of as one that went on."""
+    """A job that gave nothing out for a third of its run would be reported as one that went on."""
     job = {**TIGHT, "fault": stalled((1.5, 2.5), (6.0, 4.0))}
     result = run(scenario(tmp_path, job))
     assert (result.coverage.progress, result.coverage.falls_short) == (GOES_ON, False)
@@ -305,7 +305,7 @@ def test_a_standstill_lasts_until_the_next_record_the_next_failure_or_the_end(tm
     ids=str,
 )
 def test_a_job_that_is_slow_idle_or_down_never_stood_still(changes: dict[str, Any], tmp_path: Path) -> None:
-    """Every slow job would be told of as one that had stopped."""
+    """Every slow job would be reported as one that had stopped."""
     result = run(scenario(tmp_path, with_changes(TIGHT, changes)))
     assert result.run_row()["standstill_max_ms"] == 0.0
     assert not [note for note in result.coverage.notes if "stood still" in note]

@@ -73,7 +73,7 @@ def test_sizes_shrink_and_grow_as_flinks_do() -> None:
 
 
 def test_a_size_near_the_last_one_is_not_announced() -> None:
-    """Senders would be told a new size five times a second; or never one that matters."""
+    """Senders would get a new size five times a second; or never one that matters."""
     one, gauge, meter, clock = debloater(10_000)
     gauge.in_use = 4
     for _ in range(60):  # 40,000 bytes a second, shared by four buffers: what it has; then more, and then much more

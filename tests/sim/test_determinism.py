@@ -134,7 +134,7 @@ def test_a_blocked_source_makes_the_same_events_later(tmp_path: Path) -> None:
 
 
 def test_a_new_node_changes_no_other_nodes_numbers(tmp_path: Path) -> None:
-    """Adding a branch would change what the rest of the job draws, so the branch's effect could not be told."""
+    """Adding a branch would change what the rest of the job draws, so the branch's effect could not be measured."""
     checkpoint = {
         "interval_s": 0.5,
         "trigger_latency_s": {"dist": "exponential", "mean": 0.01},

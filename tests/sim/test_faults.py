@@ -115,7 +115,7 @@ def test_a_slow_recovery_lasts_longer(tmp_path: Path) -> None:
 
 
 def test_too_many_failed_checkpoints_fail_the_job(tmp_path: Path) -> None:
-    """A job would run on for ever without a checkpoint, although it was told how many it may fail."""
+    """A job would run on for ever without a checkpoint, although it knew how many it may fail."""
     job = with_changes(CALM, {"checkpoint": {"tolerable_failures": 1}})
     result = run(scenario(tmp_path, job, fault=[{"kind": "failing_store", "at_s": 1.7, "for_s": 1.4}]), SEED)
     assert result.verdict == "holds", result.violations

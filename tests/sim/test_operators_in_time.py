@@ -306,7 +306,7 @@ def test_periodic_sources_ask_for_their_checkpoints(tmp_path: Path) -> None:
     assert set(statuses(result)) == {"COMPLETED"}
     assert len(statuses(result)) in (6, 7)
     assert result.verdict == "holds", result.violations
-    assert result._metrics.refusals  # the second source that asks is told that one is under way
+    assert result._metrics.refusals  # the second source that asks learns that one is under way
     assert max(row["trigger_timestamp_ms"] for row in result.checkpoint_rows()) < 6000
 
 

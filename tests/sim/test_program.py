@@ -166,7 +166,7 @@ def asked(fault: str, limit_s: float = 10.0) -> None:
 
 @pytest.mark.parametrize(("fault", "line"), WRONG, ids=[fault for fault, _ in WRONG])
 def test_a_fault_is_one_line_with_its_step(fault: str, line: str) -> None:
-    """It would be told as a violation of the protocol, or as nothing."""
+    """It would be reported as a violation of the protocol, or as nothing."""
     with pytest.raises(ProgramFault) as told:
         asked(fault)
     assert str(told.value).startswith(f"--exec {faulty(fault)!r} ")

@@ -164,7 +164,7 @@ def catching_up(folder: Path, rate_per_s: float, capacity_per_s: float, fails_s:
 def test_catching_up_takes_what_was_missed_over_what_is_to_spare(
     rate: float, capacity: float, fails_s: float, down_s: float, tmp_path: Path
 ) -> None:
-    """(downtime + age of the checkpoint) * load / (1 - load): lag after a recovery would be told wrong."""
+    """(downtime + age of the checkpoint) * load / (1 - load): lag after a recovery would be reported wrong."""
     engine = Engine(catching_up(tmp_path, rate, capacity, fails_s, down_s), 1)
     engine.run()
     (record,) = engine.recovery.records

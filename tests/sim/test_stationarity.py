@@ -54,7 +54,7 @@ def test_too_few_are_not_judged() -> None:
 
 
 def test_what_piles_up() -> None:
-    """Load above 1 would not be told from a burst."""
+    """Load above 1 would not be distinguished from a burst."""
     seconds = 1_000_000_000
     assert piles_up([(0, 0.0), (seconds, 5.0)], 100.0) is None
     assert piles_up([(0, 0.0), (5 * seconds, 50.0), (10 * seconds, 100.0)], 100.0) == pytest.approx(0.1)

@@ -167,7 +167,7 @@ def test_check_ends_as_its_verdict(
 
 
 class _Defect:
-    """An entry of the catalogue that finds what it is told to."""
+    """An entry of the catalogue that finds what it is set to."""
 
     entry, kind, breaks = "A-99", "safety", "CUT"
 
@@ -309,7 +309,7 @@ def test_a_usage_error_is_status_2(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["scenarios"], ["scenarios", "--json"], ["--help"]])
 def test_a_full_disk_under_the_output_is_wrong_input_in_one_line(arguments: list[str]) -> None:
-    """It would be told as a mistake of barrierlab, to be reported."""
+    """It would pass for a mistake of barrierlab, to be reported."""
     with Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "barrierlab.sim.cli.main", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)

@@ -379,7 +379,7 @@ def test_an_operator_with_a_pointwise_input_aligns(
 
 
 def test_all_pointwise_is_as_aligned(tmp_path: Path) -> None:
-    """A job of forward edges would be told that unaligned checkpoints make it fast."""
+    """A job of forward edges would hear that unaligned checkpoints make it fast."""
     forward = dict.fromkeys(("a", "b", "heavy"), "forward")
     unaligned = run(pointwise(tmp_path, **forward), 1)
     aligned = run(load(tmp_path / "pointwise.toml", {**unaligned.scenario.settings, "protocol": "aligned"}), 1)

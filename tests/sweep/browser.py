@@ -77,7 +77,7 @@ def _chromium(folder: Path, *arguments: str) -> str:
 def measured(page: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
     """Lay a page out at a width with all its details open, and measure it.
 
-    It stands in a frame of that width: a window of Chromium may be wider than it is told to be.
+    It stands in a frame of that width: a window of Chromium may be wider than it is set to be.
     """
     file, outer = folder / "measured.html", folder / "outer.html"
     file.write_text(page.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")

@@ -108,7 +108,7 @@ def test_a_violation_is_status_1(capfd, tmp_path, monkeypatch):
     "command", [["sweep", "smoke", "--out", "{}/out"], ["analyse", "{}/begun", "--engine", "spark"]]
 )
 def test_an_unusable_java_is_one_line_and_leaves_nothing_behind(capfd, tmp_path, monkeypatch, command):
-    """Whoever repairs JAVA_HOME and tries again must not be told to resume."""
+    """Whoever repairs JAVA_HOME and tries again must not get the advice to resume."""
     from barrierlab.sim.sweep.plan import load_plan
     from barrierlab.sim.sweep.store import Store
 

@@ -82,13 +82,13 @@ def test_an_old_java_home_is_refused_in_one_line(tmp_path, version, shown):
 
 
 def test_a_java_home_without_java_is_refused_in_one_line(tmp_path):
-    """A JAVA_HOME that points nowhere is told as such, not passed over."""
+    """A JAVA_HOME that points nowhere is reported as such, not passed over."""
     with pytest.raises(JavaError, match=r"no program bin/java in it: set JAVA_HOME to .* or unset it"):
         find_java({"JAVA_HOME": str(tmp_path / "nowhere")})
 
 
 def test_a_java_home_whose_java_does_not_run_is_refused_in_one_line(tmp_path):
-    """A damaged Java is told as such, rather than by a stack trace out of Spark."""
+    """A damaged Java is reported as such, rather than by a stack trace out of Spark."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")

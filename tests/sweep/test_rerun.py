@@ -119,7 +119,7 @@ def test_an_unknown_id_is_one_line_with_the_nearest(
 def test_a_run_that_comes_out_otherwise_is_one_line_and_no_violation(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, changes: dict[str, Any], words: str
 ) -> None:
-    """A damaged file would be told as a broken protocol, or as nothing."""
+    """A damaged file would be reported as a broken protocol, or as nothing."""
     (tmp_path / "one.toml").write_text('[[part]]\nscenario = "diamond"\nseeds = [1]\nset = { until_s = 1.0 }')
     plan = load_plan(tmp_path / "one.toml")
     store = Store.create(tmp_path / "out", plan)

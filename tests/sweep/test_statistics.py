@@ -41,7 +41,7 @@ def test_few_runs_have_no_interval() -> None:
 
 
 def test_intervals_keep_to_what_is_possible() -> None:
-    """A wait would be told as perhaps below zero, or a share as above one."""
+    """A wait would be reported as perhaps below zero, or a share as above one."""
     assert t_interval(5, 1.0, 10.0, least=0.0)["low"] == 0.0
     assert t_interval(5, 0.99, 0.5, most=1.0)["high"] == 1.0
 
@@ -83,7 +83,7 @@ def test_an_effect_that_is_none_is_not_told_as_one() -> None:
 
 
 def test_the_strongest_of_many_has_a_wider_interval() -> None:
-    """Of twenty differences that are chance, one would be told as an effect."""
+    """Of twenty differences that are chance, one would be reported as an effect."""
     alone, of_many = answer(analysis((10.0, 7.0)))[0], answer(analysis((10.0, 7.0), *[(1.0, 7.0)] * 19))[0]
     assert alone.startswith("What changes it most")
     assert of_many.startswith("Nothing changes it more than chance does: the largest of 20 differences")
