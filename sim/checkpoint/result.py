@@ -551,7 +551,7 @@ class Result:
         return widget_of(self.explorable(checkpoint_id))
 
     def explorable(self, checkpoint_id: int | None = None) -> dict[str, Any]:
-        """What the explorable run takes (`model.render.explorable`): the run, or the part around a checkpoint."""
+        """The input of the explorable run (`model.render.explorable`): the run, or the part around a checkpoint."""
         from barrierlab.model.render.explorable import data_of
 
         if checkpoint_id is not None:

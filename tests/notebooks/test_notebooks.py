@@ -28,11 +28,11 @@ QUICK = {"01_first_cut", "02_the_orphan_message", "05_your_aligner"}
 DEFINES = {"05_your_aligner"}
 """Those that are about a class of the reader's own."""
 SAYS = re.compile(r"Spark on Java .*, master local\[\d\]\n")
-"""What may be printed beside results."""
+"""The words that may be printed beside results."""
 
 
 class Shows(NamedTuple):
-    """What a notebook must show when it is run."""
+    """Anything that a notebook must show when it is run."""
 
     pictures: int
     texts: list[str]
@@ -68,7 +68,7 @@ def cells_of(notebook: Any) -> list[tuple[str, str]]:
 
 
 def breaches(code: str, may_define: bool = False) -> Iterator[str]:
-    """What in `code` a notebook may not do: define something, or reach behind the public API."""
+    """Return what in `code` a notebook may not do: define something, or reach behind the public API."""
     for node in ast.walk(ast.parse(code)):
         at = f"line {getattr(node, 'lineno', 0)}: "
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
@@ -96,7 +96,7 @@ def test_there_are_notebooks() -> None:
 
 @each_notebook
 def test_the_pair_is_in_step_and_has_no_outputs(source: Path) -> None:
-    """Who opens the notebook would see other cells than those that are tested, or results of another day."""
+    """A user who opens the notebook would see other cells than those that are tested, or results of another day."""
     import jupytext  # here: it takes a second and a half, and whoever runs other tests collects this file, too
     import nbformat
 

@@ -1,4 +1,4 @@
-"""`barrierlab ask --out`: an answer has a page, and every run that it rests on can be made again."""
+"""`barrierlab ask --out`: an answer has a page, and every run that it rests on can be reproduced."""
 
 from __future__ import annotations
 

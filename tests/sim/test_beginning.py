@@ -1,4 +1,4 @@
-"""What it costs a task to take part in a checkpoint: the work before its barrier leaves, and channel state to write."""
+"""The cost of a checkpoint to a task: the work before its barrier leaves, and channel state to write."""
 
 from __future__ import annotations
 

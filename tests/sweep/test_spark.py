@@ -92,7 +92,7 @@ def test_an_interrupted_sweep_goes_on_with_what_is_missing(spark, tmp_path):
 
 
 def test_the_same_sql_gives_the_same_rows_on_both_engines(spark, tmp_path):
-    """What a sweep says would hang on its size, or on which machine it was asked."""
+    """Anything that a sweep says would hang on its size, or on which machine it was asked."""
     plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
     store = Store.create(tmp_path / "out", plan)
     for stage in ("nothing is there", "all is there"):

@@ -56,7 +56,7 @@ class Journal:
         self.entries, self.topology, self.limits, self.cut_off = entries, topology, limits or Limits(), cut_off
 
     def judged(self) -> Verdict:
-        """What the first judge says; of states and of the external system nothing."""
+        """Return what the first judge says; of states and of the external system nothing."""
         return judge_run(self.entries, self.topology, self.limits, None, self.cut_off)
 
     def with_entries(self, entries: list[Entry]) -> Journal:
@@ -280,7 +280,7 @@ def journals() -> dict[str, Journal]:
 
 
 def rows_of_journal(run_id: str, journal: Journal, told: Verdict | None = None) -> dict[str, list[dict[str, object]]]:
-    """What a sweep would have stored of the run: told by the judge of this journal, or by another."""
+    """Return the row that a sweep would have stored of the run: judged by the judge of this journal, or by another."""
     told = told or journal.judged()
     about = {"run_id": run_id, "scenario": "bent", "parameters": '{"load": 0.5}', "seed": 1, "status": "OK"}
     row = {**about, "verdict": told.verdict, "violations": len(told.violations), "cut_off": journal.cut_off}
@@ -318,13 +318,13 @@ def store(tmp_path_factory: pytest.TempPathFactory, journals: dict[str, Journal]
 
 @pytest.fixture(scope="module")
 def found(store: Store) -> dict[str, object]:
-    """What SQL says of them."""
+    """Return what SQL says of them."""
     return verify(store, "duckdb")
 
 
 @pytest.fixture(scope="module")
 def by_run(found: dict[str, object], journals: dict[str, Journal]) -> dict[str, set[str]]:
-    """What SQL finds broken, by run."""
+    """Return what SQL finds broken, by run."""
     return broken_by_run(found, journals)
 
 
@@ -337,7 +337,7 @@ def broken_by_run(found: dict[str, object], journals: dict[str, Journal]) -> dic
 
 
 def asked(verdict: Verdict) -> set[str]:
-    """What the first judge finds broken, of what both are asked."""
+    """Return what the first judge finds broken, of what both are asked."""
     return {violation.invariant for violation in verdict.violations} & set(QUERIES)
 
 
