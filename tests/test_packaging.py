@@ -23,6 +23,8 @@ COMMANDS = (
     ["table", "aligned"],
     ["defects", "A-04"],
     ["check", "--scope", "tiny", "--protocol", "tracked"],
+    ["run", "diamond", "--trace", "run.trace"],
+    ["show", "run.trace", "--format", "html"],
 )
 USER = """
 from __future__ import annotations

@@ -304,7 +304,7 @@ class View {
     this.watch.observe(element);
   }
 
-  destroy() { this.watch.disconnect(); this.element.replaceChildren(); }
+  destroy() { clearTimeout(this.listing); this.watch.disconnect(); this.element.replaceChildren(); }
 
   load(entries) {
     this.run = layOut(this.data, entries);
@@ -614,6 +614,7 @@ class View {
     this.verdictLine.replaceChildren(mark, `: ${this.words.text}`);
     if (before && this.pathOf) for (const [message, path] of this.pathOf)
       if (before.fates.get(message) !== this.verdict.fates.get(message)) path.setAttribute("class", this.classOf(message));
+    if (this.table.open) { clearTimeout(this.listing); this.listing = setTimeout(() => this.list(), 300); }
     this.oncut(Object.fromEntries(this.cut), this.words);
   }
 
@@ -840,7 +841,7 @@ class View {
   }
 
   list() {
-    if (!this.table.open) return;
+    if (!this.table.open || !this.verdict) return;
     const { run, data } = this, rows = (this.drawn ?? []).slice(0, 500);
     const head = ["message", "channel", "sent", "taken", "took effect", "side of the cut"];
     const at = (step) => (step === null ? "–" : data.timed ? time(run.at[step]) : String(step + 1));

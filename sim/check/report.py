@@ -278,7 +278,7 @@ def save(outcomes: Sequence[Outcome], directory: Path, chosen: CheckPlan) -> lis
             continue  # what happens at one gate has no channels to draw
         graph = states_of(chosen, violation, shown.entries) if drawn < MOST_WITH_STATES else None
         drawn += 1
-        for suffix, text in ((".svg", picture), (".html", shown.as_html(graph))):
+        for suffix, text in ((".svg", picture), (".html", shown.page_with(graph))):
             written.append(path.with_suffix(suffix))
             write(written[-1], text, CheckError, "--save")
     write(directory / KEPT, json.dumps([path.name for path in written]), CheckError, "--save")

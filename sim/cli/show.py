@@ -116,12 +116,15 @@ class Shown:
         drawn, note = next((view for view in views if len(view[0].times_ns) <= MOST_STEPS), views[-1])
         return svg(drawn, f"{self.title} ({note})" if note else self.title, self.verdicts)
 
-    def as_html(self, graph: StateGraph | None = None) -> str:
+    def as_html(self) -> str:
         """A page to explore it in; of a long trace the part around the checkpoint.
 
-        With the states around the run that are in `graph`; without it, those of the sound machines, if it is a run of
-        theirs.
+        Other moves can be taken in a run of the sound machines of `impl`.
         """
+        return self.page_with(self._sound_states())
+
+    def page_with(self, graph: StateGraph | None) -> str:
+        """The same with the states around the run that are in `graph`."""
         data = data_of(
             self.entries,
             self.topology,
@@ -131,18 +134,18 @@ class Shown:
             checkpoint_id=self.drawn.checkpoint_id,
             permits_orphans=not protocol_of(self.head.get("mode", self.head.get("protocol", "aligned"))).is_exact,
             part=self.is_part,
-            graph=graph or self._sound_states(),
+            graph=graph,
         )
         return page(data)
 
     def _sound_states(self) -> StateGraph | None:
-        if self.is_part or is_timed(self.entries):
-            return None
+        if self.is_part or is_timed(self.entries) or self.verdict == BROKEN:
+            return None  # of a broken run the machines are not known
         try:
             bounds = bounds_of(self.head, lambda name, actual, expected: TraceError(f"{name}: {actual}; {expected}"))
         except TraceError:
             return None
-        return state_graph(World(bounds), self.entries, reason="; ".join(self.verdicts))
+        return state_graph(World(bounds), self.entries)
 
     def as_mermaid(self) -> str:
         """`model.render.exports.mermaid`; of a long trace as much as Mermaid draws."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from barrierlab.model.render.explorable import data_of, page
 from barrierlab.sim import load, run
-from tests.browser import Browser, chromium
+from tests.browser import CHROMIUM, Browser, chromium
 
 TASKS, EVENTS, DRAGS = 20, 300, 200
 SCENARIO = """
@@ -105,6 +105,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drags", type=int, default=DRAGS)
     drags = parser.parse_args().drags
+    if not CHROMIUM:
+        print("Chromium is not here: nothing is measured")
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         result = the_run(folder)
