@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from barrierlab.impl import CheckpointBarrier, Task, UnalignedCheckpointer
+from barrierlab.impl import CheckpointBarrier, Task
+from barrierlab.impl.checkpoint.recorder import Recorder
 from barrierlab.sim import ScenarioError, load, run
 from barrierlab.sim.channels.network import NetworkChannel
 
@@ -114,9 +115,9 @@ def drop_passed(self: Task, output: int, messages: object, checkpoint_id: int) -
     """Broken: what the barrier passes on its way out is recorded nowhere."""
 
 
-def record_nothing(self: UnalignedCheckpointer, input_id: int, event: object) -> bool:
+def record_nothing(self: Recorder, input_id: int, event: object) -> bool:
     """Broken: what comes before the last barrier is processed, and not recorded."""
-    return False
+    return True
 
 
 def passed_nothing(self: NetworkChannel, unread: list[object]) -> tuple[object, list[object]]:
@@ -128,7 +129,7 @@ def passed_nothing(self: NetworkChannel, unread: list[object]) -> tuple[object, 
     ("where", "name", "broken"),
     [
         (Task, "capture_overtaken", drop_passed),
-        (UnalignedCheckpointer, "_recorded", record_nothing),
+        (Recorder, "record", record_nothing),
         (NetworkChannel, "take_overtaking", passed_nothing),
     ],
     ids=["at the sender", "after the snapshot", "at the receiver"],
@@ -137,7 +138,7 @@ def test_in_flight_data_that_is_not_recorded_breaks_the_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: type, name: str, broken: Callable[..., object]
 ) -> None:
     """Lost in-flight data would go unseen."""
-    scenario = load(queues(tmp_path, NETWORK, "channel", 0.02 if name == "_recorded" else 0.0))
+    scenario = load(queues(tmp_path, NETWORK, "channel", 0.02 if name == "record" else 0.0))
     assert run(scenario, 1).verdict == "holds"
     monkeypatch.setattr(where, name, broken)
     result = run(scenario, 1)
