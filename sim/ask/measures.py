@@ -165,7 +165,8 @@ def edge_bytes(scenario: Scenario, edge: str) -> float:
     own = min(channel.exclusive_buffers * per_sender + channel.floating_buffers, channel.most_buffers * per_sender)
     of_gate = 0.0 if channel.local else channel.exclusive_buffers * per_receiver + channel.floating_buffers
     record = record_bytes(scenario)
-    filled = max(1, channel.segment_bytes // record) * record  # a record is never split
+    whole = max(1, channel.segment_bytes // record) * record  # a record is not split, unless it spans
+    filled = channel.segment_bytes if channel.spanning_records else whole
     return filled * (senders * own + receivers * of_gate)
 
 

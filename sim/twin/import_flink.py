@@ -348,6 +348,7 @@ class _Writer:
             found = job.options.get(f"taskmanager.network.memory.{option}", "")
             use = version < (2, 0) and found.isdecimal() and int(found) <= 1_000_000
             self._put(key, int(found) if use else default, "" if use else constants)
+        self._put("spanning_records", True, "a record goes on in the next buffer")
         flush = _milliseconds(job.options.get("execution.buffer-timeout.interval"))
         why = "assumed: Flink's default, no option of the cluster; a job's own is not in the answers"
         self._put("flush_timeout_s", (flush or 100.0) / 1000, "" if flush else why)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barrierlab.sim import load, run
+from barrierlab.sim.sweep.measured import load_measured, mean_of, statistics_of
 from tests.sim.support import SKEWED, scenario, with_changes
 
 LOCAL = {"level": "sat_4ms", "topology": "L", "until_s": 26.0}
@@ -36,6 +37,33 @@ def test_equal_subtasks_stand_as_far_apart_as_measured() -> None:
     assert gaps[0] < 60
     assert gaps[0] < 392 - 264 < gaps[-1]
     assert gaps[-1] > 200
+
+
+UNEQUAL = {"operator.slow.service_noise": 0.1, "operator.slow.subtask_spread": 0.02}
+
+
+def test_the_pair_of_the_debloated_job_lies_within_what_is_simulated() -> None:
+    """The largest miss under saturation would stay: 392 and 264 ms at two equal subtasks, alike in the simulation."""
+    aligned, unaligned = (job for job in load_measured() if job.settings.get("buffer_debloat.enabled"))
+    pairs = []  # of checkpoints: the shorter delay and the longer
+    for seed in range(1, 6):
+        result = run(load(aligned.scenario, aligned.settings | UNEQUAL), seed)
+        delays = defaultdict(list)
+        for row in result.task_rows():
+            if row["operator"] == "slow" and row["steady"]:
+                delays[row["checkpoint_id"]].append(row["start_delay_ms"])
+        pairs += [sorted(each) for each in delays.values()]
+    for measured, simulated in zip((264.0, 392.0), zip(*pairs, strict=True), strict=True):
+        low, *_, high = statistics.quantiles(simulated, n=20)  # 5 and 95 %
+        assert low < measured < high
+    # The queue of the faster one is shorter: the unequal job holds less, as the cluster's did.
+    persisted = {}
+    for name, changes in (("alike", {}), ("unequal", UNEQUAL)):
+        results = [run(load(unaligned.scenario, unaligned.settings | changes), seed) for seed in (1, 2, 3)]
+        found = mean_of([statistics_of(r.checkpoint_rows(), r.task_rows()) for r in results])
+        persisted[name] = found["persisted"] / unaligned.values["persisted"]
+    assert persisted["unequal"] == pytest.approx(1.0, abs=0.05)
+    assert persisted["alike"] > 1.08
 
 
 def test_what_is_unequal_stays_so_after_a_restart(tmp_path: Path) -> None:
