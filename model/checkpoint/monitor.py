@@ -302,14 +302,11 @@ class TaskMonitor(TaskWatch):
 
     def moved(self, task: Task) -> None:
         """The move is over, but for what is sent: what was taken has come to something."""
-        if self._taken is not None:
-            index, message = self._taken
+        taken = () if self._taken is None else (self._taken,)
+        for index, message in (*taken, *self._passed_over):
             if not equations.has_no_effect(message, self.aborted):
                 what = "never took effect" if type(message) is Event else "had no effect"
                 self.breaks("NOLOSS", f"{message} was taken from {self.inputs[index]} and {what}")
-        for index, over in self._passed_over:
-            if not equations.has_no_effect(over, self.aborted):
-                self.breaks("NOLOSS", f"{over} was taken from {self.inputs[index]} and had no effect")
         for index, barrier in self._passing:
             if not equations.may_overtake(barrier, self.unaligned, self.aborted):
                 self.breaks("FIFO", f"{barrier} took effect on {self.inputs[index]} out of its turn")
@@ -534,30 +531,32 @@ class TaskMonitor(TaskWatch):
         self.broken.append((invariant, reason))
 
     def _event(self, index: int, message: Event | Watermark, task: Task) -> None:
-        self._turn_of(index, message)
-        self.cause = self.last_in[index]
-        assert self._fold is not None
-        self._fold.restore(self.state)
+        fold = self._takes_effect(index, message)
         if type(message) is Event:
             self.applied = put(self.applied, index, self.applied[index] + 1)
             self._shows(message)
-            self._gives(self._fold.process(index, message))
+            self._gives(fold.process(index, message))
         else:
             assert type(message) is Watermark
             self.promises(index, message.timestamp_ms)
             self.advance()
-        self.state = self._fold.checkpoint()
+        self.state = fold.checkpoint()
 
     def _end(self, index: int, message: StreamMessage, task: Task) -> None:
+        fold = self._takes_effect(index, message)
+        self.ends(index)
+        self.finished = not any(self.open)
+        self._gives(fold.on_end(index))
+        self.advance()
+        self.state = fold.checkpoint()
+
+    def _takes_effect(self, index: int, message: StreamMessage) -> Operator:
+        """Return the operator, as it was before."""
         self._turn_of(index, message)
         self.cause = self.last_in[index]
         assert self._fold is not None
         self._fold.restore(self.state)
-        self.ends(index)
-        self.finished = not any(self.open)
-        self._gives(self._fold.on_end(index))
-        self.advance()
-        self.state = self._fold.checkpoint()
+        return self._fold
 
     def advance(self) -> int | None:
         """The watermark of the task, as `model.checkpoint.operators.refolding` has it; its state is the fold's."""
@@ -615,7 +614,7 @@ class TaskMonitor(TaskWatch):
             self.breaks("BOUND", reason)
 
     def _ignore(self, index: int, message: StreamMessage, task: Task) -> None:
-        if self._taken is not None and self._taken == (index, message):
+        if self._taken == (index, message):
             self._taken = None
         else:
             self._let_go(index, message)
@@ -653,10 +652,8 @@ class TaskMonitor(TaskWatch):
     def _capture(self, index: int, subject: tuple[int, Event], task: Task) -> None:
         """The next event of the channel that is behind the cut and not recorded yet."""
         checkpoint_id, event = subject
-        cut = self._cut(checkpoint_id)
+        cut = self._records_for(checkpoint_id, event)
         if cut is None:
-            if checkpoint_id == self.done:
-                self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
         to_come: list[StreamMessage] = [*self.waiting[index]]
         if self._taken is not None and self._taken[0] == index:
@@ -675,10 +672,8 @@ class TaskMonitor(TaskWatch):
     def _capture_output(self, output: int, subject: tuple[int, Event], task: Task) -> None:
         """An event that the barrier passed on its way out, in the channel or in the outbox: the last before the cut."""
         checkpoint_id, event = subject
-        cut = self._cut(checkpoint_id)
+        cut = self._records_for(checkpoint_id, event)
         if cut is None:
-            if checkpoint_id == self.done:
-                self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
             return
         if cut.past is not None:
             kept = cut.past.recorded_out[output]
@@ -691,6 +686,13 @@ class TaskMonitor(TaskWatch):
             there = self._passed or [each for where, each in task.outbox if where == output]
             self._passed_out[output] = [each for each in there if type(each) is Event], []
         self._passed_out[output][1].append(event)
+
+    def _records_for(self, checkpoint_id: int, event: Event) -> TaskCut | None:
+        """The cut that `event` is recorded for; None if the checkpoint has ended."""
+        cut = self._cut(checkpoint_id)
+        if cut is None and checkpoint_id == self.done:
+            self.breaks("CUT", f"{event} was recorded for checkpoint {checkpoint_id} after that was completed")
+        return cut
 
     def _records(self, checkpoint_id: int, event: Event, cut: TaskCut) -> None:
         """`event` is in flight for a checkpoint whose `cut` has counted it."""
@@ -727,20 +729,14 @@ class TaskMonitor(TaskWatch):
         event = next((each for each in ahead if type(each) is Event), None)
         if type(message) is Watermark and event is not None:
             self.breaks("WM", f"{message} took effect on {self.inputs[index]} before {event}, sent ahead of it")
-        if message in waiting:
-            if passed is not None:
-                self._out_of_turn(index, message, passed)
-            self._let_go(index, message)
-        elif self._taken is not None and self._taken[0] == index and self._taken[1] == message:
+        if message not in waiting:
+            if self._taken != (index, message):
+                self.breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
+                return
             self._taken = None
-            if passed is not None:
-                self._out_of_turn(index, message, passed)
-            self._let_go(index, message)
-        else:
-            self.breaks("NOLOSS", f"{message} took effect on {self.inputs[index]} and was not taken")
-
-    def _out_of_turn(self, index: int, message: StreamMessage, turn: StreamMessage) -> None:
-        self.breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {turn} was next")
+        if passed is not None:
+            self.breaks("FIFO", f"{message} took effect on {self.inputs[index]} where {passed} was next")
+        self._let_go(index, message)
 
     def _let_go(self, index: int, message: StreamMessage) -> None:
         """It waits no more, nor does what `model.spec.history.let_go` passes over."""

@@ -281,8 +281,7 @@ class TaskTransitions:
 
     def missing(self, cell: int) -> str | None:
         """Return what is wrong with what a sink has shown, now that the job has ended."""
-        self.monitor.restore(self.cells.values[cell].monitor)
-        return self.monitor.missing()
+        return self._monitored(cell).missing()
 
     def _place_in_script(self, part: TaskRestore) -> int:
         """Behind the last event that the source had made; a watermark that followed is emitted again."""
@@ -292,18 +291,20 @@ class TaskTransitions:
 
     def unsent(self, cell: int) -> StreamMessage | None:
         """The first of what the task had to send and has not."""
-        self.monitor.restore(self.cells.values[cell].monitor)
-        return self.monitor.unsent()
+        return self._monitored(cell).unsent()
 
     def blocked(self, cell: int) -> tuple[int, ...]:
         """By input, the checkpoint that it waits for; 0 if none."""
-        self.monitor.restore(self.cells.values[cell].monitor)
-        return tuple(self.monitor.blocked)
+        return self._monitored(cell).blocked
 
     def holds(self, cell: int) -> bool:
         """Return whether something is buffered that has had no effect."""
+        return any(self._monitored(cell).waiting)
+
+    def _monitored(self, cell: int) -> TaskMonitor:
+        """The monitor, as it was there."""
         self.monitor.restore(self.cells.values[cell].monitor)
-        return any(self.monitor.waiting)
+        return self.monitor
 
     # What the steps have in common.
 
@@ -403,8 +404,8 @@ class TaskTransitions:
         return True
 
     def _is_under_way(self, cell: int, checkpoint_id: int) -> bool:
-        self.monitor.restore(self.cells.values[cell].monitor)
-        return checkpoint_id not in self.monitor.aborted and not self.monitor.is_whole(checkpoint_id)
+        monitor = self._monitored(cell)
+        return checkpoint_id not in monitor.aborted and not monitor.is_whole(checkpoint_id)
 
     def differences(self) -> Iterator[str | None]:
         """Make every step a second time, by a new machine: what differs in a line, or None, a step."""
