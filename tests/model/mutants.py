@@ -158,8 +158,10 @@ class HoldsWithoutLimit(BarrierAligner):
 class RecordsNothing(UnalignedCheckpointer):
     """Anything that comes in after the snapshot and before the barrier is not recorded (U-04)."""
 
-    def _recorded(self, input_id: int, event: Event) -> bool:
-        return False
+    def buffer(self, input_id: int, message: StreamMessage, now_ns: int) -> AlignerAction:
+        if type(message) is Event and self.recording and input_id in self.recorder.missing:
+            return AlignmentAction.PASS_THROUGH
+        return super().buffer(input_id, message, now_ns)
 
 
 class PassesUnrecorded(UnalignedCheckpointer):
