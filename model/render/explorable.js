@@ -650,6 +650,8 @@ class View {
   down(event) {
     if (event.button || event.target.closest?.(".brl-handle, .brl-grip, .brl-layer-name")) return;
     const began = event.clientX, { from, to } = this;
+    const tap = (e) => { if (Math.abs(e.clientX - began) < 5) { this.dragging = null; this.hover(e); } };  // a finger cannot hover
+    this.svg.addEventListener("pointerup", tap, { once: true });
     if (event.pointerType !== "touch") event.preventDefault();
     this.svg.focus({ preventScroll: true });
     this.capture(event);
@@ -741,7 +743,7 @@ class View {
       if (m.sent === null || m.sent > this.playStep || (m.gone !== null && m.gone <= this.playStep)) continue;
       const text = data.subjects[m.subject].text, channel = data.channels[m.channel].name;
       if (m.taken === null || m.taken > this.playStep) inside.set(channel, [...(inside.get(channel) ?? []), text]);
-      else if (m.applied === null || m.applied > this.playStep) inside.set(`held of ${channel}`, [...(inside.get(`held of ${channel}`) ?? []), text]);
+      else if (m.applied === null || m.applied > this.playStep) inside.set(`buffered, of ${channel}`, [...(inside.get(`buffered, of ${channel}`) ?? []), text]);
     }
     const holds = [...inside].slice(0, 12).map(([where, texts]) => make("li", {}, make("b", {}, where), `: ${texts.slice(0, 8).join(", ")}${texts.length > 8 ? ` and ${texts.length - 8} more` : ""}`));
     this.now.replaceChildren(

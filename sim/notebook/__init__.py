@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.checkpoint.check import ScopeViolation
 from barrierlab.model.checkpoint.protocols import protocol_of
+from barrierlab.model.checkpoint.state_graph import state_graph
 from barrierlab.model.checkpoint.trace import COMMENT, judged, read, topology_of
+from barrierlab.model.checkpoint.world import World
 from barrierlab.model.errors import InputError
 from barrierlab.model.render.explorable import data_of
 
@@ -23,7 +25,7 @@ class NoWidgetError(InputError):
     """There is no anywidget here: one line, with what to install."""
 
 
-def explore(run: str | ScopeViolation, checkpoint_id: int | None = None) -> Explorable:
+def explore(run: str | ScopeViolation, checkpoint_id: int | None = None, world: World | None = None) -> Explorable:
     """A widget to explore a run in: a trace, or a counterexample. (A `Result` has a method of that name.)
 
     Parameters
@@ -32,6 +34,8 @@ def explore(run: str | ScopeViolation, checkpoint_id: int | None = None) -> Expl
         The text of a trace, or what a check has found.
     checkpoint_id : int, optional
         Whose cut is shown first, and with it the part of the run around it.
+    world : World, optional
+        Whose run it is: then other moves can be taken in each state of it.
 
     Raises
     ------
@@ -45,6 +49,7 @@ def explore(run: str | ScopeViolation, checkpoint_id: int | None = None) -> Expl
     found = judged(text)
     comment = " ".join(head.get(COMMENT, "trace").split())
     protocol = protocol_of(head.get("mode", head.get("protocol", "aligned")))
+    graph = None if world is None else state_graph(world, entries, reason="; ".join(map(str, found.violations)))
     return widget_of(
         data_of(
             entries,
@@ -54,7 +59,8 @@ def explore(run: str | ScopeViolation, checkpoint_id: int | None = None) -> Expl
             violations=map(str, found.violations),
             checkpoint_id=checkpoint_id,
             permits_orphans=not protocol.is_exact,
-            part=checkpoint_id is not None,
+            part=checkpoint_id is not None and graph is None,
+            graph=graph,
         )
     )
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barrierlab.model.checkpoint.check import ScopeViolation
+from barrierlab.model.checkpoint.world import World
+from barrierlab.model.defects.catalogue import catalogue
+from barrierlab.model.defects.kinds.barrier import BarrierDefect
 from barrierlab.model.render.explorable import MODULE
 from barrierlab.sim import load, run
 from barrierlab.sim.cli.main import main
@@ -38,6 +43,23 @@ def test_a_trace_and_a_counterexample_are_explored() -> None:
     assert data["title"].startswith("The barrier of a comes first")
     assert json.loads(explore(ScopeViolation("CUT", "x", 1, "y", TEXT)).data) == data
     assert data["checkpoint"] == 1
+
+
+def test_other_moves_are_there_where_the_world_is_known() -> None:
+    """Of an entry of the catalogue one would see the run that is kept, and no other."""
+    defect = next(each for each in catalogue() if each.id == "A-04").defect
+    assert isinstance(defect, BarrierDefect)
+    trace = defect.as_documented().trace
+    assert "graph" not in unpacked(explore(trace).data)
+    data = unpacked(explore(trace, world=World(defect.bounds, defect.components)).data)
+    assert len(data["graph"]["degrees"]) > 1000
+    assert data["graph"]["path"][-1][0] in dict(data["graph"]["wrong"])
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """The data of a widget."""
+    data: dict[str, Any] = json.loads(text)
+    return json.loads(zlib.decompress(base64.b64decode(data["packed"]))) if "packed" in data else data
 
 
 def test_without_the_extra_one_line_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

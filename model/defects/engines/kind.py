@@ -114,7 +114,7 @@ class SchemeDefect(Generic[S]):
         return found_in(self.title, self.scheme(True).explored())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EngineEntry(CatalogueEntry):
     """An entry of the second catalogue.
 
