@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.docs.pages import reader, typed
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "your-engine.md").read_text(encoding="utf-8")
@@ -19,22 +18,7 @@ BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DO
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The environment of a reader who has installed barrierlab."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tools / "barrierlab").write_text(f'#!/bin/sh\nexec {sys.executable} -m barrierlab "$@"\n')
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    for name in ("GITHUB_ACTIONS", "GITHUB_WORKSPACE", "GITHUB_STEP_SUMMARY"):
-        monkeypatch.delenv(name, raising=False)
-    paths = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    return os.environ | paths
-
-
-def typed(text: str, folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Type it into a shell."""
-    command = ["bash", "-eo", "pipefail", "-c", text]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return reader(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
