@@ -54,6 +54,11 @@ SECTIONS: dict[str, tuple[str, Mapping[str, readers.ValueReader], type | None]] 
     "checkpoint": ("`[checkpoint]`", readers.CHECKPOINT, settings.CheckpointSettings),
     "recovery": ("`[recovery]`", readers.RECOVERY, settings.RecoverySettings),
     "buffer_debloat": ("`[buffer_debloat]`", readers.BUFFER_DEBLOAT, settings.BufferDebloatSettings),
+    "watermark_alignment": (
+        "`[watermark_alignment]`",
+        readers.WATERMARK_ALIGNMENT,
+        settings.WatermarkAlignmentSettings,
+    ),
     "store": ("`[store]`", readers.STORE, settings.StoreSettings),
     "when": ("`[[fault]]`: when", readers.WHEN, settings.Fault),
     "fault": ("`[[fault]]`: what", readers.FAULT, settings.Fault),

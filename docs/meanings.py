@@ -125,6 +125,11 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "min_segment_bytes": "the smallest size (`taskmanager.memory.min-segment-size`)",
         "starting_segment_bytes": "the first size (`starting-segment-size`); before Flink 2.1, the segment's",
     },
+    "watermark_alignment": {
+        "max_drift_s": "how far a source's watermark may be ahead of the smallest; nothing is aligned, if not given",
+        "update_interval_s": "how often the smallest is announced",
+        "idle_after_s": "a source that has emitted nothing for so long is not waited for; all are, if not given",
+    },
     "store": {
         "bytes_per_s": "how fast parts are written, beyond `async_s`; at once, if not given",
         "manifest_s": "time that a manifest takes: with it the checkpoint is complete",

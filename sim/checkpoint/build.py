@@ -103,6 +103,8 @@ class JobBuilder:
                 channel = channels[name]
                 if isinstance(channel, SpscChannel):
                     channel.on_room = node.wake
+        if self.scenario.watermark_alignment.max_drift_s is not None:
+            self._start_aligning_watermarks(ports.clock, job.source_nodes)
         for each in job.operator_nodes:
             for index, name in enumerate(topology.inputs(each.name)):
                 channels[name].on_arrival = partial(each.arrived, index)
@@ -203,6 +205,25 @@ class JobBuilder:
 
         timer = clock.timer(tick)
         timer.start(round(self._randoms.stream(node.name, "debloating phase").random() * period_ns))
+
+    def _start_aligning_watermarks(self, clock: Clock, sources: list[SourceNode]) -> None:
+        """Announce the smallest watermark of the sources once an interval: FLIP-182, `SourceCoordinator`."""
+        settings = self.scenario.watermark_alignment
+        assert settings.max_drift_s is not None
+        interval_ns, drift_ms = ns(settings.update_interval_s), 1e3 * settings.max_drift_s
+        idle_after_ns = None if settings.idle_after_s is None else ns(settings.idle_after_s)
+
+        def tick() -> None:
+            running = [source for source in sources if not source.dead]
+            if not running:
+                return
+            timer.start(interval_ns)
+            smallest_ms = min(source.group_watermark_ms(idle_after_ns) for source in running)
+            for source in running:
+                source.allow(smallest_ms + drift_ms)
+
+        timer = clock.timer(tick)
+        timer.start(interval_ns)
 
     # Tasks.
 

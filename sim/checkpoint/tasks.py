@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from barrierlab.impl import (
@@ -389,7 +390,9 @@ class SourceNode(Node):
         "_watermark_ns",
         "_watermark_sent_ms",
         "_woken_ns",
+        "allowed_ms",
         "behind",
+        "emitted_ns",
         "handle",
         "task",
     )
@@ -423,6 +426,8 @@ class SourceNode(Node):
         self._woken_ns: int | None = None
         self._on_caught_up = ports.caught_up
         self.behind = False  # whether it still catches up after a restart
+        self.allowed_ms = inf  # its watermark may not be beyond that: watermark alignment
+        self.emitted_ns = self.clock.now  # when it emitted last
 
     def seek(self) -> None:
         """The task has been restored: go on with the event at its position."""
@@ -463,6 +468,10 @@ class SourceNode(Node):
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
                 return
+            if self.pauses():
+                self.enter(IDLE)
+                self._wake_at(self._next_due_ns(pauses=True))
+                return
             if self._due_ns > now:
                 if self.behind:
                     self._caught_up()
@@ -473,9 +482,9 @@ class SourceNode(Node):
             if self._serve():
                 return
 
-    def _wake_at(self, due_ns: int) -> None:
-        """Go on at `due_ns`, if that has not been asked for already."""
-        if self._woken_ns != due_ns:
+    def _wake_at(self, due_ns: int | None) -> None:
+        """Go on at `due_ns`, if that has not been asked for already; None: somebody wakes it."""
+        if due_ns is not None and self._woken_ns != due_ns:
             self._woken_ns = due_ns
             self.clock.after(due_ns - self.clock.now, self.wake)
 
@@ -484,20 +493,41 @@ class SourceNode(Node):
         return max(self._log.due_by(self.clock.now), self.task.position - 1)
 
     def overdue_ns(self) -> int:
-        """Return since how many nanoseconds the next event waits to be given off; 0 if none does."""
+        """Return since how many nanoseconds the next event waits to be given off; 0 if none does, or it pauses."""
+        return 0 if self.pauses() else self._late_ns()
+
+    def _late_ns(self) -> int:
+        """Return since how many nanoseconds the next event is due; 0 if none is."""
         if self.task.finished or (self._log.last is not None and self.task.position > self._log.last):
             return 0
         return max(self.clock.now - self._due_ns, 0)
 
     def held_back_ns(self) -> int:
         """Return how far the source is behind its arrivals, those included that its own rate limit has restored."""
-        return self._log.shift_ns + self.overdue_ns()
+        return self._log.shift_ns + self._late_ns()
 
-    def _next_due_ns(self) -> int:
-        """Return when there is something to do again: an event, a watermark or a request."""
+    def pauses(self) -> bool:
+        """Return whether its events are further ahead than its group allows: watermark alignment."""
+        return self._max_ms - self._lateness > self.allowed_ms
+
+    def _next_due_ns(self, pauses: bool = False) -> int | None:
+        """Return when there is something to do again: an event, unless it pauses, a watermark or a request."""
         request_ns = self.task.injector.next_deadline_ns()
-        due_ns = (self._due_ns, self._next_watermark_ns, request_ns)
-        return min(each for each in due_ns if each is not None)
+        due_ns = (None if pauses else self._due_ns, self._next_watermark_ns, request_ns)
+        return min((each for each in due_ns if each is not None), default=None)
+
+    def group_watermark_ms(self, idle_after_ns: int | None) -> float:
+        """Return its watermark as its group sees it: inf if it has ended or is idle, or sends none."""
+        is_idle = idle_after_ns is not None and self.clock.now - self.emitted_ns >= idle_after_ns
+        if self._watermark_ns is None or self.task.finished or is_idle:
+            return inf
+        return self._watermark_sent_ms
+
+    def allow(self, allowed_ms: float) -> None:
+        """The group announces up to where watermarks may go."""
+        self.allowed_ms = allowed_ms
+        if not self.pauses():
+            self.wake()
 
     def _emit(self, now: int) -> None:
         log, task = self._log, self.task
@@ -508,6 +538,7 @@ class SourceNode(Node):
         if self.behind and now - self._due_ns <= self._usual_service_ns:
             self._caught_up()
         event = log.read(task.position, self._due_ns)
+        self.emitted_ns = now
         self.entries.append((now, ">emit", self.name, None, event))
         task.emit(event)
         if event.timestamp_ms > self._max_ms:

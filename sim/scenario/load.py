@@ -36,6 +36,7 @@ from barrierlab.sim.scenario.readers import (
     STORE,
     TABLES,
     TOP,
+    WATERMARK_ALIGNMENT,
     WHEN,
     ValueReader,
     WrongValueError,
@@ -53,6 +54,7 @@ from barrierlab.sim.scenario.settings import (
     Scenario,
     SourceSettings,
     StoreSettings,
+    WatermarkAlignmentSettings,
     aligner_config,
     coordinator_config,
 )
@@ -179,6 +181,9 @@ class ScenarioBuilder:
             recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
             store=StoreSettings(**self._section("store", self._table("store"), STORE)),
             buffer_debloat=debloat,
+            watermark_alignment=WatermarkAlignmentSettings(
+                **self._section("watermark_alignment", self._table("watermark_alignment"), WATERMARK_ALIGNMENT)
+            ),
             faults=self._faults(topology, edges),
             parameters=self._describe_parameters(),
             settings=self.settings,
@@ -430,6 +435,13 @@ class ScenarioBuilder:
                     "or any with spanning_records = true",
                 )
         self._check_debloating(scenario)
+        if scenario.watermark_alignment.max_drift_s is not None and not any(
+            source.watermark_interval_s is not None for source in scenario.sources.values()
+        ):
+            self.fail(
+                "[watermark_alignment] max_drift_s",
+                "is given, and no source sends watermarks; allowed: with a watermark_interval_s of a source",
+            )
         try:
             aligner_config(scenario.checkpoint, 1)
             coordinator_config(scenario)

@@ -192,6 +192,11 @@ BUFFER_DEBLOAT: dict[str, ValueReader] = {
     "min_segment_bytes": whole(),
     "starting_segment_bytes": whole(),
 }
+WATERMARK_ALIGNMENT: dict[str, ValueReader] = {
+    "max_drift_s": number(),
+    "update_interval_s": number(TICK_S),
+    "idle_after_s": number(TICK_S),
+}
 CHECKPOINT: dict[str, ValueReader] = {
     "interval_s": number(TICK_S),
     "first_s": number(),
@@ -260,4 +265,7 @@ TOP: dict[str, ValueReader] = {
     "seed": whole(0),
     "fill_in": texts,
 }
-TABLES = ("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store", "buffer_debloat", "fault")
+TABLES = (
+    *("parameters", "source", "operator", "channel", "checkpoint", "recovery", "store"),
+    *("buffer_debloat", "watermark_alignment", "fault"),
+)

@@ -113,6 +113,20 @@ class BufferDebloatSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WatermarkAlignmentSettings:
+    """Alignment of the watermarks of sources (FLIP-182): `WatermarkStrategy.withWatermarkAlignment`.
+
+    A source whose watermark is further ahead of the group's smallest than `max_drift_s` emits nothing until the next
+    update at which it is not. One that has emitted nothing for `idle_after_s` is not waited for
+    (`WatermarkStrategy.withIdleness`), nor is one that has ended. No `max_drift_s`: nothing is aligned.
+    """
+
+    max_drift_s: float | None = None
+    update_interval_s: float = 1.0
+    idle_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointSettings:
     """The times and limits of checkpoints. Names and defaults are Flink's where it has them.
 
@@ -210,6 +224,7 @@ class Scenario:
     recovery: RecoverySettings = RecoverySettings()
     store: StoreSettings = StoreSettings()
     buffer_debloat: BufferDebloatSettings = BufferDebloatSettings()
+    watermark_alignment: WatermarkAlignmentSettings = WatermarkAlignmentSettings()
     faults: tuple[Fault, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
