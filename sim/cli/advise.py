@@ -37,7 +37,13 @@ def _read_slo(ctx: click.Context, param: click.Parameter, value: str | None) -> 
 @click.command("advise")
 @click.argument("scenario")
 @click.option("--mtbf", "mtbf_s", type=SECONDS, required=True, help="Mean time between failures, such as 1h or 90m.")
-@click.option("--slo", "lag_s", callback=_read_slo, metavar="lag=TIME", help="The lag a failure may cause: lag=60s.")
+@click.option(
+    "--slo",
+    "lag_s",
+    callback=_read_slo,
+    metavar="lag=TIME",
+    help="The lag a failure may cause, lag=60s; none by default.",
+)
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
 )

@@ -33,17 +33,22 @@ def _read_precision(ctx: click.Context, param: click.Parameter, value: str) -> f
 
 @click.command("ask")
 @click.argument("question", required=False)
-@click.option("--scenario", help="Ask it of this one, shipped or a TOML file; else of the one that comes with it.")
+@click.option("--scenario", help="Ask it of this one, shipped or a TOML file; by default of its own.")
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
 )
-@click.option("--budget", "budget_s", type=SECONDS, help="Wall time, such as 5m: what is known by then is the answer.")
+@click.option(
+    "--budget",
+    "budget_s",
+    type=SECONDS,
+    help="Wall time, such as 5m: what is known then is the answer; no limit by default.",
+)
 @click.option("--precision", callback=_read_precision, default="5%", show_default=True, help="Half the interval.")
 @click.option(
     "--out",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory for report.html, the answer and its runs, for `rerun`.",
+    help="Keep report.html, the answer and its runs there, for `rerun`.",
 )
 @click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the answer there.")
 def ask_command(

@@ -42,13 +42,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--exec",
     "command",
     metavar="COMMAND",
-    help="Check the aligner of a program in any language, which answers JSON lines.",
+    help="Check the aligner of a program in any language, which answers JSON lines; if not given, --impl or ours.",
 )
 @click.option(
     "--exec-timeout",
     "limit_s",
     type=SECONDS,
-    help=f"Seconds that the program has for an answer, of its own CPU time or of doing nothing; {LIMIT_S:g}.",
+    help=f"Seconds that the program has for an answer, of CPU time or of doing nothing; {LIMIT_S:g} by default.",
 )
 @click.option(
     "--judge",
@@ -62,7 +62,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "scope, or if --impl or --exec does not declare several inputs, aborts, ends or recovery.",
 )
 @click.option(
-    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then undecided; of full, 3600."
+    "--budget",
+    "budget_s",
+    type=SECONDS,
+    help="Seconds of wall time, such as 60s, then undecided; by default no limit, and 3600 of full.",
 )
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @click.option(

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.argument("run_id")
 @click.option("--scenario", type=click.Path(dir_okay=False, path_type=Path), help="Its file, if no copy was kept.")
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
-@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s; then status 3.")
+@click.option(
+    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then status 3; no limit by default."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
 def rerun_command(
     directory: Path, run_id: str, scenario: Path | None, trace: Path | None, budget_s: float | None, as_json: bool

@@ -48,7 +48,9 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
 )
 @click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
-@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s; then status 3.")
+@click.option(
+    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then status 3; no limit by default."
+)
 @click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(

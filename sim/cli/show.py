@@ -205,12 +205,14 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True, help="What is written."
+)
 @click.option(
     "--checkpoint",
     "checkpoint_id",
     type=click.IntRange(min=1),
-    help="Show the part around it, and its cut.",
+    help="Show the part around it, and its cut; by default the last complete one.",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
 def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | None) -> None:

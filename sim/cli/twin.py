@@ -26,7 +26,7 @@ LOCAL_STATE = (
 @click.command("import")
 @click.argument("engine", type=click.Choice(["flink"]))
 @click.argument("sources", nargs=-1, required=True, metavar="URL|FILES...")
-@click.option("--job", "job_id", metavar="ID", help="The job; may be left out where there is one alone.")
+@click.option("--job", "job_id", metavar="ID", help="The job; by default the only one.")
 @click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there, not to stdout.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the answers there, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -104,7 +104,12 @@ def calibrate_command(
 @click.argument("name", metavar="JOB")
 @click.option("--costs", type=click.Path(dir_okay=False, path_type=Path), required=True, help="A cost profile.")
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the job; repeatable.")
-@click.option("--against", multiple=True, type=click.Path(), help="Answers, or a folder of tables, to lay beside it.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(),
+    help="Answers, or a folder of tables, to lay beside it; nothing by default.",
+)
 @click.option(
     "--seeds",
     "runs",

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ class Group(click.Group):
             module, _, function = self._lazy[cmd_name][0].partition(":")
             command = getattr(import_module(f"barrierlab.{module}"), function)
             command.epilog = STATUSES
+            text = cleandoc(command.help or "")
+            command.help = text.replace("\n\nExample: ", "\n\n\b\nExample: ")  # in one line, to be copied
             self.commands[cmd_name] = command
         return self.commands.get(cmd_name)
 

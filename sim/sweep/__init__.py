@@ -77,13 +77,15 @@ def read(directory: str | Path) -> SweepTables:
     return SweepTables(frames)
 
 
-def answer(directory: str | Path, master: str = "local[*]") -> list[str]:
-    """The sentences with which a sweep answers its question, as `barrierlab report` prints them; Spark reckons them.
+def answer(directory: str | Path, engine: str = "auto", master: str | None = None) -> list[str]:
+    """The sentences with which a sweep of checkpoints answers its question, as `barrierlab report` prints them.
 
-    SweepError if `directory` is not that of a sweep of checkpoints, or if there is no Spark.
+    The queries run on DuckDB or on Spark, on the `master` that is given, as `sim.sweep.analyse.analysed` says.
+
+    SweepError if `directory` is not that of a sweep, or there is no such engine.
     """
     from barrierlab.sim.sweep import summary
     from barrierlab.sim.sweep.analyse import analysed
     from barrierlab.sim.sweep.store import Store
 
-    return list(summary.answer(analysed(Store.open(directory), master)))
+    return list(summary.answer(analysed(Store.open(directory), engine, master)))

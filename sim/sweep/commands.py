@@ -24,7 +24,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 _master = click.option(
     "--master", default="local[*]", show_default=True, help="Spark master, or processes[N] for processes without a JVM."
 )
-_sql_master = click.option("--master", help="Spark master: the queries run there.")
+_sql_master = click.option("--master", help="Spark master: the queries run there; by default as --engine says.")
 _engine = click.option(
     "--engine",
     default="auto",
@@ -39,7 +39,9 @@ _engine = click.option(
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
 @click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
-@click.option("--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 5m; then status 3.")
+@click.option(
+    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 5m, then status 3; no limit by default."
+)
 @click.option("--strict", is_flag=True, help="Status 3 if a run judged less than its scenario asks for.")
 @_json
 def sweep_command(
@@ -350,7 +352,11 @@ def _part_of(job: MeasuredJob) -> str:
 @click.command("measured")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Seeds for each job.")
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
-@click.option("--data", type=click.Path(path_type=Path), help="A folder with another runs.csv of the same jobs.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="A folder with another runs.csv of the same jobs; sim/data/flink by default.",
+)
 @_json
 def measured_command(seeds: int, master: str, data: Path | None, as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -175,6 +177,33 @@ def test_every_command_shows_an_example() -> None:
         shown = CliRunner().invoke(cli, [*([command] if command else []), "--help"])
         assert shown.exit_code == 0
         assert "Example: barrierlab " in shown.output, command
+
+
+SAYS = re.compile(r"default|not given|if no|repeatable|^Write |^Keep ")
+
+
+def unsaid(option: click.Option) -> str | None:
+    """Return what the help of an option leaves open; None if it says what it is, and what is taken without it."""
+    if not option.help:
+        return "no word on what it is"
+    takes = option.required or option.is_flag or option.show_default or SAYS.search(option.help)
+    return None if takes else "no word on what is taken if it is not given"
+
+
+def test_every_option_says_what_it_is_and_its_default() -> None:
+    """A person would have to look into the source for what a command does by itself."""
+    options = [(name, each) for name, command in COMMANDS.items() for each in command.params]
+    found = [(name, each.opts, unsaid(each)) for name, each in options if isinstance(each, click.Option)]
+    assert [each for each in found if each[-1]] == []
+    assert len(found) > 60
+    assert unsaid(click.Option(["--seeds"], default=3, help="Runs.")) is not None
+
+
+def test_an_example_stands_in_one_line() -> None:
+    """Whoever copies it would copy a part."""
+    for command, text in COMMANDS.items():
+        (example,) = [line for line in (text.help or "").splitlines() if line.startswith("Example: ")]
+        assert f"  {example}\n" in CliRunner().invoke(cli, [command, "--help"]).output
 
 
 def test_examples_name_what_there_is() -> None:
