@@ -265,6 +265,50 @@ def test_a_cut_is_judged_as_the_equation_judges_it(tmp_path: Path) -> None:
     assert min(seen[kind] for kind in ("consistent", "an orphan in", "lost to", "of a checkpoint")) > 100
 
 
+OUT_OF_TURN = """\
+topology: a->s
+
+> emit a a1
+    a send a->s a1
+> emit a a2
+    a send a->s a2
+> emit a a3
+    a send a->s a3
+> inject a 1
+    a snapshot 1 aa
+    a send a->s barrier 1 unaligned
+> deliver a->s
+    s take a->s {first}
+    s {verb} a->s {first}
+> deliver a->s
+    s take a->s {second}
+    s deliver a->s {second}
+> overtake a->s
+    s take a->s barrier 1 unaligned
+    s block a->s 1
+    s snapshot 1 bb
+    s capture a->s 1 a3
+> ack s 1
+    coordinator completed 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "verb", "second", "fault"),
+    [("a1", "deliver", "a2", ""), ("a2", "deliver", "a1", "order"), ("a1", "ignore", "a2", "lost")],
+    ids=["sound", "overtaken", "ignored"],
+)
+def test_events_out_of_their_turn_are_named(first: str, verb: str, second: str, fault: str, tmp_path: Path) -> None:
+    """A cut would be called consistent to which an event is lost, or in which one comes before its cause."""
+    _, entries = read(OUT_OF_TURN.format(first=first, verb=verb, second=second))
+    tried = Tried(entries, Topology.parse("a->s"), 40, 3)
+    held_against([tried], tmp_path)
+    tried.cuts = [(0, {"a": len(entries) - 1, "s": len(entries) - 1}, 1)]
+    (answer,) = evaluate(MODULE, JUDGED, [tried.asked()], tmp_path)[0]
+    assert [each[:2] for each in answer["faults"]] == ([[fault, "a1"]] if fault else [])
+    held_against([tried], tmp_path)
+
+
 LONG = {
     "diamond": {"until_s": 4.0},
     "crash_and_recover": {},
