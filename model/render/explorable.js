@@ -534,7 +534,7 @@ class View {
       children.push(label);
     }
     this.line = draw("polyline", { class: "brl-cut" });
-    this.grip = draw("polyline", { class: "brl-grip" });
+    this.grip = draw("polyline", { class: "brl-grip", "aria-hidden": "true" });
     this.grip.append(draw("title", {}, "drag: the whole cut"));
     this.grip.addEventListener("pointerdown", (e) => this.drag(e, null));
     this.layers.cuts.replaceChildren(...children, this.line, this.grip);

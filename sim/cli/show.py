@@ -22,9 +22,11 @@ from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
 from barrierlab.model.render.trace_picture import kind_of_trace, picture_of
 from barrierlab.model.spec.history import Entry, HistoryError
 from barrierlab.model.spec.topology import Topology, TopologyError
+from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.core.files import write as write_file
 from barrierlab.sim.core.status import OF_VERDICT
+from barrierlab.sim.scenario.load import all_shipped, load
 
 
 class ShowError(InputError):
@@ -43,7 +45,11 @@ def read_trace(path: Path) -> tuple[str, dict[str, str], list[Entry]]:
     ShowError, TraceError
         If it cannot be read, is cut off, is no trace, or has no moves.
     """
-    text = _text_of(path)
+    return parsed_trace(_text_of(path), path)
+
+
+def parsed_trace(text: str, path: Path) -> tuple[str, dict[str, str], list[Entry]]:
+    """Return the same of a text; errors call it by the path."""
     if text and not text.endswith("\n"):
         raise ShowError(f"{path}: its last line has no end, so that it may be cut off; give a whole trace")
     head, entries = read(text, path.name)
@@ -55,9 +61,9 @@ def read_trace(path: Path) -> tuple[str, dict[str, str], list[Entry]]:
 class Shown:
     """A trace that has been read, judged and laid out."""
 
-    def __init__(self, path: Path, checkpoint_id: int | None) -> None:
+    def __init__(self, path: Path, checkpoint_id: int | None, text: str | None = None) -> None:
         self.path = path
-        self.text, self.head, self.entries = read_trace(path)
+        self.text, self.head, self.entries = read_trace(path) if text is None else parsed_trace(text, path)
         self.topology: Topology = topology_of(self.head, path.name)
         self.drawn: SpaceTime = lay_out(self.entries, self.topology, checkpoint_id)
         self.is_part = checkpoint_id is not None
@@ -203,8 +209,20 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 }
 
 
+def _is_scenario(run_of: Path) -> bool:
+    return run_of.suffix == ".toml" or (str(run_of) in all_shipped() and not run_of.exists())
+
+
+def _of_scenario(name: str, seed: int | None, pairs: tuple[str, ...]) -> str:
+    """Return the journal of a run of a scenario, as `run --trace` writes it."""
+    from barrierlab.sim.checkpoint.result import run  # a trace is shown without a simulator
+
+    text: str = run(load(name, read_settings(pairs)), seed).trace()
+    return text
+
+
 @click.command("show")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("run_of", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
     "--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True, help="What is written."
 )
@@ -214,28 +232,38 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
     type=click.IntRange(min=1),
     help="Show the part around it, and its cut; by default the last complete one.",
 )
+@click.option("--seed", type=click.IntRange(min=0), help="Of a scenario; its own by default.")
+@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Of a scenario, as for run; repeatable.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
-def show_command(file: Path, form: str, checkpoint_id: int | None, out: Path | None) -> None:
+def show_command(
+    run_of: Path, form: str, checkpoint_id: int | None, seed: int | None, pairs: tuple[str, ...], out: Path | None
+) -> None:
     """Show a trace or counterexample: as text, as a picture (svg), as a page to explore it in (html), or for a tool.
 
-    The cut is that of --checkpoint, or of the last complete one; of a trace that is too long for a picture, the part
-    around that is drawn. mermaid: mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev;
-    itf: Apalache's viewer. The exit status is the verdict's: 0 holds, 1 a violation, 3 undecided.
+    RUN is a trace (barrierlab run --trace, check --save), or a scenario, which is run. The cut is that of --checkpoint,
+    or of the last complete one; of a trace that is too long for a picture, the part around that is drawn. mermaid:
+    mermaid.live; shiviz: bestchai.bitbucket.io/shiviz; perfetto: ui.perfetto.dev; itf: Apalache's viewer. The exit
+    status is the verdict's: 0 holds, 1 a violation, 3 undecided.
 
-    Example: barrierlab show counterexample.trace --format svg --out counterexample.svg
+    Example: barrierlab show diamond --format html --out diamond.html
     """
-    text = _text_of(file)
+    if _is_scenario(run_of):
+        text = _of_scenario(str(run_of), seed, pairs)
+    elif seed is not None or pairs:
+        raise ShowError("--seed and --set are of a scenario, and a trace is given; leave them out")
+    else:
+        text = _text_of(run_of)
     try:
         if kind_of_trace(text):
             is_broken = any(line.startswith("! ") for line in text.splitlines())
             steps, verdict = len(text.splitlines()), BROKEN if is_broken else HOLDS
-            text = as_other(text, file, form)
+            text = as_other(text, run_of, form)
         else:
-            shown = Shown(file, checkpoint_id)
+            shown = Shown(run_of, checkpoint_id, text)
             text, steps, verdict = FORMATS[form](shown), len(shown.drawn.times_ns), shown.verdict
     except (TraceError, TopologyError, HistoryError, TooLongError) as error:
         message = str(error)
-        raise ShowError(message if message.startswith(file.name) else f"{file.name}: {message}") from error
+        raise ShowError(message if message.startswith(run_of.name) else f"{run_of.name}: {message}") from error
     if out is None:
         click.echo(text, nl=False)
     else:

@@ -92,6 +92,20 @@ def test_a_simulated_run_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(json.loads(out)["traceEvents"]) > 1000
 
 
+def test_a_scenario_is_run_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever wants to look at a run would have to write a trace first."""
+    out, mine = tmp_path / "diamond.html", tmp_path / "mine.toml"
+    settings = ("--set", "until_s=2.5", "--seed", "1")
+    assert show(capsys, "diamond", "--format", "html", *settings, "--out", str(out))[0] == 0
+    assert data_in(out)["verdict"] == "holds"
+    mine.write_text(load("diamond").text, encoding="utf-8")
+    _, text, _ = show(capsys, str(mine), *settings)
+    assert text == barrierlab_run(load(str(mine), {"until_s": 2.5}), 1).trace()
+    status, _, err = show(capsys, str(SOUND), *settings)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "--seed and --set are of a scenario, and a trace is given" in err
+
+
 def data_in(page: Path) -> dict[str, Any]:
     """The data of the run that a page shows."""
     found = re.search(r'<script type="application/json">(.*?)</script>', page.read_text(encoding="utf-8"))
