@@ -357,7 +357,7 @@ class NetworkChannel:
         if not self._subpartition or self._stopped:
             return False
         head = self._subpartition[0]
-        return head.finished or (self._flush and head.unsent())
+        return head.finished or (self._flush and (head.start < len(head.messages) or head.sent < head.size))
 
     def _offer(self) -> None:
         """Send what may be sent; a local receiver is notified and fetches it itself."""
