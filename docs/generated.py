@@ -48,6 +48,11 @@ SECTIONS: dict[str, tuple[str, Mapping[str, readers.ValueReader], type | None]] 
     "top": ("At the top of the file", readers.TOP, None),
     "source": ("`[source.NAME]`", readers.SOURCE, settings.SourceSettings),
     "operator": ("`[operator.NAME]`", readers.OPERATOR, settings.OperatorSettings),
+    "chained": (
+        "`chain` of `[operator.NAME]`: tables of the operators behind it, besides the keys of their kind",
+        readers.CHAINED,
+        settings.ChainedSettings,
+    ),
     "sink": ("`[operator.NAME]` of a sink, besides", readers.SINK, settings.OperatorSettings),
     "parameters": ("`[operator.NAME]` of some kinds, besides", readers.PARAMETERS, None),
     "channel": ('`[channel.default]`, `[channel."a->b"]`', readers.CHANNEL, settings.ChannelSettings),

@@ -57,8 +57,13 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "subtask_spread": _SPREAD,
         "service_noise": _NOISE,
         "sync_s": _SYNC,
+        "chain": "operators behind it in the same task, with no channel between them: a list of tables",
         "inputs": "whether gates take turns by buffer, or by message; in_line: the gate that has waited longest, as in "
         "Flink's union; auto: by message in a join",
+    },
+    "chained": {
+        "kind": "what it does; of aggregate, window and join one task has one at most",
+        "service_s": "time that it takes for each event that it gets",
     },
     "sink": {
         "guarantee": "what a failure may do to what is written",

@@ -411,6 +411,69 @@ def _parts(image: object) -> tuple[Any, ...]:
     return image
 
 
+def no_work(place: int) -> None:
+    """Nothing is spent on an event."""
+
+
+class OperatorChain:
+    """Operators of one task, each of which gets what the one before it sends: no channel lies between them.
+
+    Apache Flink, `OperatorChain`. Watermarks and ends pass with the events that they cause, in order.
+
+    Attributes
+    ----------
+    spend : callable
+        Called with a place for each event that the operator there gets; the head's are the task's own.
+    """
+
+    __slots__ = ("inputs_open", "operators", "spend")
+
+    def __init__(self, operators: Sequence[Operator], inputs: int) -> None:
+        self.operators = tuple(operators)
+        self.inputs_open = _at_least("inputs", inputs, 1)
+        self.spend: Callable[[int], None] = no_work
+
+    def _pass_on(
+        self, events: Iterable[Event], then: Callable[[Operator], Iterable[Event]] | None = None
+    ) -> list[Event]:
+        """Return what `events` of the head become behind the last; `then` is asked of each operator behind them."""
+        for place, operator in enumerate(self.operators[1:], 1):
+            sent: list[Event] = []
+            for event in events:
+                self.spend(place)
+                sent.extend(operator.process(0, event))
+            if then is not None:
+                sent.extend(then(operator))
+            events = sent
+        return list(events)
+
+    def process(self, input_id: int, event: Event) -> Iterable[Event]:
+        """The events that `event` becomes behind the last operator."""
+        return self._pass_on(self.operators[0].process(input_id, event))
+
+    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
+        """The events that the watermark causes, at any of the operators."""
+        return self._pass_on(
+            self.operators[0].on_watermark(timestamp_ms), lambda operator: operator.on_watermark(timestamp_ms)
+        )
+
+    def on_end(self, input_id: int) -> Iterable[Event]:
+        """The events that the end causes; behind the head with the last input's alone."""
+        self.inputs_open -= 1
+        last = None if self.inputs_open else lambda operator: operator.on_end(0)
+        return self._pass_on(self.operators[0].on_end(input_id), last)
+
+    def checkpoint(self) -> object:
+        """``(inputs open, images)``, in their order."""
+        return self.inputs_open, tuple(operator.checkpoint() for operator in self.operators)
+
+    def restore(self, image: object) -> None:
+        """Take the states of `image` on."""
+        self.inputs_open, images = _parts(image)
+        for operator, own in zip(self.operators, images, strict=True):
+            operator.restore(own)
+
+
 def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> Fold:
     """A fold for `model.spec.invariants.judge`: recomputes every state by a fresh operator of each task.
 

@@ -43,6 +43,11 @@ def _load(scenario: Scenario, factor: float) -> KeyValues:
 
 def _service(scenario: Scenario, factor: float) -> KeyValues:
     found = {f"operator.{n}.service_s": scaled(o.service_s, factor) for n, o in scenario.operators.items()}
+    found |= {
+        f"operator.{name}.chain.{place}.service_s": scaled(chained.service_s, factor)
+        for name, operator in scenario.operators.items()
+        for place, chained in enumerate(operator.chain)
+    }
     return found | {f"source.{n}.service_s": scaled(s.service_s, factor) for n, s in scenario.sources.items()}
 
 

@@ -135,14 +135,13 @@ def rates_per_s(scenario: Scenario) -> dict[str, float]:
                 for edge in topology.edges_in(name)
             }
             comes[name] = sum(given[edge.split("->")[0]] * times for edge, times in copies.items())
-        own = dict(scenario.operators[name].parameters) if name in scenario.operators else {}
-        given[name] = comes[name] * own.get("selectivity", 1.0) * own.get("fanout", 1.0)
+        given[name] = comes[name] * (scenario.operators[name].sends_each if name in scenario.operators else 1.0)
     return comes
 
 
 def capacity_per_s(scenario: Scenario, operator: str) -> float:
     """Return how many records a second an operator's subtasks can take; inf without a service time."""
-    service_s = scenario.operators[operator].service_s.mean
+    service_s = scenario.operators[operator].mean_service_s
     return scenario.topology.parallelism(operator) / service_s if service_s else math.inf
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from barrierlab.impl import BarrierInjectorConfig, CheckpointBarrier, Event, OutputExchange
 from barrierlab.model.checkpoint.components import Components
+from barrierlab.model.checkpoint.operators import OperatorChain
 from barrierlab.model.checkpoint.operators import make as make_operator
 from barrierlab.sim.channels.debloat import BufferDebloater, ThroughputMeter
 from barrierlab.sim.channels.input_gate import Inbox
@@ -261,6 +262,19 @@ class JobBuilder:
         draws = self.draw(aligned, task, "beginning"), self.draw(unaligned, task, "unaligned beginning")
         return lambda is_unaligned: draws[is_unaligned]()
 
+    def _chained_work(self, node: OperatorNode, settings: OperatorSettings) -> Callable[[int], None]:
+        """Return what adds the service of the operator at a place of a task's chain to the step under way."""
+        factor = self._slowness[node.name]
+        draws = [
+            self.draw(chained.service_s, node.name, f"service of chained {place}")
+            for place, chained in enumerate(settings.chain, 1)
+        ]
+
+        def spend(place: int) -> None:
+            node.work_ns += round(draws[place - 1]() * factor)
+
+        return spend
+
     def _exchanges(self, task: str) -> list[OutputExchange]:
         return [
             OutputExchange(kind, indices, self._randoms.stream(f"{task} {edge}", "rebalance").randrange(len(indices)))
@@ -345,6 +359,8 @@ class JobBuilder:
             make_task_operator(self.scenario, task),
             self._components,
         )
+        if isinstance(its, OperatorChain):
+            its.spend = self._chained_work(node, settings)
         if outputs:
             node.task = components.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
         else:
@@ -358,10 +374,11 @@ def make_task_operator(scenario: Scenario, task: str) -> Any:
     topology = scenario.topology
     operator = topology.operator_of(task)
     settings = scenario.operators[operator]
-    return make_operator(
-        settings.kind,
-        name=task,
-        inputs=len(topology.inputs(task)),
-        sides=topology.input_sides(task),
-        **dict(settings.parameters),
+    inputs = len(topology.inputs(task))
+    head = make_operator(
+        settings.kind, name=task, inputs=inputs, sides=topology.input_sides(task), **dict(settings.parameters)
     )
+    if not settings.chain:
+        return head
+    chained = [make_operator(each.kind, name=task, inputs=1, **dict(each.parameters)) for each in settings.chain]
+    return OperatorChain((head, *chained), inputs)

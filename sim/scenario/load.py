@@ -23,6 +23,7 @@ from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.readers import (
     BUFFER_DEBLOAT,
+    CHAINED,
     CHANNEL,
     CHECKPOINT,
     FAULT,
@@ -46,6 +47,7 @@ from barrierlab.sim.scenario.readers import (
 )
 from barrierlab.sim.scenario.settings import (
     BufferDebloatSettings,
+    ChainedSettings,
     ChannelSettings,
     CheckpointSettings,
     Fault,
@@ -58,6 +60,9 @@ from barrierlab.sim.scenario.settings import (
     aligner_config,
     coordinator_config,
 )
+
+NAMING = ("aggregate", "window", "join")
+"""The kinds that make events of their own, named after their task."""
 
 SHIPPED = files("barrierlab.sim") / "scenarios"
 OTHERS = {
@@ -308,8 +313,29 @@ class ScenarioBuilder:
         own = PARAMETERS_OF.get(kind, ())
         readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
         values = self._section(where, table, readers)
+        chain = self._chain(where, kind, values.pop("chain", []))
         parameters = tuple((key, values.pop(key)) for key in own if key in values)
-        return OperatorSettings(**values, parameters=parameters)
+        return OperatorSettings(**values, parameters=parameters, chain=chain)
+
+    def _chain(self, where: str, head: str, tables: list[dict[str, Any]]) -> tuple[ChainedSettings, ...]:
+        """The operators that run behind the head, in its thread."""
+        if tables and head == "sink":
+            self.fail(f"[{where}] chain", "is given for a sink, which sends nothing on; allowed: on what is before it")
+        found = []
+        for table in tables:
+            kind = self._value(f"{where}.chain", "kind", table.get("kind", "map"), CHAINED)
+            own = PARAMETERS_OF.get(kind, ())
+            values = self._section(f"{where}.chain", table, CHAINED | {key: PARAMETERS[key] for key in own})
+            parameters = tuple((key, values.pop(key)) for key in own if key in values)
+            found.append(ChainedSettings(**values, parameters=parameters))
+        makers = [kind for kind in (head, *(each.kind for each in found)) if kind in NAMING]
+        if len(makers) > 1:
+            self.fail(
+                f"[{where}] chain",
+                f"has {' and '.join(makers)} in one task, which would name their events alike; allowed: one of "
+                f"{', '.join(NAMING)}",
+            )
+        return tuple(found)
 
     def _topology(
         self,

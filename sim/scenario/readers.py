@@ -96,6 +96,13 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def tables(value: Any) -> list[dict[str, Any]]:
+    """A list of tables."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise WrongValueError("a list of tables, one for each operator that is chained")
+    return value
+
+
 def flag(value: Any) -> bool:
     """True or false."""
     if not isinstance(value, bool):
@@ -154,6 +161,11 @@ OPERATOR: dict[str, ValueReader] = {
     "service_noise": number(most=10.0),
     "sync_s": distribution,
     "inputs": one_of("auto", "by_buffer", "by_message", "in_line"),
+    "chain": tables,
+}
+CHAINED: dict[str, ValueReader] = {
+    "kind": one_of("map", "flat_map", "filter", "aggregate", "window"),
+    "service_s": distribution,
 }
 SINK: dict[str, ValueReader] = {
     "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),

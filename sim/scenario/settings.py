@@ -47,6 +47,26 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainedSettings:
+    """One operator that is chained behind another: a function call and no channel away (Apache Flink, chaining)."""
+
+    kind: str = "map"
+    service_s: Distribution = ZERO
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def sends_each(self) -> float:
+        """Return how many events it sends for each that it gets, as declared."""
+        return sends_each(self.kind, self.parameters)
+
+
+def sends_each(kind: str, parameters: tuple[tuple[str, float], ...]) -> float:
+    """Return how many events an operator sends for each that it gets, as declared: what is not declared is one."""
+    own = dict(parameters)
+    return own.get("selectivity", 1.0) * own.get("fanout", 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorSettings:
     """One operator that is not a source; no `sync_s` of its own is the checkpoint's.
 
@@ -65,6 +85,24 @@ class OperatorSettings:
     guarantee: str = "exactly_once"
     aligns: bool = True
     parameters: tuple[tuple[str, float], ...] = ()
+    chain: tuple[ChainedSettings, ...] = ()
+
+    @property
+    def sends_each(self) -> float:
+        """Return how many events leave its task for each that comes, as declared."""
+        flow = sends_each(self.kind, self.parameters)
+        for chained in self.chain:
+            flow *= chained.sends_each
+        return flow
+
+    @property
+    def mean_service_s(self) -> float:
+        """Return the mean time that its task takes for an event, with what is chained behind it."""
+        flow, spent_s = sends_each(self.kind, self.parameters), self.service_s.mean
+        for chained in self.chain:
+            spent_s += flow * chained.service_s.mean
+            flow *= chained.sends_each
+        return spent_s
 
 
 @dataclass(frozen=True, slots=True)
