@@ -277,8 +277,9 @@ def page(data: Mapping[str, Any]) -> str:
     if len(data["violations"]) > len(said):
         said.append(f'<p class="said">and {len(data["violations"]) - len(said)} more</p>')
     if not said and data["verdict"]:
-        words = "the invariants hold" if data["verdict"] == "holds" else data["verdict"]
-        said = [f'<p class="said good">{escape(words)}</p>']
+        holds = data["verdict"] == "holds"
+        words = "the invariants hold" if holds else data["verdict"]
+        said = [f'<p class="said{" good" if holds else ""}">{escape(words)}</p>']
     policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
     head = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
