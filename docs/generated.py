@@ -253,7 +253,7 @@ def inline_math(translator: Any, node: nodes.Element) -> None:
 
 def block_math(translator: Any, node: nodes.Element) -> None:
     """Write a formula that stands alone."""
-    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    translator.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 
