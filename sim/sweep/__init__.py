@@ -47,12 +47,15 @@ def run_sweep(sweep: str | Path, directory: str | Path, master: str = "processes
 
     SweepError in one line if the sweep is not a good one or there is something in the directory already.
     """
+    from barrierlab.sim.sweep.compact import compact
     from barrierlab.sim.sweep.execute import execute
     from barrierlab.sim.sweep.plan import load_plan
     from barrierlab.sim.sweep.store import Store
 
     plan = load_plan(sweep)
-    execute(plan, Store.create(directory, plan, events), master)
+    store = Store.create(directory, plan, events)
+    execute(plan, store, master)
+    compact(store)
     return read(directory)
 
 

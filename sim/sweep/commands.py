@@ -60,6 +60,7 @@ def sweep_command(
     """
     import pyarrow as pa  # noqa: F401  (the extra is missed before a Java that it brings)
 
+    from barrierlab.sim.sweep.compact import compact
     from barrierlab.sim.sweep.plan import load_plan
     from barrierlab.sim.sweep.session import check_master, process_count, usable_java
     from barrierlab.sim.sweep.store import Store
@@ -76,6 +77,7 @@ def sweep_command(
     options = ("" if master == "local[*]" else f" --master {master}") + (" --events" if events else "")
     again = f"barrierlab sweep {sweep} --out {directory}{options} --resume"
     _execute(plan, store, master, again, budget_s)
+    compact(store)
     if process_count(master) is None and not plan.is_of_joins:
         from barrierlab.sim.sweep.analyse import analysed
         from barrierlab.sim.sweep.session import is_local
@@ -138,7 +140,7 @@ def _outcome(store: Store) -> dict[str, Any]:
     from barrierlab.sim.sweep.outcome import COLUMNS, outcome
 
     manifest = store.manifest()
-    runs = store.read("runs").select(COLUMNS).to_pylist()
+    runs = store.read("runs", COLUMNS).to_pylist()
     return {"sweep": manifest["sweep"], "out": str(store.directory), **outcome(runs, manifest["runs"])}
 
 

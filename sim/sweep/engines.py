@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,7 +26,8 @@ from barrierlab.sim.sweep.session import (
     spark_session,
     usable_java,
 )
-from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.store import Store, part_of
+from barrierlab.sim.sweep.tables import TableSchema
 
 if TYPE_CHECKING:
     import duckdb
@@ -85,8 +87,16 @@ class DuckDB:
             declared = store.tables[name]
             columns = ", ".join(column.name for column in declared.columns)
             if files := store.files(name):
-                listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-                source = f"read_parquet([{listed}], hive_partitioning = false)"
+                large = [file for file in files if part_of(file) is not None]
+                sources = [
+                    f"SELECT {columns} FROM read_parquet([{', '.join(map(_quoted, some))}], {how})"
+                    for some, how in (
+                        (large, "hive_partitioning = true, hive_types = {'part': VARCHAR}"),
+                        ([file for file in files if part_of(file) is None], "hive_partitioning = false"),
+                    )
+                    if some
+                ]
+                source = f"({' UNION ALL '.join(sources)}) AS stored"
             else:
                 self._db.register(f"no_{name}", declared.arrow().empty_table())
                 source = f"no_{name}"
@@ -167,13 +177,26 @@ class Spark:
         for name in names:
             declared = store.tables[name]
             if files := store.files(name):
-                rows = self._spark.read.schema(declared.spark()).parquet(*files)
+                rows = self._read(files, declared)
             else:
                 rows = self._spark.createDataFrame([], declared.spark())
             rows = rows.where(where)
             if self._keeps:
                 rows = rows.repartition(self._partitions, "run_id")
             (rows.dropDuplicates(list(declared.key)) if store.has_twins() else rows).createOrReplaceTempView(name)
+
+    def _read(self, files: Sequence[str], declared: TableSchema) -> DataFrame:
+        """The rows of files, some of which have their part in their path alone."""
+        by_base: dict[str | None, list[str]] = {}
+        for file in files:
+            base = None if part_of(file) is None else str(Path(file).parents[1])
+            by_base.setdefault(base, []).append(file)
+        frames = []
+        for base, some in by_base.items():
+            reader = self._spark.read.schema(declared.spark())
+            reader = reader if base is None else reader.option("basePath", base)
+            frames.append(reader.parquet(*some).select(*(column.name for column in declared.columns)))
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     def add(self, name: str, rows: pa.Table) -> None:
         """As declared."""
@@ -296,6 +319,10 @@ def _size(store: Store, names: Sequence[str]) -> int:
 def memory_bytes() -> int:
     """The memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def literal(value: float) -> str:

@@ -220,6 +220,8 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Sw
         if count > MOST_RUNS:
             raise _Wrong(f"{at}{count} runs are planned; at most {MOST_RUNS} are allowed: take fewer values or seeds")
         jobs = [(scenario, _merged(rows)) for rows in itertools.product(*(rows for _, rows in choices))]
+    if not name:
+        raise _Wrong(f"{at}name: an empty text is given; a part is called something, as its folder is")
     fixed = _settings(f"{at}set", table.get("set", {}))
     if both := fixed.keys() & {axis.name for axis in axes}:
         raise _Wrong(f"{at}set: {min(both)!r} is an axis as well: take it out of one of them")

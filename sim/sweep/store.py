@@ -2,7 +2,8 @@
 
 Each finished chunk of runs is one file in each of the folders `runs`, `checkpoints`, `tasks` and `violations`, of the
 same name; and in `events` and `channels` if the sweep keeps its events. A file is written under another name and
-renamed when it is whole; a chunk counts once all its files are there. The name of a chunk is a digest of its runs, so a
+renamed when it is whole; a chunk counts once all its files are there. When all runs are done, `compact` makes few large
+files of them, which `compacted.json` lists. The name of a chunk is a digest of its runs, so a
 chunk computed twice is written twice under one name. One sweep at a time writes here: it holds a lock that the system
 gives back when the sweep ends, however it ends. Scenario files of the user's own are copied into `scenarios`.
 """
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from barrierlab.sim.core.files import read_bytes, read_text, replace, write
 from barrierlab.sim.sweep.errors import SweepError
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 ANALYSIS = "analysis.json"
 SCENARIOS = "scenarios"
+COMPACTED = "compacted.json"
+STAGING = "compacting"
 LOCK = "sweep.lock"
 _PLACE = "_place"  # among the rows as they are stored, while they are sorted
 _CHUNK = re.compile(r"[0-9a-f]{16}-(\d{5,})\.parquet")
@@ -131,16 +135,32 @@ class Store:
 
     def count(self) -> int:
         """Return how many runs are done, by the names of the files alone."""
-        return sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self.chunks())
+        if self.lost():
+            return len(self.done())
+        in_chunks = sum(int(name.removesuffix(".parquet").rpartition("-")[2]) for name in self.chunks())
+        return int(self.index().get("runs", 0)) + in_chunks
 
     def has_twins(self) -> bool:
         """Return whether two chunks hold the same run, as after two sweeps into one directory at once."""
-        ids = [run_id for file in self.files(RUNS.name) for run_id in read_file(RUNS, file)["run_id"].to_pylist()]
+        if not self.chunks():
+            return False
+        files = self.files(RUNS.name)
+        ids = [run_id for file in files for run_id in read_file(RUNS, file, ("run_id",))["run_id"].to_pylist()]
         return len(set(ids)) < len(ids)
 
     def done(self) -> set[str]:
-        """The ids of the runs that are done."""
-        return set(self.read("runs").column("run_id").to_pylist())
+        """The ids of the runs that are done: of which no table has lost its rows."""
+        lost = self.lost()
+        found: set[str] = set()
+        for file in self._compacted(RUNS.name):
+            part = part_of(str(file))
+            ranges = [(entry["first"], entry["last"]) for entry in lost if entry["part"] == part]
+            if file.is_file():
+                ids = read_file(RUNS, str(file), ("run_id",))["run_id"].to_pylist()
+                found |= {run_id for run_id in ids if not any(first <= run_id <= last for first, last in ranges)}
+        for name in self.chunks():
+            found |= set(read_file(RUNS, str(self._path(RUNS.name) / name), ("run_id",))["run_id"].to_pylist())
+        return found
 
     def write_chunk(self, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Store the rows of one chunk of runs (table name to rows) for good."""
@@ -211,8 +231,38 @@ class Store:
                     file.unlink(missing_ok=True)
 
     def files(self, table: str) -> list[str]:
-        """The files of one table, of chunks that are whole."""
-        return [str(self._path(table) / name) for name in self.chunks()]
+        """The files of one table: large ones, and of chunks that are whole; SweepError if a large one is missing."""
+        for entry in self.lost():
+            raise SweepError(
+                f"{self._path(entry['file'])} is missing: `barrierlab sweep ... --resume` computes its runs again"
+            )
+        return [str(file) for file in (*self._compacted(table), *(self._path(table) / name for name in self.chunks()))]
+
+    def index(self) -> dict[str, Any]:
+        """Return the list of the large files (`compact`), empty while there is none."""
+        path = self._path(COMPACTED)
+        if not path.is_file():
+            return {}
+        try:
+            loaded = json.loads(path.read_bytes())
+            if isinstance(loaded["tables"], dict) and loaded.keys() >= {"runs", "absorbed", "staged"}:
+                return dict(loaded)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        raise SweepError(f"{path}: damaged; the sweep has to be begun anew, in another directory")
+
+    def located(self, file: str) -> Path:
+        """Return where a large file of the index is: at its place, or on its way there."""
+        staged = self._path(STAGING) / file
+        return self._path(file) if self._path(file).is_file() or not staged.is_file() else staged
+
+    def lost(self) -> list[dict[str, Any]]:
+        """What the index says of the large files that are not there."""
+        entries = [entry for each in self.index().get("tables", {}).values() for entry in each]
+        return [entry for entry in entries if not self.located(entry["file"]).is_file()]
+
+    def _compacted(self, table: str) -> list[Path]:
+        return [self.located(entry["file"]) for entry in self.index().get("tables", {}).get(table, ())]
 
     def check_files(self) -> None:
         """SweepError if a file of a chunk has not the columns of its table, before Spark reads it and says less."""
@@ -235,22 +285,11 @@ class Store:
         SweepError if one of its files cannot be read.
         """
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         declared = self.tables[table]
         names = list(dict.fromkeys((*declared.key, *columns))) if columns else declared.arrow().names
         parts = [read_file(declared, file, names) for file in self.files(table)]
-        whole = pa.concat_tables([declared.arrow().empty_table().select(names), *parts])
-        whole = whole.append_column(_PLACE, pa.array(range(whole.num_rows), pa.int64()))
-        order = pc.sort_indices(whole, [(name, "ascending") for name in (*declared.key, _PLACE)])
-        whole = whole.take(order).drop_columns(_PLACE).combine_chunks()
-        if whole.num_rows > 1:
-            later, earlier = whole.slice(1), whole.slice(0, whole.num_rows - 1)
-            is_new = pc.not_equal(later[declared.key[0]], earlier[declared.key[0]])
-            for name in declared.key[1:]:
-                is_new = pc.or_(is_new, pc.not_equal(later[name], earlier[name]))
-            if not pc.all(is_new).as_py():
-                whole = whole.filter(pa.chunked_array([pa.array([True]), *is_new.chunks]))
+        whole = sorted_once(pa.concat_tables([declared.arrow().empty_table().select(names), *parts]), declared.key)
         return whole.select(columns) if columns else whole
 
     def rows_of_runs(self, run_ids: Iterable[str]) -> list[dict[str, Any]]:
@@ -280,7 +319,7 @@ class Store:
             except (FileNotFoundError, NotADirectoryError):
                 return []
             found = names if found is None else found & names
-        return sorted(found or ())
+        return sorted((found or set()) - set(self.index().get("absorbed", ())))
 
     def _path(self, name: str) -> Path:
         return self.directory / name
@@ -307,15 +346,49 @@ def read_file(declared: TableSchema, file: str, columns: Sequence[str] | None = 
     content = read_bytes(Path(file), SweepError, _AGAIN)
     try:
         found = pq.read_schema(pa.BufferReader(content))
-        rows = pq.read_table(pa.BufferReader(content), columns=columns, schema=declared.arrow())
+        part, wanted = part_of(file), columns or declared.arrow().names
+        stored = [name for name in wanted if part is None or name != "part"]
+        schema = pa.schema([field for field in declared.arrow() if part is None or field.name != "part"])
+        rows = pq.read_table(pa.BufferReader(content), columns=stored, schema=schema)
+        if len(stored) < len(wanted):
+            rows = rows.append_column(declared.arrow().field("part"), pa.repeat(pa.scalar(part), rows.num_rows))
+        rows = rows.select(wanted)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(file, error) from None
     _check_columns(declared, file, found)
     return rows
 
 
+def part_of(file: str) -> str | None:
+    """The part whose rows a file has, as its folder says; None for the file of a chunk.
+
+    >>> part_of("out/runs/part=a%2Fb c/g1-0000.parquet")
+    'a/b c'
+    """
+    folder = Path(file).parent.name
+    return unquote(folder.removeprefix("part=")) if folder.startswith("part=") else None
+
+
+def sorted_once(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """The rows in the order of their key; of equal keys the first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = rows.append_column(_PLACE, pa.array(range(rows.num_rows), pa.int64()))
+    order = pc.sort_indices(rows, [(name, "ascending") for name in (*key, _PLACE)])
+    rows = rows.take(order).drop_columns(_PLACE).combine_chunks()
+    if rows.num_rows < 2:
+        return rows
+    later, earlier = rows.slice(1), rows.slice(0, rows.num_rows - 1)
+    is_new = pc.not_equal(later[key[0]], earlier[key[0]])
+    for name in key[1:]:
+        is_new = pc.or_(is_new, pc.not_equal(later[name], earlier[name]))
+    return rows if pc.all(is_new).as_py() else rows.filter(pa.chunked_array([pa.array([True]), *is_new.chunks]))
+
+
 def _check_columns(declared: TableSchema, file: str, found: pa.Schema) -> None:
-    if lacking := [name for name in declared.arrow().names if name not in found.names]:
+    names = [name for name in declared.arrow().names if name != "part" or part_of(file) is None]
+    if lacking := [name for name in names if name not in found.names]:
         raise _damaged(file, f"it has no column {lacking[0]}")
 
 
