@@ -30,7 +30,7 @@ class WitnessError(ValueError):
     """There is no such cut to pass through; the message says in one line what there is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CutWitness:
     """The outcome of putting the steps before the cut of a checkpoint first.
 
@@ -62,6 +62,19 @@ class CutWitness:
     channels: dict[str, tuple[object, ...]]
     states: dict[str, tuple[str, str | None]]
     obstacle: str = ""
+
+    def __repr__(self) -> str:
+        how = f"{self.exchanges} exchanges put {self.before} of {len(self.steps)} steps first"
+        said = f"not consistent: {self.obstacle}" if self.obstacle else f"consistent; {how}"
+        return f"<CutWitness: checkpoint {self.checkpoint_id}: {said}>"
+
+    def _repr_html_(self) -> str:
+        from barrierlab.model.render.html import block, facts, paragraph  # only for a notebook
+
+        its = {"attempt": self.attempt, "steps": len(self.steps), "before the cut": self.before}
+        its |= {"exchanges": self.exchanges, "events in channels": sum(map(len, self.channels.values()))}
+        verdict = "broken, not consistent" if self.obstacle else "holds, consistent"
+        return block(f"checkpoint {self.checkpoint_id}", verdict, paragraph(self.obstacle), facts(its))
 
 
 def witness(entries: Sequence[Entry], run: Run, checkpoint_id: int, fold: Fold | None = None) -> CutWitness:

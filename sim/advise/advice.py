@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.sim.advise.laws import (
     band_s,
     best_period_s,
@@ -33,7 +34,7 @@ class Choice:
     catch_up_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Advice:
     """The interval that is advised, and its reasons. Seconds.
 
@@ -46,6 +47,13 @@ class Advice:
     limit: str
     choices: tuple[Choice, ...]
     sentence: str
+
+    def __repr__(self) -> str:
+        low_s, high_s = self.band_s
+        return f"<Advice: every {self.interval_s:.3g} s; about as good: {low_s:.3g} to {high_s:.3g} s>"
+
+    def _repr_html_(self) -> str:
+        return block("advice", "", paragraph(self.sentence), table([asdict(choice) for choice in self.choices]))
 
 
 def utilisation_at(pieces: Pieces, mtbf_s: float, interval_s: float) -> float:

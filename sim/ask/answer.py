@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from textwrap import shorten
 from typing import Any
 
+from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.bench import CONFIDENCE, Bench, Number, OutOfTimeError, mean_of
 from barrierlab.sim.ask.levers import LEVERS
@@ -29,7 +31,7 @@ class Sensitivity:
         return self.by.low is not None and self.by.high is not None and not self.by.low <= 0 <= self.by.high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """A sentence, its numbers, what would change the first of them, and what is to be said besides."""
 
@@ -42,6 +44,15 @@ class Answer:
     moves: tuple[Sensitivity, ...]
     notes: tuple[str, ...]
     runs: int
+
+    def __repr__(self) -> str:
+        return f"<Answer: {self.question.name}, {self.scenario}: {shorten(self.sentence, 100, placeholder=' ...')}>"
+
+    def _repr_html_(self) -> str:
+        notes = [paragraph(note) for note in (self.change, *self.notes)]
+        title = f"{self.question.name}: {self.question.question}"
+        rows = table(self.found.rows, caption=f"{self.scenario}, {self.runs} runs")
+        return block(title, "", paragraph(self.sentence), *notes, rows)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain values."""

@@ -21,6 +21,12 @@ from barrierlab.model.render.trace_picture import PART, kind_of_trace, lay_out_o
 from barrierlab.model.spec.topology import Topology
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim import load, run
+from barrierlab.sim.advise.advice import advise
+from barrierlab.sim.advise.pieces import Pieces
+from barrierlab.sim.ask.analyses import Analysed
+from barrierlab.sim.ask.answer import Answer
+from barrierlab.sim.ask.bench import Number
+from barrierlab.sim.ask.question import Question
 from barrierlab.sim.sweep import SweepTables
 from barrierlab.sim.sweep.page import PageTable
 from barrierlab.sim.sweep.run_drawings import checkpoint_of
@@ -70,6 +76,13 @@ def checked() -> Iterator[Outcome]:
     )
 
 
+def an_answer() -> Answer:
+    """An answer of two numbers."""
+    found = Analysed({"duration": Number(12.0, 11.0, 13.0, "ms", 5)}, "one", rows=[{"mode": "aligned", "ms": 12.0}])
+    question = Question("Q0", "How long does a <checkpoint> take?")
+    return Answer(question, "diamond", "one", "It takes 12 ms.", "Nothing changes it.", found, (), ("a note",), 5)
+
+
 @pytest.fixture(scope="module")
 def shown() -> dict[str, Any]:
     """Every kind of thing that shows itself, by the beginning of its line."""
@@ -91,6 +104,8 @@ def shown() -> dict[str, Any]:
         entry("X-01"),
     ]
     runs = pd.DataFrame([{"part": "p", "verdict": verdict, "violations": 0} for verdict in ("holds", "undecided")])
+    pieces = Pieces(0.5, 1.0, 2.0, 3.0, 4.0, 0.5, "sink", 0.0, False, "", 10, 0, 1.0, (), ())
+    others += [result.witness(2), advise(pieces, 3600.0, 10.0), an_answer()]
     others += [defect.as_documented(), SweepTables({"runs": runs, "tasks": pd.DataFrame()})]
     return found | {repr(each): each for each in others}
 
@@ -104,6 +119,7 @@ LINES = """\
 <Outcome: aligned: a->s; events 1, checkpoints 1; no fault: holds, 13 states>
 <Outcome: a <scope>: broken, 12 states; CUT: a1 is an orphan>
 <CatalogueEntry: A-04: The barrier leaves behind the records that waited behind it>
+<Answer: Q0, diamond: It takes 12 ms.>
 <SweepTables: undecided, in 1 of 2 runs; rows: runs 2>
 """.splitlines()
 
@@ -116,7 +132,7 @@ def test_a_thing_is_named_in_a_line(line: str, shown: dict[str, Any]) -> None:
 
 def test_no_line_is_a_page(shown: dict[str, Any]) -> None:
     """The same, of those that change from version to version."""
-    assert len(shown) == 16
+    assert len(shown) == 19
     assert all(line.startswith("<") and "\n" not in line and len(line) < 160 for line in shown)
 
 
