@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -347,8 +348,14 @@ def _show_verified(found: dict[str, Any]) -> None:
 
 def _part_of(job: MeasuredJob) -> str:
     """A measured job as a part of a sweep."""
-    settings = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in job.settings.items())
-    return f"name = {json.dumps(job.name)}\nscenario = {json.dumps(job.scenario)}\nset = {{ {settings} }}"
+    return f"name = {json.dumps(job.name)}\nscenario = {json.dumps(job.scenario)}\nset = {_inline(job.settings)}"
+
+
+def _inline(value: Any) -> str:
+    """A setting as TOML."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_inline(each)}' for key, each in value.items())} }}"
+    return json.dumps(value)
 
 
 @click.command("measured")
@@ -359,14 +366,20 @@ def _part_of(job: MeasuredJob) -> str:
     type=click.Path(path_type=Path),
     help="A folder with another runs.csv of the same jobs; sim/data/flink by default.",
 )
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of all their scenarios; repeatable."
+)
 @_json
-def measured_command(seeds: int, master: str, data: Path | None, as_json: bool) -> None:
+def measured_command(seeds: int, master: str, data: Path | None, pairs: tuple[str, ...], as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
 
-    A target that is missed is shown, and is no violation.
+    A target that is missed is shown, and is no violation. With --set, what another setting would predict.
 
     Example: barrierlab measured
+
+    Example: barrierlab measured --set hops=task
     """
+    from barrierlab.sim.cli.run import read_settings
     from barrierlab.sim.sweep import measured
     from barrierlab.sim.sweep.plan import parameters_text, plan_of
     from barrierlab.sim.sweep.session import check_master
@@ -374,8 +387,10 @@ def measured_command(seeds: int, master: str, data: Path | None, as_json: bool) 
 
     check_master(master)
     of_data = measured.load_measured() if data is None else measured.measured_in(data)
+    if changes := read_settings(pairs):
+        of_data = tuple(replace(job, settings={**job.settings, **changes}) for job in of_data)
     once = {(job.scenario, parameters_text(job.settings)): job for job in of_data}  # a job may be measured again
-    parts = ["measured = true"] if data is None else [_part_of(job) for job in once.values()]
+    parts = ["measured = true"] if data is None and not changes else [_part_of(job) for job in once.values()]
     text = "".join(f"[[part]]\n{part}\nseeds = {{ first = 1, last = {seeds} }}\n" for part in parts)
     plan = plan_of(text, "measured", Path("measured.toml"))
     with tempfile.TemporaryDirectory(prefix="barrierlab-") as directory:
