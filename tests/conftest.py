@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -26,6 +28,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
+
+
+SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
+"""The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which may be left out
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneJvm(LoadFileScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return SPARK[0] if file in SPARK else file
+
+    return OneJvm(config, log)
 
 
 @pytest.fixture

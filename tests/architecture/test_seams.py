@@ -110,3 +110,40 @@ def test_what_reaches_is_found() -> None:
         "c.py": "class C(B): f = 1",
     }
     assert [where for *_, where in findings(modules)] == ["b.py: B overrides A._m", "b.py: B uses A._x"]
+
+
+def orphans(modules: Mapping[str, str], machines: set[str]) -> Iterator[str]:
+    """The private methods of classes below a machine that no class above has, and that they do not call."""
+    nodes = {
+        node.name: (module, node)
+        for module, text in modules.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
+    }
+    classes = {name: Class(module, node) for name, (module, node) in nodes.items()}
+
+    def above(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        bases = {base for base in classes[name].bases if base in classes and base not in seen and base != name}
+        return bases.union(*(above(base, seen | bases) for base in bases))
+
+    for name, each in classes.items():
+        if each.module.startswith("impl/") or not (ancestors := above(name)) & machines:
+            continue
+        known = each.used.union(*(classes[base].methods for base in ancestors))
+        yield from (f"{each.module}: {name}.{method}" for method in sorted(each.methods - known))
+
+
+def test_no_override_is_of_a_method_that_is_gone() -> None:
+    """A defect or a planted mistake would be the sound machine, once its hook has another name."""
+    tests = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")}
+    machines = {"BarrierAligner", "CheckpointBarrierInjector", "CheckpointCoordinator", "Gate", "Task"}
+    assert list(orphans({**sources(), **tests}, machines)) == []
+
+
+def test_an_override_of_a_method_that_is_gone_is_found() -> None:
+    """The test above would be silent whatever there is."""
+    modules = {
+        "impl/a.py": "class A:\n  def _m(self): ...",
+        "b.py": "class B(A):\n  def _m(self): self._own()\n  def _own(self): ...\n  def _gone(self): ...",
+    }
+    assert list(orphans(modules, {"A"})) == ["b.py: B._gone"]

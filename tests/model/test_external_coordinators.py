@@ -58,7 +58,8 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
 )
 def test_what_is_sound_holds_there(kind: type, name: str) -> None:
     """An engine would hear that it is wrong, whether it captures itself or is copied."""
-    assert (outcome(kind, name).verdict, outcome(kind, name).why) == ("holds", "every reachable state was seen")
+    found = outcome(kind, name)
+    assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
 
 @pytest.mark.slow

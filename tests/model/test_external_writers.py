@@ -33,7 +33,8 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in SOUND.items() for name in names])
 def test_what_is_sound_holds(kind: type, name: str) -> None:
     """An engine would hear that it is wrong, though it writes batches, or names its transactions otherwise."""
-    assert (outcome(kind, name).verdict, outcome(kind, name).why) == ("holds", "every reachable state was seen")
+    found = outcome(kind, name)
+    assert (found.verdict, found.why) == ("holds", "every reachable state was seen")
 
 
 def test_a_coordinator_and_the_writers_stand_in_together() -> None:
