@@ -14,6 +14,8 @@ from barrierlab.sim.scenario.settings import RecoverySettings, Scenario
 CHECKPOINTS = LEAST + 5  # as many as the steady-state rule needs, and a batch of its means that it may leave out
 MOST_STEPS = 300_000  # of the short run: some seconds
 DEFAULT_INTERVAL_S = 10.0  # where the scenario has none: barrierlab's own default
+ARRIVALS = 200  # of fewer, how busy a task is says little
+CHANCE = 3.0  # standard deviations of a count of arrivals: what piles up less may be chance
 BUSY = 0.99  # of its time: a task that never waits for events is behind them
 
 
@@ -80,12 +82,24 @@ class Pieces:
 
 
 def short_run(scenario: Scenario) -> Scenario:
-    """Return the scenario without its faults, as long as `CHECKPOINTS` checkpoints take, if that is short."""
+    """Return the scenario without its faults, as long as `CHECKPOINTS` checkpoints and `ARRIVALS` take, if short."""
     interval_s = scenario.checkpoint.interval_s or DEFAULT_INTERVAL_S
     quiet = replace(scenario, faults=(), checkpoint=replace(scenario.checkpoint, interval_s=interval_s))
-    enough_s = max(scenario.until_s, scenario.warmup_s + CHECKPOINTS * interval_s)
+    arrivals_s = ARRIVALS / rate if (rate := _arrivals_per_s(scenario)) else 0.0
+    enough_s = max(scenario.until_s, scenario.warmup_s + max(CHECKPOINTS * interval_s, arrivals_s))
     per_s = steps(replace(quiet, until_s=1.0))
     return replace(quiet, until_s=min(enough_s, max(MOST_STEPS / per_s, 1.0)) if per_s else enough_s)
+
+
+def _arrivals_per_s(scenario: Scenario) -> float:
+    return sum(source.rate_per_s * source.parallelism for source in scenario.sources.values())
+
+
+def _piles_up(result: Result) -> float:
+    """Return the share of what arrives that piles up, if that is more than chance makes of so few arrivals."""
+    share = result.piles_up_share or 0.0
+    arrivals = _arrivals_per_s(result.scenario) * (result.duration_ns / 1e9 - result.scenario.warmup_s)
+    return share if share * arrivals > CHANCE * max(arrivals, 0.0) ** 0.5 else 0.0
 
 
 def measured(scenario: Scenario) -> Pieces:
@@ -100,7 +114,7 @@ def measured(scenario: Scenario) -> Pieces:
     if result.verdict == "broken":
         raise NoAdviceError(f"the run breaks an invariant ({result.violations[0].invariant}): barrierlab run shows it")
     load, bottleneck = _load(result)
-    share = result.piles_up_share or 0.0
+    share = _piles_up(result)
     if share >= OVERLOADED or load >= BUSY:
         piles = f", and {share:.0%} of what arrives piles up" if share else ""
         raise NoAdviceError(

@@ -22,7 +22,7 @@ from barrierlab.sim.ask.bench import (
 )
 from barrierlab.sim.ask.facts import Facts
 from barrierlab.sim.ask.levers import Changes
-from barrierlab.sim.ask.measures import CLOSED, MEASURES, WORDS, Measure
+from barrierlab.sim.ask.measures import CLOSED, MEASURES, OF_SCENARIO, WORDS, Measure
 from barrierlab.sim.checkpoint.stationarity import NOT_STATIONARY, OVERLOADED
 from barrierlab.sim.scenario.readers import suggest
 
@@ -105,10 +105,26 @@ def mean(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         unit, value = _measure(measure)
         numbers[name] = bench.replicate([{}], value, unit, least=0.0)
     facts = bench.facts({}, SEEDS)
+    numbers |= _others(bench, {}, options)
     numbers |= _words(facts, options.get("words", {}))
     numbers |= _closed(bench, {}, options.get("closed", {}))
     first = _measure(next(iter(options["numbers"].values())))[1]
-    return Analysed(numbers, "growing" if _grows(facts) else "steady", _moves(bench, {}, first), notes=_notes(facts))
+    found = Analysed(numbers, "growing" if _grows(facts) else "steady", _moves(bench, {}, first), notes=_notes(facts))
+    if "lag_curve" in options:
+        lag, until = (numbers[name] for name in options["lag_curve"])
+        if isinstance(lag, Number) and isinstance(until, Number):
+            parts = (0.0, 0.25, 0.5, 0.75, 1.0)
+            found.rows = [{"after the restart, s": until.at * p / 1e3, "lag, s": lag.at * (1 - p) / 1e3} for p in parts]
+    return found
+
+
+def _others(bench: Bench, base: Changes, options: Mapping[str, Any]) -> dict[str, Number | str]:
+    """Return the numbers of `others`: tables of a `measure` with the changes `at`; "none" where no run has it."""
+    found: dict[str, Number | str] = {}
+    for name, each in options.get("others", {}).items():
+        number = _number_or_none(bench, {**base, **each.get("at", {})}, each["measure"])
+        found[name] = "none" if number is None else number
+    return found
 
 
 def compare(bench: Bench, options: Mapping[str, Any]) -> Analysed:
@@ -136,6 +152,9 @@ def compare(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         numbers[name] = bench.replicate(variants, partial(value, way, measure), "x" if way == "ratio" else unit, least)
     for which, changes in zip("ab", variants, strict=True):
         numbers |= _closed(bench, changes, options.get(f"closed_{which}", {}))
+    numbers |= _others(bench, {}, options)
+    for name, asked in options.get("of_scenario", {}).items():  # of the second variant
+        numbers[name] = OF_SCENARIO[asked](bench.loaded(variants[1]))
     name, each = next(iter(options["numbers"].items()))
     first = numbers[name]
     assert isinstance(first, Number)
@@ -199,7 +218,7 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         return seen[x]
 
     begin, end = forward(low), forward(high)
-    rows = [{lever: back(x), "gap": height(x)} for x in (begin, end)]
+    rows: list[Cells] = [{lever: back(x), "gap": height(x)} for x in (begin, end)]
     if height(begin) * height(end) > 0:
         case = "above" if height(begin) > 0 else "below"
         number = Number(low if case == "above" else high, None, None, options.get("unit", ""), BATCH)
@@ -251,7 +270,19 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         numbers[name] = bench.replicate([changes], m, u, least=0.0)
     numbers |= _closed(bench, variant(root), options.get("closed", {}))
     rows = [{lever: back(x), "gap": seen[x]} for x in sorted(seen)]
-    return Analysed(numbers, "found", roots, rows)
+    found = Analysed(numbers, "found", roots, rows)
+    for part in options.get("shares_of_answer", ()):  # a table of measures along the way to the answer, and beyond
+        changes = variant(forward(part * back(root)))
+        row: Cells = {lever: part * back(root), "gap": fmean(gaps(forward(part * back(root)), SEEDS))}
+        for each in options.get("table", ()):
+            told = _number_or_none(bench, changes, each)
+            row[each] = None if told is None else told.at
+        rows.append(row)
+    rows.sort(key=lambda row: row[lever])
+    for name, part in options.get("at_shares", {}).items():  # a number there
+        told = _number_or_none(bench, variant(forward(part[1] * back(root))), part[0])
+        numbers[name] = "none" if told is None else told
+    return found
 
 
 def _neighbours(height: Callable[[float], float], low: int, high: int) -> tuple[float, float]:
@@ -304,7 +335,23 @@ def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     numbers["own_timeout"] = Number(1e3 * timeout_s, None, None, "ms", 0)
     durations = [each for f in facts for each in f.durations_ms]
     expired = sum(each > 1e3 * timeout_s for each in durations) / len(durations)
-    numbers["expired"] = Number(expired, None, None, "%", len(facts))
+    numbers["expired"] = _expired(facts, 1e3 * timeout_s)
+    duration, predicted = numbers.get("duration"), numbers.get("predicted")
+    if isinstance(duration, Number) and isinstance(predicted, Number) and predicted.at:
+        numbers["error"] = Number(duration.at / predicted.at - 1, None, None, "%", duration.n)
+    rows: list[Cells] = []
+    if "judge_timeout" in options:
+        timeouts = [*(1e3 * timeout_s * by for by in (0.5, 1.0, 1.25, 1.5, 2.0)), number.at]
+        rows = [
+            {
+                "timeout, s": at / 1e3,
+                "expire, %": 100 * each.at,
+                "from": each.low and 100 * each.low,
+                "to": each.high and 100 * each.high,
+            }
+            for at in sorted(timeouts)
+            if (each := _expired(facts, at))
+        ]
     if _grows(facts):
         case = "growing"
     elif "judge_timeout" in options:
@@ -315,7 +362,14 @@ def quantile(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     def moved(more: Changes) -> list[float]:
         return [_sorted_at(f.durations_ms, q) for f in bench.facts({**changes, **more}, SEEDS) if f.durations_ms]
 
-    return Analysed(numbers, case, moved, notes=_notes(facts))
+    return Analysed(numbers, case, moved, rows, _notes(facts))
+
+
+def _expired(facts: Sequence[Facts], timeout_ms: float) -> Number:
+    """Return the share of checkpoints that a timeout would end, with its interval over the runs."""
+    shares = [fmean(ms > timeout_ms for ms in f.durations_ms) for f in facts if f.durations_ms]
+    number = mean_of(shares, "%", least=0.0)
+    return number if number.high is None else replace(number, high=min(number.high, 1.0))
 
 
 def _sorted_at(values: Sequence[float], q: float) -> float:
@@ -383,6 +437,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     """
     from barrierlab.sim.advise.advice import FIVE_MINUTES_S, Advice, advise, utilisation_at
     from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
+    from barrierlab.sim.advise.simulated import simulated
 
     mtbf_s = options["mtbf_s"]
 
@@ -406,6 +461,10 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         "five": ("%", 1 - utilisation_at(pieces, mtbf_s, FIVE_MINUTES_S)),
         "cost": ("s", pieces.cost_s),
         "mtbf": ("s", mtbf_s),
+        "replay": ("s", first.interval_s / 2 + pieces.duration_s),
+        "duty": ("%", pieces.duration_s / max(first.interval_s, pieces.least_s)),
+        "least": ("s", pieces.least_s),
+        "pause": ("s", max(first.interval_s - pieces.duration_s, 0.0)),
     }
     numbers |= {name: Number(value, None, None, unit, len(both)) for name, (unit, value) in values.items()}
 
@@ -415,8 +474,28 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         except NoAdviceError:
             return []
 
-    return Analysed(numbers, "bound" if first.limit else "found", moved)
+    best = {"checkpoint.interval_s": float(f"{first.interval_s:.6g}")}
+    numbers["duration"] = bench.replicate([best], _measure("duration")[1], "ms", least=0.0, most=BATCH)
+    curve = [first.interval_s * by for by in INTERVALS]
+    rows: list[Cells] = [{"interval_s": at, "lost": 1 - utilisation_at(pieces, mtbf_s, at)} for at in curve]
+    notes = []
+    try:
+        points, _ = simulated(bench.loaded({}), pieces, mtbf_s, first.interval_s, BATCH)
+        for point in points:
+            lost = 1 - point.utilisation
+            bounds = (lost - point.half_width, lost + point.half_width)
+            rows.append({"interval_s": point.interval_s, "lost": None, "simulated": lost, "bounds": bounds})
+        at_best = points[len(points) // 2]
+        lost, half = 1 - at_best.utilisation, at_best.half_width
+        numbers["simulated"] = Number(lost, max(lost - half, 0.0), lost + half, "%", BATCH)
+    except NoAdviceError as none:
+        numbers["simulated"] = "not simulated"
+        notes.append(str(none))
+    return Analysed(numbers, "bound" if first.limit else "found", moved, rows, notes)
 
+
+INTERVALS = tuple(2.0**each for each in range(-4, 5))
+"""Of the best interval: where the closed form is told."""
 
 BARRIERS = ("sequence", "timestamp", "latest")
 
@@ -481,7 +560,7 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
 
 def _number_or_none(bench: Bench, changes: Changes, measure: str) -> Number | None:
     try:
-        return bench.replicate([changes], _measure(measure)[1], _measure(measure)[0], least=0.0)
+        return bench.replicate([changes], _measure(measure)[1], _measure(measure)[0], least=0.0, most=2 * BATCH)
     except NothingToSayError:
         return None
 

@@ -242,9 +242,14 @@ class Bench:
         return [each for each in found if each is not None]
 
     def replicate(
-        self, variants: Sequence[Changes], value: Callable[..., float | None], unit: str, least: float = -inf
+        self,
+        variants: Sequence[Changes],
+        value: Callable[..., float | None],
+        unit: str,
+        least: float = -inf,
+        most: int = MOST,
     ) -> Number:
-        """Return the mean of a value over seeds, of as many as make it precise, or `MOST`.
+        """Return the mean of a value over seeds, of as many as make it precise, or of `most`.
 
         Raises
         ------
@@ -252,7 +257,7 @@ class Bench:
             If no run has one.
         """
         values: list[float] = []
-        for first in range(1, MOST + 1, BATCH):
+        for first in range(1, most + 1, BATCH):
             try:
                 values += self.values(variants, value, range(first, first + BATCH))
             except OutOfTimeError:

@@ -11,7 +11,7 @@ import networkx as nx
 
 from barrierlab.sim.advise.laws import catch_up_s
 from barrierlab.sim.ask.facts import Facts
-from barrierlab.sim.scenario.settings import ChannelSettings, Scenario
+from barrierlab.sim.scenario.settings import ALIGNED_EXCHANGES, ChannelSettings, Scenario
 
 Measure = Callable[[Facts], float | None]
 
@@ -54,6 +54,37 @@ def _done_before_caught_up(facts: Facts) -> float | None:
     return fmean(any(begin < done < end for done in facts.completed_at_ms) for begin, end in spans)
 
 
+def _loops(facts: Facts) -> list[tuple[bool, float]]:
+    """Return of each failure whether no checkpoint completed since the restart before it, and how long that is ago."""
+    found, since = [], 0.0
+    for row in facts.recoveries:
+        failed = row["failed_at_ms"]
+        found.append((not any(since < done <= failed for done in facts.completed_at_ms), failed - since))
+        since = failed if row["restored_ms"] is None else row["restored_ms"]
+    return found
+
+
+def _loop_share(facts: Facts) -> float | None:
+    loops = _loops(facts)
+    return fmean(is_loop for is_loop, _ in loops) if loops else None
+
+
+def _without_progress(facts: Facts) -> float | None:
+    """Return the mean time from a restart to the next, if no checkpoint completed between them."""
+    return _mean(tuple(ms for is_loop, ms in _loops(facts) if is_loop))
+
+
+def _lag(facts: Facts) -> float | None:
+    """Return how old the sources' positions are at a restart, in the mean: what is to be caught up."""
+    found = []
+    for row in facts.recoveries:
+        if row["restored_ms"] is not None:
+            pairs = zip(facts.completed_at_ms, facts.triggered_at_ms, strict=True)
+            newest = max((at for done, at in pairs if done <= row["failed_at_ms"]), default=0.0)
+            found.append(row["restored_ms"] - newest)
+    return fmean(found) if found else None
+
+
 MEASURES: dict[str, tuple[str, Measure]] = {
     "duration": ("ms", lambda f: _mean(f.durations_ms)),
     "start_delay_share": ("%", lambda f: _share(f, "start_delay")),
@@ -73,6 +104,10 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "catch_up": ("ms", lambda f: _recovery(f, "catch_up_ms")),
     "downtime": ("ms", lambda f: _recovery(f, "downtime_ms")),
     "done_before_caught_up": ("%", _done_before_caught_up),
+    "replayed": ("", lambda f: _recovery(f, "events_replayed")),
+    "lag": ("ms", _lag),
+    "loop_share": ("%", _loop_share),
+    "without_progress": ("ms", _without_progress),
     "barriers": ("", lambda f: f.barriers or None),
     "state": ("B", lambda f: f.state_bytes),
     "wait_p99": ("ms", lambda f: f.join.wait_p99_ms if f.join else None),
@@ -289,6 +324,45 @@ def failing_every_ms(scenario: Scenario) -> float:
     return 1e3 * (trials * (checkpoint.interval_s or 0.0) + checkpoint.timeout_s + down_s)
 
 
+def looping(scenario: Scenario) -> float:
+    """Return the share of restarts after which no checkpoint completes before the next: k + 1 expire in a row."""
+    k = scenario.checkpoint.tolerable_failures
+    return 0.0 if k is None else expiring(scenario) ** (k + 1)
+
+
+def detected_ms(scenario: Scenario) -> float:
+    """Return how long a job is without progress before it restarts: k + 1 intervals, and the last one's timeout."""
+    checkpoint = scenario.checkpoint
+    count = (checkpoint.tolerable_failures or 0) + 1
+    return 1e3 * (count * (checkpoint.interval_s or 0.0) + checkpoint.timeout_s)
+
+
+def lag_predicted_ms(scenario: Scenario) -> float:
+    """Return the mean lag at a restart: the time that the job is down, a checkpoint, and half a period."""
+    recovery = scenario.recovery
+    return 1e3 * (recovery.detection_s.mean + recovery.restart_s.mean) + age_predicted_ms(scenario)
+
+
+def forced_aligned(scenario: Scenario) -> str:
+    """Return the operators that align although unaligned is asked for, with what makes them, in words."""
+    found = []
+    for name, operator in scenario.operators.items():
+        edges = [edge for edge in scenario.topology.edges_in(name) if edge_aligns(scenario, edge)]
+        if edges:
+            found.append(f"'{name}' ({', '.join(f'{e} is {scenario.channels[e].exchange}' for e in edges)})")
+        elif name in scenario.topology.sinks and operator.aligns:
+            found.append(f"'{name}' (a sink)")
+    return ", ".join(found) or "none"
+
+
+def edge_aligns(scenario: Scenario, edge: str) -> bool:
+    """Return whether no barrier overtakes on an edge."""
+    return scenario.channels[edge].exchange in ALIGNED_EXCHANGES
+
+
+OF_SCENARIO: dict[str, Callable[[Scenario], str]] = {"forced_aligned": forced_aligned}
+"""By name: a word of a scenario."""
+
 CLOSED: dict[str, tuple[str, Callable[[Scenario], float]]] = {
     "predicted": ("ms", predicted_ms),
     "inflight_bound": ("B", inflight_bound),
@@ -301,5 +375,8 @@ CLOSED: dict[str, tuple[str, Callable[[Scenario], float]]] = {
     "expiring": ("%", expiring),
     "failing_every_predicted": ("ms", failing_every_ms),
     "load": ("", lambda scenario: bottleneck(scenario)[1]),
+    "looping": ("%", looping),
+    "detected": ("ms", detected_ms),
+    "lag_predicted": ("ms", lag_predicted_ms),
 }
 """By name: unit, and the closed form of a scenario."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.model.spec.invariants import INVARIANTS, RUN_INVARIANTS
+from barrierlab.sim.ask.analyses import INTERVALS
 from barrierlab.sim.ask.answer import Answer, text_of
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError
 from barrierlab.sim.ask.facts import Facts
@@ -163,6 +164,8 @@ def shown_changes(answer: Answer) -> Changes:
     if options["name"] == "barriers":
         advised = answer.found.case if answer.found.case != "none" else answer.found.rows[-1]["barrier"]
         return {"barrier": advised, **options.get("at", {})}
+    if options["name"] == "interval":
+        return {"checkpoint.interval_s": float(f"{answer.found.rows[len(INTERVALS) // 2]['interval_s']:.6g}")}
     if options["name"] == "growth":
         return {**options.get("at", {}), options["lever"]: options["values"][-1]}
     if options["name"] != "crossover":

@@ -134,3 +134,12 @@ def _show(console: Console, answer: Answer) -> None:
         *(f"note: {note}" for note in answer.notes),
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if answer.question.analysis.get("prints_table") and answer.found.rows:
+        from rich.table import Table
+
+        rows = [{k: v for k, v in row.items() if k not in ("gap", "bounds")} for row in answer.found.rows]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = Table(*(name.replace("_", " ") for name in names))
+        for row in rows:
+            table.add_row(*("" if row.get(name) is None else f"{row[name]:.4g}" for name in names))
+        console.print(table)

@@ -72,6 +72,22 @@ def test_a_job_that_cannot_keep_up_gets_no_advice(tmp_path: Path) -> None:
         advise(pieces, 15.0, None)
 
 
+@pytest.mark.parametrize("number", range(12))
+def test_a_thin_source_is_no_saturated_job(number: int, tmp_path: Path) -> None:
+    """A job with an event a minute would get no advice but more parallelism, as two of three events came late."""
+    random = Random(number)
+    rate, load = 10 ** random.uniform(-3.0, -0.7), random.uniform(0.1, 0.7)
+    thin = {"a": {"rate_per_s": rate, "arrivals": "poisson"}}
+
+    def pieces(load: float) -> Pieces:
+        service_s = {"dist": "exponential", "mean": load / rate}
+        return measured(job(tmp_path, source=thin, operator={"s": {"service_s": service_s}}))
+
+    assert pieces(load).load == pytest.approx(load, abs=0.25)
+    with pytest.raises(NoAdviceError, match="saturated"):
+        pieces(2.0)
+
+
 def test_the_simulation_is_beside_the_closed_form(tmp_path: Path) -> None:
     """The check would be of another job, or say nothing where both part."""
     small = job(tmp_path)
@@ -173,7 +189,7 @@ def cost_at(found: Scenario, pieces: Pieces, mtbf_s: float, interval_s: float) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(1, 15))
+@pytest.mark.parametrize("number", range(1, 21))
 def test_no_interval_of_a_sweep_costs_one_percent_less(number: int, tmp_path: Path) -> None:
     """The advice would be of the pieces of one short run, and another interval be better in the simulated job."""
     found, mtbf_s = random_job(tmp_path, number)

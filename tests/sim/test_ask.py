@@ -18,7 +18,7 @@ import barrierlab.sim.cli.ask as sim_cli_ask
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.answer import answered
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError, Serial
-from barrierlab.sim.ask.measures import age_ms, failing_every_ms
+from barrierlab.sim.ask.measures import MEASURES, age_ms, failing_every_ms, forced_aligned
 from barrierlab.sim.ask.question import Question, names, question_of, read
 from tests.sim.support import barrierlab
 
@@ -71,6 +71,14 @@ def test_q9_is_the_optimum_of_lambert_w() -> None:
     cost, mtbf_s = 0.1 / 3600, 3600.0
     exact_s = mtbf_s * (1 + cost + lambertw(-math.exp(-1 - cost)).real)
     assert at(q9, "best") == pytest.approx(exact_s, rel=1e-3)
+    simulated = q9.numbers["simulated"]
+    assert isinstance(simulated, Number)
+    assert simulated.low is not None
+    assert simulated.high is not None
+    assert simulated.low <= at(q9, "lost") <= simulated.high
+    assert at(q9, "replay") == pytest.approx(at(q9, "best") / 2 + at(q9, "duty") * at(q9, "best"))
+    lost = [row["lost"] for row in q9.rows if row["lost"] is not None]
+    assert min(lost) == pytest.approx(at(q9, "lost"))
 
 
 def test_q10_the_newest_checkpoint_is_as_old_as_the_closed_form_says() -> None:
@@ -97,6 +105,12 @@ def test_q1_what_is_slow_is_the_queue_and_a_longer_timeout_helps() -> None:
     assert (q1.case, q1.numbers["piece"]) == ("helps", "start delay")
     assert mean_ms < at(q1, "needed") < 1.1 * mean_ms
     assert at(q1, "duration") == pytest.approx(mean_ms, rel=0.05)
+    shares = [row["expire, %"] for row in q1.rows]
+    assert shares == sorted(shares, reverse=True)  # a longer timeout ends fewer
+    assert [row["timeout, s"] for row in q1.rows][:2] == pytest.approx([0.6, 1.2])
+    assert shares[0] == 100.0
+    assert shares[-1] == 0.0
+    assert at(q1, "expired") == pytest.approx(shares[1] / 100)
 
 
 @pytest.mark.slow
@@ -108,6 +122,11 @@ def test_q2_aligned_and_unaligned_are_as_measured() -> None:
     assert at(q2, "aligned") == pytest.approx(float(aligned["e2e_ms_mean"]), rel=0.05)
     assert at(q2, "persisted") == pytest.approx(float(unaligned["persisted_bytes_mean"]), rel=0.1)
     assert at(q2, "throughput") == pytest.approx(1.0, rel=0.02)
+    down_ms = 20e3 * (math.exp(2.0 / 20) - 1)  # a failure during a recovery begins it again
+    assert at(q2, "down_aligned") == pytest.approx(down_ms, rel=0.2)
+    read_ms = 1e3 * at(q2, "persisted") / 1e8
+    assert 0 < at(q2, "down_unaligned") - at(q2, "down_aligned") < 5 * read_ms
+    assert q2.numbers["forced"] == "none"  # not even the cluster's sink
 
 
 @pytest.mark.slow
@@ -138,6 +157,11 @@ def test_q3_is_where_the_law_of_the_timeout_says() -> None:
     assert q3.case == "found"
     assert at(q3, "timeout") == pytest.approx(0.95 * in_flight / capacity, rel=0.05)  # N - C t = 0.05 N
     assert at(q3, "slope") == pytest.approx(-0.1 * capacity, rel=0.1)
+    assert at(q3, "switched") == 1.0  # half of it ends them all
+    assert at(q3, "half") == pytest.approx(500 * at(q3, "timeout"), rel=0.15)
+    assert at(q3, "longest") == pytest.approx(float(measured("V_p1_chain_sat_aligned")["e2e_ms_mean"]), rel=0.05)
+    table = [row for row in q3.rows if row.get("persisted") is not None]
+    assert [row["persisted"] for row in table] == sorted((row["persisted"] for row in table), reverse=True)
 
 
 @pytest.mark.slow
@@ -147,6 +171,7 @@ def test_q5_the_closed_form_is_beside_what_is_simulated() -> None:
     assert at(q5, "duration") == pytest.approx(float(measured("V_p1_chain_sat_aligned")["e2e_ms_mean"]), rel=0.05)
     assert at(q5, "predicted") == pytest.approx(at(q5, "duration"), rel=0.1)
     assert at(q5, "p50") <= at(q5, "p95") <= at(q5, "p99")
+    assert abs(at(q5, "error")) < 0.1
 
 
 @pytest.mark.slow
@@ -176,6 +201,8 @@ def test_q11_is_the_mean_wait_for_failures_in_a_row() -> None:
     q11 = found("Q11")
     assert at(q11, "failed") == pytest.approx(at(q11, "expiring"), rel=0.05)
     assert at(q11, "every") == pytest.approx(at(q11, "predicted"), rel=0.1)
+    assert at(q11, "loops") == pytest.approx(at(q11, "looping"), rel=0.2)
+    assert at(q11, "stuck") == pytest.approx(at(q11, "detected"), rel=0.05)
 
 
 @pytest.mark.slow
@@ -204,6 +231,11 @@ def test_q15_catching_up_takes_what_the_law_says() -> None:
     again_ms = 30e3 * (math.exp(1.5 / 30) - 1)  # a failure during a recovery begins it again
     assert at(q15, "down") == pytest.approx(again_ms, rel=0.1)
     assert at(q15, "catch_up") == pytest.approx(at(q15, "predicted"), rel=0.15)
+    assert at(q15, "lag") == pytest.approx(at(q15, "lag_predicted"), rel=0.1)
+    assert at(q15, "down_unaligned") == pytest.approx(again_ms, rel=0.2)
+    assert [row["lag, s"] for row in q15.rows] == pytest.approx(
+        [at(q15, "lag") / 1e3 * p for p in (1, 0.75, 0.5, 0.25, 0)]
+    )
 
 
 def test_j1_the_skew_of_each_barrier_is_that_of_its_rule() -> None:
@@ -329,6 +361,27 @@ def test_the_closed_form_of_a_restart_loop() -> None:
     scenario = bench(question_of("Q11")).scenario
     p = 1 - (1 - 0.12079) ** 3
     assert failing_every_ms(scenario) == pytest.approx(1e3 * (6 * (1 + p) / p**2 + 1.5 + 1.0), rel=1e-3)
+
+
+def test_what_aligns_in_any_case_is_named() -> None:
+    """A user would ask for unaligned checkpoints, and wait for aligned ones."""
+    edge = {'channel."fast->slow".exchange': "forward", "operator.sink.aligns": True}
+    question = question_of("Q2")
+    assert forced_aligned(bench(question, **edge).scenario) == "'slow' (fast->slow is forward), 'sink' (a sink)"
+
+
+def test_a_restart_loop_is_told_by_what_completed_between() -> None:
+    """A job that restarts in turn with progress would be called stuck, or one without progress healthy."""
+
+    class Restarted:
+        completed_at_ms = (8.0, 55.0)
+        triggered_at_ms = (5.0, 50.0)
+        recoveries = tuple({"failed_at_ms": failed, "restored_ms": failed + 5.0} for failed in (10.0, 30.0, 60.0))
+
+    facts: Any = Restarted()
+    assert MEASURES["loop_share"][1](facts) == pytest.approx(1 / 3)
+    assert MEASURES["without_progress"][1](facts) == 30.0 - 15.0
+    assert MEASURES["lag"][1](facts) == pytest.approx(((15.0 - 5.0) + (35.0 - 5.0) + (65.0 - 50.0)) / 3)
 
 
 def test_the_age_of_a_checkpoint_is_its_area() -> None:
