@@ -36,7 +36,7 @@ class Dot(NamedTuple):
 def dots(lines: Sequence[str]) -> Iterator[Dot]:
     """Read the rows of the table that `barrierlab measured` prints: what has a target, and is above zero."""
     for line in lines:
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
         if len(cells) != 2 + 2 * len(MODES) or cells[0] in ("measured job", "---"):
             continue
         job, statistic, *pairs = cells
@@ -65,10 +65,8 @@ def picture(lines: Sequence[str]) -> str:
         parts.append(f'<circle cx="{x + 5}" cy="{height - 16}" r="5" fill="{colour}" fill-opacity="0.75"/>')
         parts.append(f'<text x="{x + 16}" y="{height - 12}" font-size="12" fill="#2d3748">{mode}</text>')
         x += 44 + 7 * len(mode)
-    parts.append(
-        f'<text x="{x}" y="{height - 12}" font-size="12" fill="#2d3748">grey: within 10 %; '
-        f"{sum(dot.is_met for dot in found)} of the {len(found)} dots are within their target</text>"
-    )
+    met = lines[-1].partition(";")[0]  # what has a target of 0 bytes has no dot
+    parts.append(f'<text x="{x}" y="{height - 12}" font-size="12" fill="#2d3748">grey: within 10 %; {met}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
