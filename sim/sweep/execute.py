@@ -13,23 +13,32 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barrierlab.sim.core.budget import BudgetError
 from barrierlab.sim.core.status import RAISED, raised_by_machine, text_of
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.plan import SweepPlan, SweepRun, parameters_text
-from barrierlab.sim.sweep.session import check_master, local_cores, process_count, spark_failures, spark_session
-from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.plan import SweepPlan, SweepRun, parameters_text, short_hash
+from barrierlab.sim.sweep.session import (
+    check_master,
+    is_local,
+    local_cores,
+    process_count,
+    spark_failures,
+    spark_session,
+)
+from barrierlab.sim.sweep.store import SCENARIOS, Store
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -38,7 +47,9 @@ RunChunk = Sequence[SweepRun]
 C = TypeVar("C")
 SIMULATE = "barrierlab.sim.sweep.execute:simulate"
 SIMULATE_WITH_EVENTS = "barrierlab.sim.sweep.execute:simulate_with_events"
-MOST_IN_CHUNK = 8
+MOST_IN_CHUNK = 256
+FLUSH_S = 2.0
+"""What a worker has computed is stored after so long, or at the end of its chunk: so much is lost if it is killed."""
 _TICK_S = 0.25
 
 
@@ -73,6 +84,8 @@ def _execute(plan: SweepPlan, store: Store, master: str, tick: Callable[[int], N
     if missing:
         work = partial(work_chunk, directory=str(store.directory.resolve()), simulate=simulate)
         spark = spark_session(master) if processes is None else None
+        if spark is not None and not is_local(master):
+            missing = _with_kept_scenarios(missing, store)
         with interrupts() as interrupted:
             watch = partial(_watch, store, tick, interrupted)
             if spark is not None:
@@ -83,10 +96,21 @@ def _execute(plan: SweepPlan, store: Store, master: str, tick: Callable[[int], N
 
 
 def chunks_of(runs: Iterable[SweepRun], workers: int) -> list[RunChunk]:
-    """The runs cut into chunks: small, so that little is lost and no worker idles; mixed, so that long runs spread."""
+    """The runs cut into chunks: many, so that no worker idles; mixed, so that long runs spread."""
     mixed = sorted(runs, key=lambda run: run.run_id)  # an id is a digest, so this order is as good as shuffled
     size = min(MOST_IN_CHUNK, max(1, math.ceil(len(mixed) / (16 * workers))))
     return [mixed[i : i + size] for i in range(0, len(mixed), size)]
+
+
+def _with_kept_scenarios(runs: Iterable[SweepRun], store: Store) -> list[SweepRun]:
+    """The same runs, of the copies of their scenarios that the directory has: workers elsewhere have no others."""
+    kept: dict[str, str] = {}
+    for run in runs:
+        if run.source.endswith(".toml") and run.source not in kept:
+            content = Path(run.source).read_bytes().decode(errors="replace")
+            copy = store.directory.resolve() / SCENARIOS / short_hash(content) / Path(run.source).name
+            kept[run.source] = str(copy) if copy.is_file() else run.source
+    return [replace(run, source=kept.get(run.source, run.source)) for run in runs]
 
 
 def _watch(store: Store, tick: Callable[[int], None], interrupted: Callable[[], bool]) -> None:
@@ -128,10 +152,13 @@ def work_chunk(chunk: RunChunk, directory: str, simulate: str) -> None:
     compute: Callable[[SweepRun], Rows] = getattr(import_module(module), name)
     store = Store(directory)
     rows: Rows = {table: [] for table in store.tables}
-    for run in chunk:
+    since = time.monotonic()
+    for number, run in enumerate(chunk, 1):
         for table, found in rows_of(run, compute).items():
             rows[table] += found
-    store.write_chunk(rows)
+        if number == len(chunk) or time.monotonic() - since > FLUSH_S:
+            store.write_chunk(rows)
+            rows, since = {table: [] for table in rows}, time.monotonic()
 
 
 def rows_of(run: SweepRun, compute: Callable[[SweepRun], Rows]) -> Rows:
@@ -232,24 +259,25 @@ def in_worker() -> None:
 
 
 def on_spark(spark: SparkSession, chunks: Sequence[C], work: Callable[[C], None], watch: Callable[[], None]) -> None:
-    """On Spark: a few partitions of many chunks each. Interrupted, it cancels the job."""
-    import pyarrow as pa
+    """On Spark: partitions of some chunks each, and to each task its own alone. Interrupted, it cancels the job.
 
-    def work_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                work(chunks[number])
-                yield pa.RecordBatch.from_pydict({"chunk": [number]})
+    A task whose executor is lost is run again, by Spark; what it had stored is stored again under the same names, or
+    is there twice, and read once.
+    """
 
-    partitions = min(len(chunks), 16 * spark.sparkContext.defaultParallelism)
-    frame = spark.range(0, len(chunks), 1, partitions).mapInArrow(work_all, "chunk long")
+    def work_all(own: Iterable[C]) -> None:
+        for chunk in own:
+            work(chunk)
+
+    context = spark.sparkContext
+    tasks = context.parallelize(chunks, min(len(chunks), 16 * context.defaultParallelism))
     with ThreadPoolExecutor(1) as pool:
-        job = pool.submit(frame.collect)
+        job = pool.submit(tasks.foreachPartition, work_all)
         try:
             while not wait([job], _TICK_S).done:
                 watch()
         except BaseException:
-            spark.sparkContext.cancelAllJobs()
+            context.cancelAllJobs()
             raise
     with spark_failures("a task of Spark failed", "continue with --resume"):
         job.result()

@@ -27,7 +27,7 @@ import json
 import math
 import tomllib
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -42,9 +42,11 @@ RunSettings = dict[str, Scalar]
 
 SHIPPED = files("barrierlab.sim") / "scenarios" / "sweeps"
 MOST_RUNS = 1_000_000
+MOST_LOADED = 2000
+"""Of a part with more settings than this not all are tried before anything runs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SweepRun:
     """One run of a sweep. `source` is what `sim.load` takes; `scenario` is its name."""
 
@@ -126,14 +128,26 @@ def parameters_text(parameters: Mapping[str, Scalar]) -> str:
 
 def run_id_of(loaded: Any, settings: Mapping[str, Any], seed: int) -> str:
     """The id of a run: a digest of its scenario's name and text, of what is set in it, and of the seed."""
-    text = hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
-    return short_hash([loaded.name, text, dict(settings), seed])
+    return next(_ids(loaded.name, _text_digest(loaded), settings, [seed]))
+
+
+def _text_digest(loaded: Any) -> str:
+    return hashlib.blake2b(loaded.text.encode(), digest_size=16).hexdigest()
+
+
+def _ids(name: str, text: str, settings: Mapping[str, Any], seeds: Iterable[int]) -> Iterator[str]:
+    """The ids of the runs with these settings: `short_hash` of [name, text, settings, seed]."""
+    begin = json.dumps([name, text, dict(settings)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)[:-1]
+    for seed in seeds:
+        yield hashlib.blake2b(f"{begin},{seed}]".encode(), digest_size=8).hexdigest()
 
 
 def load_plan(sweep: str | Path) -> SweepPlan:
     """The plan of a shipped sweep or of a file; SweepError in one line if it is not a good one.
 
-    Every combination of settings is loaded once, so that a bad one is told before anything runs.
+    Every combination of settings is loaded once, so that a bad one is told before anything runs. Of a part with more
+    than `MOST_LOADED` of them every value that an axis lists is, and so many combinations spread over all: what is bad
+    in another one is told as the error of its run.
     """
     path = Path(sweep)
     if path.suffix != ".toml" and not path.is_file():
@@ -170,10 +184,12 @@ def _plan(text: str, name: str, path: Path) -> SweepPlan:
         raise _Wrong("part: at least one table is needed, written [[part]]")
     parts = tuple(_part(table, number, seed, path) for number, table in enumerate(tables, 1))
     _no_twins([p.name for p in parts], "two parts are called {!r}: give each a name of its own")
-    planned = {
-        run.run_id: f"{run.scenario} {parameters_text(run.parameters)} seed {run.seed}" for p in parts for run in p.runs
-    }
-    _no_twins([run.run_id for p in parts for run in p.runs], "this run is planned twice: {}", planned)
+    seen: set[str] = set()
+    for run in (run for p in parts for run in p.runs):
+        if run.run_id in seen:
+            words = f"{run.scenario} {parameters_text(run.parameters)} seed {run.seed}"
+            raise _Wrong(f"this run is planned twice: {words}")
+        seen.add(run.run_id)
     if len({run.is_join for p in parts for run in p.runs}) > 1:
         raise _Wrong("joins and jobs are in one sweep, and no answer is about both: give each a file of its own")
     title, question = (_text(key, data.get(key, "")) for key in ("title", "question"))
@@ -199,7 +215,8 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Sw
 
         _keys(at, table, {"name", "measured", "modes", "seeds", "set"}, set())
         modes = _some_of(f"{at}modes", table.get("modes", list(MODES)), MODES)
-        jobs = [(job.scenario, job.settings) for job in load_measured() if job.mode in modes]
+        found = [(job.scenario, job.settings) for job in load_measured() if job.mode in modes]
+        jobs, settings_count = iter(found), len(found)
         axes: tuple[Axis, ...] = ()
         name = _text(f"{at}name", table.get("name", "measured jobs"))
     elif "modes" in table:
@@ -216,33 +233,60 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Sw
         ]
         axes = tuple(axis for found, _ in choices for axis in found)
         _no_twins([axis.name for axis in axes], f"{at}{{!r}} is varied twice")
-        count = math.prod(len(rows) for _, rows in choices) * len(seeds)
+        settings_count = math.prod(len(rows) for _, rows in choices)
+        count = settings_count * len(seeds)
         if count > MOST_RUNS:
             raise _Wrong(f"{at}{count} runs are planned; at most {MOST_RUNS} are allowed: take fewer values or seeds")
-        jobs = [(scenario, _merged(rows)) for rows in itertools.product(*(rows for _, rows in choices))]
+        jobs = ((scenario, _merged(rows)) for rows in itertools.product(*(rows for _, rows in choices)))
     if not name:
         raise _Wrong(f"{at}name: an empty text is given; a part is called something, as its folder is")
     fixed = _settings(f"{at}set", table.get("set", {}))
     if both := fixed.keys() & {axis.name for axis in axes}:
         raise _Wrong(f"{at}set: {min(both)!r} is an axis as well: take it out of one of them")
-    runs = tuple(run for scenario, row in jobs for run in _runs(at, name, scenario, fixed | row, seeds, path))
+    tried = _Tried(settings_count, [axis.name for axis in axes if axis.values is not None])
+    runs = tuple(_runs(at, name, ((scenario, fixed | row) for scenario, row in jobs), seeds, path, tried))
     return SweepPart(name, measured, axes, runs)
 
 
+class _Tried:
+    """Which settings of a part are loaded before anything runs: all, or each listed value and some of all."""
+
+    def __init__(self, count: int, axes: Sequence[str]) -> None:
+        self._every, self._axes = max(1, count // MOST_LOADED), axes
+        self._number, self._seen = 0, set[tuple[str, Scalar]]()
+
+    def __call__(self, settings: RunSettings) -> bool:
+        """Return whether to try these, which are the next."""
+        self._number += 1
+        values = {(name, settings[name]) for name in self._axes}
+        is_new = not values <= self._seen
+        self._seen |= values
+        return is_new or (self._number - 1) % self._every == 0
+
+
 def _runs(
-    at: str, part: str, scenario: str, settings: RunSettings, seeds: Sequence[int], path: Path
+    at: str,
+    part: str,
+    jobs: Iterable[tuple[str, RunSettings]],
+    seeds: Sequence[int],
+    path: Path,
+    tried: Callable[[RunSettings], bool],
 ) -> Iterator[SweepRun]:
     from barrierlab.sim.join.scenario import JoinScenario
     from barrierlab.sim.scenario.load import ScenarioError, load
 
-    source = str((path.parent / scenario).resolve()) if scenario.endswith(".toml") else scenario
-    try:
-        loaded = load(source, settings=settings)
-    except ScenarioError as error:
-        raise _Wrong(f"{at}{error}") from None
-    for seed in seeds:
-        run_id = run_id_of(loaded, settings, seed)
-        yield SweepRun(run_id, part, loaded.name, source, settings, seed, isinstance(loaded, JoinScenario))
+    known: dict[str, tuple[str, str, str, bool]] = {}
+    for scenario, settings in jobs:
+        if tried(settings) or scenario not in known:
+            source = str((path.parent / scenario).resolve()) if scenario.endswith(".toml") else scenario
+            try:
+                loaded = load(source, settings=settings)
+            except ScenarioError as error:
+                raise _Wrong(f"{at}{error}") from None
+            known[scenario] = source, loaded.name, _text_digest(loaded), isinstance(loaded, JoinScenario)
+        source, name, text, is_join = known[scenario]
+        for seed, run_id in zip(seeds, _ids(name, text, settings, seeds), strict=True):
+            yield SweepRun(run_id, part, name, source, settings, seed, is_join)
 
 
 # The four ways to vary settings: each gives its axes and its rows.

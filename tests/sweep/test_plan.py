@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -181,3 +182,28 @@ def test_an_unknown_sweep_is_told_with_a_suggestion():
     """A slip of the pen is answered with the name that was meant."""
     with pytest.raises(SweepError, match="did you mean 'smoke'"):
         load_plan("smok")
+
+
+def test_many_settings_are_planned_without_loading_each(monkeypatch):
+    """A million settings would take half an hour before the first run begins; or a bad value would be found in one."""
+    from barrierlab.sim.scenario import load as module
+    from barrierlab.sim.sweep.plan import short_hash
+
+    loaded: list[dict[str, object]] = []
+    real = module.load
+    monkeypatch.setattr(module, "load", lambda source, settings: loaded.append(settings) or real(source, settings))
+    monkeypatch.setattr("barrierlab.sim.sweep.plan.MOST_LOADED", 50)
+    text = (
+        '[[part]]\nscenario = "diamond"\nseeds = [1, 2]\ngrid = { until_s = [5.0, 6.0, 7.0] }\n'
+        'random = { samples = 200, axes = { "source.source.rate_per_s" = { low = 1.0, high = 9.0 } } }\n'
+    )
+    runs = plan_of(text, "many", Path("many.toml")).runs
+    assert len(runs) == len({run.run_id for run in runs}) == 1200
+    assert 50 <= len(loaded) < 70
+    assert {settings["until_s"] for settings in loaded} == {5.0, 6.0, 7.0}
+    text_digest = hashlib.blake2b(real("diamond").text.encode(), digest_size=16).hexdigest()
+    assert [run.run_id for run in runs[:4]] == [
+        short_hash([run.scenario, text_digest, run.parameters, run.seed]) for run in runs[:4]
+    ]
+    with pytest.raises(SweepError, match="until_s"):
+        plan_of(text.replace("7.0", "-7.0"), "many", Path("many.toml"))
