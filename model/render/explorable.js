@@ -863,7 +863,8 @@ const KEYS = [
 
 function legend(data) {
   const sign = (name, words) => make("span", {}, make("i", { class: `brl-sign s-${name}` }), words);
-  return make("p", { class: "brl-legend" }, sign("ahead", "ahead of the cut"), sign("behind", "behind it"), sign("in-flight", "in flight, recorded"),
+  const hint = make("span", {}, "Drag a circle: the cut at a task; the line between them: the whole cut; beside it: the picture.");
+  return make("p", { class: "brl-legend" }, hint, sign("ahead", "ahead of the cut"), sign("behind", "behind it"), sign("in-flight", "in flight, recorded"),
     sign("wrong", "orphan, or lost"), sign("barrier", "barrier"), sign("control", "watermark, cancel, end"), sign("held", "buffered"), sign("ring", "was recorded"), sign("snapshot", "snapshot"));
 }
 

@@ -129,7 +129,7 @@ def data_of(
     drawn = lay_out(entries, topology, checkpoint_id)
     chosen, note = range(len(entries)), ""
     if part or len(entries) > MOST_ENTRIES:
-        chosen = _part(drawn, len(entries), 0 if part else MOST_ENTRIES)
+        chosen = _whole_moves(entries, _part(drawn, len(entries), 0 if part else MOST_ENTRIES))
         of = f"around checkpoint {drawn.checkpoint_id}" if drawn.checkpoint_id else "at the beginning"
         note = f"The part {of}: entries {chosen.start + 1} to {chosen.stop} of {len(entries)}."
     earlier = _earlier(entries, topology, chosen.start)
@@ -194,6 +194,16 @@ def _part(drawn: SpaceTime, count: int, room: int) -> range:
     more = max(0, room - (last + 1 - first))
     first = max(0, min(first - more // 2, count - room))
     return range(first, min(count, max(last + 1, first + room)))
+
+
+def _whole_moves(entries: Sequence[Entry], part: range) -> range:
+    """Return the part from the move on that its first entry belongs to, to the end of its last one."""
+    first, stop = part.start, part.stop
+    while first and not entries[first][1].startswith(">"):
+        first -= 1
+    while stop < len(entries) and not entries[stop][1].startswith(">"):
+        stop += 1
+    return range(first, stop)
 
 
 def _earlier(entries: Sequence[Entry], topology: Topology, first: int) -> list[int]:
