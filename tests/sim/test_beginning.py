@@ -32,7 +32,11 @@ def processed_bytes(name: str) -> float:
 
 @pytest.mark.parametrize(
     "name",
-    ["R_chain_sat_4ms_timeout", "R_chain_sat_16ms_timeout", "R_chain_rho090_timeout", "R_chain_sat_4ms_unaligned"],
+    [
+        "R_chain_sat_4ms_timeout",
+        "R_chain_sat_4ms_unaligned",
+        *(pytest.param(f"R_chain_{each}_timeout", marks=pytest.mark.slow) for each in ("sat_16ms", "rho090")),
+    ],
 )
 def test_what_is_processed_meanwhile_is_as_measured(name: str) -> None:
     """A task would go on with its records while it takes part: 1.7 to 3 times as many bytes as on the cluster."""

@@ -51,6 +51,7 @@ class NoGate:
     def __init__(self, port, config):
         pass
 """
+SMALLER = "aligned: a->s b->s; events 2, checkpoints 1, capacity 1; no fault"
 TWO_EVENTS = "aligned: a->join b->join join->s; events 2, checkpoints 1; no fault"
 
 
@@ -282,7 +283,7 @@ def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, apart: Command
     for name, text in THREE_FILES.items():
         (mine / name).write_text(text, encoding="utf-8")
     forget("mine", "part")
-    arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
+    arguments = ("--impl", "mine:Mine", "--scope", SMALLER, "--save", "kept", "--resume")
     assert apart(*arguments)[0] == 0
     (verdict,) = [each for each in (mine / "kept").glob("*.json") if each.name != KEPT]
     written_ns = verdict.stat().st_mtime_ns
