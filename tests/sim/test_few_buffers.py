@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import ScenarioError, run
+from barrierlab.sim.ask.measures import edge_bytes
 from tests.sim.support import scenario, with_changes
 
 SMALLEST: dict[str, Any] = {
@@ -46,3 +47,41 @@ def test_a_channel_needs_two_buffers_at_least(tmp_path: Path) -> None:
     """With one, a task is back-pressured by the buffer that it is filling itself."""
     with pytest.raises(ScenarioError, match="most_buffers is 1; allowed: a whole number of at least 2"):
         scenario(tmp_path, SMALLEST, channel={"default": {"most_buffers": 1}})
+
+
+@pytest.mark.parametrize(("wide", "thin", "receivers"), [(4, 1, 2), (1, 3, 2), (1, 1, 4)])
+def test_inputs_of_unequal_width_hold_what_their_buffers_hold(
+    wide: int, thin: int, receivers: int, tmp_path: Path
+) -> None:
+    """Buffers are counted by the channels at either end: a wide input would be taken for a thin one."""
+    job = scenario(
+        tmp_path,
+        {
+            "topology": "a->m b->m m->sink",
+            "until_s": 30.0,
+            "warmup_s": 15.0,
+            "source": {
+                name: {"parallelism": count, "rate_per_s": 2000.0 / count, "record_bytes": 4096, "catch_up_s": 1.0}
+                for name, count in (("a", wide), ("b", thin))
+            },
+            "operator": {
+                "m": {"kind": "union", "parallelism": receivers, "service_s": 0.004},
+                "sink": {"kind": "sink", "parallelism": receivers, "aligns": False},
+            },
+            "channel": {
+                "default": {
+                    "form": "network",
+                    "exchange": "rebalance",
+                    "latency_s": {"dist": "lognormal", "mean": 0.0002, "cv": 0.9},
+                }
+            },
+            "checkpoint": {"interval_s": 3.0, "hold": "channel"},
+        },
+    )
+    result = run(job, 1)
+    assert result.verdict == "holds", result.violations
+    most_ms = 1e3 * (edge_bytes(job, "a->m") + edge_bytes(job, "b->m")) / (receivers * 4096 / 0.004)
+    steady = [row["end_to_end_duration_ms"] for row in result.checkpoint_rows() if row["steady"]]
+    assert len(steady) >= 4
+    for duration_ms in steady:
+        assert 0.88 * most_ms < duration_ms < most_ms
