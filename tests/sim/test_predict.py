@@ -93,7 +93,7 @@ def test_what_was_not_calibrated_is_said() -> None:
     ]
 
 
-@pytest.mark.parametrize("version", ["1.20", "2.x"])
+@pytest.mark.parametrize("version", [pytest.param("1.20", marks=pytest.mark.slow), "2.x"])
 def test_a_real_union_is_predicted_from_the_costs_of_another_job(
     version: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_equal_subtasks_stand_as_far_apart_as_measured() -> None:
 UNEQUAL = {"operator.slow.service_noise": 0.1, "operator.slow.subtask_spread": 0.02}
 
 
+@pytest.mark.slow
 def test_the_pair_of_the_debloated_job_lies_within_what_is_simulated() -> None:
     """The largest miss under saturation would stay: 392 and 264 ms at two equal subtasks, alike in the simulation."""
     aligned, unaligned = (job for job in load_measured() if job.settings.get("buffer_debloat.enabled"))
