@@ -21,6 +21,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "tracked": {},
     "store_outage": {},
     "random_crashes": {"until_s": 40.0},
+    "backlog": {"until_s": 24.0},
+    "nexmark_q3": {"until_s": 5.0, "warmup_s": 0.0},
+    "nexmark_q8": {"until_s": 5.0, "warmup_s": 0.0},
 }
 SHORT = {"until_s": 2.5, "warmup_s": 0.0}
 
