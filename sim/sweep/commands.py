@@ -375,8 +375,6 @@ def measured_command(seeds: int, master: str, data: Path | None, pairs: tuple[st
 
     A target that is missed is shown, and is no violation. With --set, what another setting would predict.
 
-    Example: barrierlab measured
-
     Example: barrierlab measured --set hops=task
     """
     from barrierlab.sim.cli.run import read_settings
