@@ -1,13 +1,14 @@
 """A cost profile fitted to measured checkpoints: each cost by an estimator of its own, with an interval of its mean.
 
 Times of Flink's statistics are whole milliseconds, so a cost below one is known to be small and no more. Rows of one
-checkpoint hang together, and runs differ by more than their checkpoints do: intervals are of a further run's mean, from
-drawing one run, and whole checkpoints of it anew (bootstrap).
+checkpoint hang together, and runs differ by more than their checkpoints do: each run's mean is kept, and an interval is
+of a further run's mean, from drawing one run, and whole checkpoints of it anew (bootstrap).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from statistics import fmean, quantiles
@@ -75,13 +76,13 @@ def ways(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 
 
 def acknowledgements(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """Return each subtask's duration less start delay, alignment, sync and async; of aligned checkpoints alone."""
+    """Return each subtask's duration less start delay, alignment, sync and async, in which an unaligned one aligns."""
     found = []
-    for each in checkpoint.subtasks if run.always_aligns else ():
+    for each in checkpoint.subtasks if run.always_aligns or run.is_flagged else ():
         parts = (each.start_delay_ms, each.alignment_ms, each.sync_ms, each.async_ms, each.end_to_end_ms)
-        start, align, sync, rest, end = parts
+        start, align, sync, rest, end = (part or 0.0 for part in parts)
         if None not in parts:
-            found.append(max(0.0, (end or 0) - (start or 0) - (align or 0) - (sync or 0) - (rest or 0)))
+            found.append(max(0.0, end - start - (align if run.always_aligns else 0.0) - sync - rest))
     return found
 
 
@@ -112,14 +113,14 @@ def hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
 
 
 def overtaking_hops(run: ObservedJob, checkpoint: ObservedCheckpoint) -> list[float]:
-    """From two senders' first barriers, which are passed on at once, to a receiver's first and last."""
+    """From the senders' first barriers, which are passed on at once: of the first to a receiver's first, and of the
+    last to its last. (Of two ways the sum is exact, whichever was the shorter.)"""
     found = []
     for operator, (sender,) in _alike(run) if run.is_flagged else ():
         sent = [each.start_delay_ms for each in checkpoint.of(sender) if each.start_delay_ms is not None]
         for row in checkpoint.of(operator) if sent else ():
             if row.start_delay_ms is not None and row.last_barrier_ms is not None:
-                mean = fmean(sent)
-                found += [max(row.start_delay_ms - mean, 0.0), max(row.last_barrier_ms - mean, 0.0)]
+                found += [max(row.start_delay_ms - min(sent), 0.0), max(row.last_barrier_ms - max(sent), 0.0)]
     return found
 
 
@@ -158,22 +159,25 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     """
     if not runs:
         raise TwinError("nothing to calibrate on: give files of answers, or a folder of tables, with --from")
-    costs: dict[str, Cost] = {}
+    fitted: dict[str, tuple[Cost, list[float | None]]] = {}
     undetermined = dict(NEVER)
     for name, (sets, estimate) in ESTIMATORS.items():
         by_run = [[rows for checkpoint in run.checkpoints if (rows := estimate(run, checkpoint))] for run in runs]
-        groups = [found for found in by_run if found]
-        if sum(map(len, groups)) < 2:
+        if sum(map(len, by_run)) < 2:
             undetermined[name] = "no two checkpoints of these runs show it; the scenario's own value stands"
         else:
-            costs[name] = _fitted(sets, groups)
+            means = [fmean(each for group in found for each in group) if found else None for found in by_run]
+            fitted[name] = _fitted(sets, [found for found in by_run if found]), means
+    factors = _run_effects({name: means for name, (_, means) in fitted.items()})
+    costs = {name: replace(cost, factors=factors[name]) for name, (cost, _) in fitted.items()}
     for operator in dict.fromkeys(name for run in runs for name in run.services_s):
         services = [[1000 * each for each in run.services_s.get(operator, ())] for run in runs]
         if not any(services) or not any(run.senders.get(operator) for run in runs):
             continue  # a source's rate is the job's
         flat = [each for group in services for each in group]
         cost = _fitted(f"operator.{operator}.service_s", [[[each] for each in flat]])
-        costs[f"service_{operator}"] = Cost(cost.sets, (cost.mean_s,), *_interval(cost))
+        of_each = tuple(round(each / fmean(flat), 4) for each in flat) if any(flat) else (1.0,)
+        costs[f"service_{operator}"] = replace(cost, values_s=(cost.mean_s,), factors=of_each)
         speeds = [fmean(group) / each for group in services for each in group if each]
         if speeds:
             undetermined[f"speed_{operator}"] = (
@@ -181,7 +185,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
             )
     return Profile(
         costs,
-        tuple(dict.fromkeys(run.mode for run in runs)),
+        tuple(run.mode for run in runs),
         tuple(sorted({count for run in runs for count in run.parallelism.values()})),
         tuple(sorted({run.is_local for run in runs if run.is_local is not None})),
         sum(len(run.checkpoints) for run in runs),
@@ -189,8 +193,33 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
     )
 
 
-def _interval(cost: Cost) -> tuple[float, float, float, int]:
-    return cost.mean_s, cost.low_s, cost.high_s, cost.count
+def _run_effects(means: Mapping[str, Sequence[float | None]]) -> dict[str, tuple[float, ...]]:
+    """Return by how much each run is slower than the mean run, cost by cost; on average by none.
+
+    Costs of one run go together: a run in which the machine was slow has all of them long. A run that does not show a
+    cost has for it what it has for those that it shows, on average.
+    """
+    usual = {name: fmean(each for each in values if each is not None) for name, values in means.items()}
+    count = max(map(len, means.values()), default=0)
+    slowness = [
+        fmean(
+            [
+                value / usual[name]
+                for name, values in means.items()
+                if usual[name] and (value := values[run]) is not None
+            ]
+            or [1.0]
+        )
+        for run in range(count)
+    ]
+    found = {}
+    for name, values in means.items():
+        each = [
+            slowness[run] if value is None or not usual[name] else value / usual[name]
+            for run, value in enumerate(values)
+        ]
+        found[name] = tuple(round(factor / (fmean(each) or 1.0), 4) for factor in each)
+    return found
 
 
 def _fitted(sets: str, groups: Sequence[Sequence[Sequence[float]]]) -> Cost:
@@ -208,4 +237,4 @@ def _fitted(sets: str, groups: Sequence[Sequence[Sequence[float]]]) -> Cost:
     def seconds(ms: float) -> float:
         return round(ms / 1000, 7)
 
-    return Cost(sets, tuple(map(seconds, values)), seconds(fmean(rows)), seconds(low), seconds(high), len(rows))
+    return Cost(sets, tuple(map(seconds, values)), seconds(fmean(rows)), seconds(low), seconds(high), len(rows), (1.0,))

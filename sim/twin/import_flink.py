@@ -25,9 +25,12 @@ SHIPS = {
 }
 """Flink's ship strategies, and the exchange that is simulated; SHUFFLE is at random, and about as even as in turn."""
 OLD_ENOUGH_S = 120.0  # from here on Flink's rates, means over the last minute, are of a minute that has passed
-PRESSED = 0.05  # a source that is back-pressured for more of the time emits less than it would
+PRESSED = 0.05  # a source that is back-pressured for more of the time may emit less than it would
+HELD = 0.5  # one that is so for more of the time than not is saturated: it emits what the job can take
+BEYOND = 1.5  # its rate in the scenario, by what it emits: any rate above gives the same queues
 SAME = 0.02  # of records in and out, as counters that are read one after the other differ
 LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
+EVEN = 0.016  # of the variance that drawn keys give; below it by chance one time in ten with two subtasks, hardly with more
 MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
 NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
 
@@ -48,6 +51,15 @@ class Vertex:
     busy: float | None
     pressed: float | None
     debloated_bytes: float | None
+    taken: tuple[float, ...]
+
+    @property
+    def is_dealt_evenly(self) -> bool:
+        """Return whether its subtasks took more even numbers of records than keys drawn by chance would give them."""
+        if len(self.taken) < max(2, self.parallelism):
+            return False
+        mean = sum(self.taken) / len(self.taken)
+        return mean > 0 and sum((each - mean) ** 2 for each in self.taken) <= EVEN * mean * (len(self.taken) - 1)
 
     @property
     def service_s(self) -> float | None:
@@ -197,6 +209,7 @@ def _vertex(
         per_s("accumulated-busy-time", "busyTimeMsPerSecond", 1000.0),
         per_s("accumulated-backpressured-time", "backPressuredTimeMsPerSecond", 1000.0),
         number(metrics.get("debloatedBufferSize"), "avg", low=1.0),
+        tuple(n for s in subtasks if (n := number(s, "metrics", "read-records")) is not None),
     )
 
 
@@ -389,6 +402,10 @@ class _Writer:
             if exchange and ship.upper() != "SHUFFLE"
             else f"assumed: {_plain(ship) or 'no ship strategy'} is simulated so"
         )
+        if exchange == "hash" and receiver.is_dealt_evenly and len(receiver.inputs) == 1:
+            took = " and ".join(f"{each:,.0f}" for each in receiver.taken[:2])
+            exchange = "rebalance"
+            why = f"assumed: in turn, though by hash: subtasks took {took} records, more even than by chance"
         self._put("exchange", exchange or "rebalance", why)
         if not all(sender.managers) or not all(receiver.managers) or not sender.managers or not receiver.managers:
             self._put("local", False, "assumed: on the network, the answers do not say where subtasks run")
@@ -426,12 +443,18 @@ class _Writer:
         rate, pressed = each.out_per_s, each.pressed
         if rate is None or not rate:
             self._ask("rate_per_s", 100.0, "records a second of each subtask, not in the answers")
-        elif pressed is not None and pressed <= PRESSED:
-            self._put("rate_per_s", _short(rate))
-        else:
-            share = "nobody knows how much" if pressed is None else f"{pressed:.0%}"
-            why = f"at least; back-pressured {share} of the time, so that its own rate is not in the answers"
+        elif pressed is None:
+            why = "at least; how much of the time it is back-pressured, and so its own rate, is not in the answers"
             self._ask("rate_per_s", _short(rate), why)
+        elif pressed <= PRESSED:
+            self._put("rate_per_s", _short(rate))
+        elif pressed <= HELD:
+            self._put("rate_per_s", _short(rate), f"assumed: it catches up; back-pressured {pressed:.0%} of the time")
+        else:
+            why = (
+                f"assumed: any rate above the {_short(rate):g} that it emits, back-pressured {pressed:.0%} of the time"
+            )
+            self._put("rate_per_s", _short(BEYOND * rate), why)
         self._put("arrivals", "deterministic", "assumed: evenly; the answers have no times of arrivals")
         self._put("catch_up_s", 1.0, "assumed: a second of what was held up comes in a burst")
         segment = _bytes(self.job.options.get("taskmanager.memory.segment-size")) or 32_768
@@ -443,7 +466,11 @@ class _Writer:
             )
         else:
             self._put("record_bytes", int(each.out_bytes), "written bytes by written records")
-        if any(ship.upper() == "HASH" for other in self.job.vertices for _, ship in other.inputs):
+        if any(
+            ship.upper() == "HASH" and not (other.is_dealt_evenly and len(other.inputs) == 1)
+            for other in self.job.vertices
+            for _, ship in other.inputs
+        ):
             self._put("keys", MANY_KEYS, "assumed: many, used evenly; neither number nor skew is in the answers")
         if each.service_s:
             self._put("service_s", _short(each.service_s), "busy time by records")

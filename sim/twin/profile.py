@@ -12,20 +12,23 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 
+GOLDEN = 0.6180339887498949
+FEW = 3  # of fewer runs alike, all runs say more on how they differ
 HINT = "give a cost profile, as barrierlab calibrate writes it"
-WIDTH = 2 * 1.645  # standard deviations of a normal distribution between the ends of a 90 % interval
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One cost: `values_s` are quantiles of equal weight; the interval is of a further run's mean."""
+    """One cost: `values_s` are quantiles of equal weight; the interval is of a further run's mean.
+
+    `factors` are the effects of the runs that it was fitted on: by how much each was slower than the mean run.
+    """
 
     sets: str
     values_s: tuple[float, ...]
@@ -33,38 +36,55 @@ class Cost:
     low_s: float
     high_s: float
     count: int
+    factors: tuple[float, ...]
 
-    def drawn(self, random: Random) -> dict[str, Any]:
-        """Return the distribution as a scenario has it, moved as far as its mean is uncertain."""
-        spread = (self.high_s - self.low_s) / WIDTH / self.mean_s if self.mean_s else 0.0
-        factor = max(0.0, random.gauss(1.0, spread))
+    def drawn(self, run: int) -> dict[str, Any]:
+        """Return the distribution as a scenario has it, as slow as one of the runs was; they come in turn."""
+        factor = self.factors[run % len(self.factors)]
         return {"dist": "empirical", "values": [value * factor for value in self.values_s]}
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The costs by name; the modes, parallelisms, places and operators calibrated on; and what is undetermined."""
+    """The costs by name; the mode of each run, parallelisms and places calibrated on; and what is undetermined."""
 
     costs: Mapping[str, Cost]
-    modes: tuple[str, ...]
+    runs: tuple[str, ...]
     parallelism: tuple[int, ...]
     local: tuple[bool, ...]
     checkpoints: int
     undetermined: Mapping[str, str]
 
     def settings(self, scenario: Scenario, seed: int) -> dict[str, Any]:
-        """Return the settings of one run: each cost that the job has a place for, drawn with its uncertainty."""
+        """Return the settings of one run: each cost that the job has a place for, all as in one run that was measured.
+
+        It is one in which barriers overtook, if they may in the job, and else one in which they did not. The runs are
+        taken from the quick ones to the slow ones, at distances of the golden section, so that few seeds cover them.
+        """
+        runs = self._runs_like(scenario)
+        run = runs[int(seed * GOLDEN % 1.0 * len(runs))]
         return {
-            cost.sets: cost.drawn(Random(f"{seed}/cost/{name}"))
-            for name, cost in self.costs.items()
+            cost.sets: cost.drawn(run)
+            for cost in self.costs.values()
             if not cost.sets.startswith("operator.") or cost.sets.split(".")[1] in scenario.operators
         }
+
+    def _runs_like(self, scenario: Scenario) -> list[int]:
+        wanted = "unaligned" if scenario.mode.goes_unaligned else "aligned"
+        alike = [run for run, mode in enumerate(self.runs) if mode == wanted]
+        if len(alike) < FEW:
+            alike = list(range(len(self.runs)))
+
+        def slowness(run: int) -> float:
+            return sum(cost.factors[run] for cost in self.costs.values() if len(cost.factors) == len(self.runs))
+
+        return sorted(alike, key=slowness)
 
     def outside(self, scenario: Scenario) -> Iterator[str]:
         """Yield a line for each way in which a job is not what was calibrated on."""
         mode = scenario.mode.name
-        if mode not in self.modes:
-            yield f"mode {mode}: calibrated on {', '.join(self.modes)} alone"
+        if mode not in self.runs:
+            yield f"mode {mode}: calibrated on {', '.join(dict.fromkeys(self.runs))} alone"
         counts = {scenario.topology.parallelism(name) for name in scenario.topology.operators}
         if extra := sorted(counts - set(self.parallelism)):
             yield f"parallelism {', '.join(map(str, extra))}: calibrated on {', '.join(map(str, self.parallelism))}"
@@ -80,12 +100,13 @@ class Profile:
             "# From low_s to high_s is the mean of a further run, with 90 %.",
             "",
         ]
-        lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
+        lines += ["[calibrated]", f"runs = {json.dumps(self.runs)}", f"parallelism = {json.dumps(self.parallelism)}"]
         lines += [f"local = {json.dumps(self.local)}", f"checkpoints = {self.checkpoints}"]
         for name, cost in self.costs.items():
             lines += ["", f"[cost.{name}]", f"sets = {json.dumps(cost.sets)}"]
             lines += [f"values_s = {json.dumps(cost.values_s)}", f"mean_s = {cost.mean_s}"]
             lines += [f"low_s = {cost.low_s}", f"high_s = {cost.high_s}", f"count = {cost.count}"]
+            lines += [f"factors = {json.dumps(cost.factors)}"]
         lines += ["", "[undetermined]", *(f"{name} = {json.dumps(why)}" for name, why in self.undetermined.items())]
         return "\n".join(lines) + "\n"
 
@@ -110,7 +131,7 @@ def read_profile(path: Path) -> Profile:
             raise ValueError(f"with the key {extra[0]}")
         return Profile(
             {str(name): _cost(table) for name, table in data["cost"].items()},
-            tuple(map(str, about["modes"])),
+            tuple(map(str, about["runs"])),
             tuple(map(int, about["parallelism"])),
             tuple(map(bool, about["local"])),
             int(about["checkpoints"]),
@@ -121,7 +142,7 @@ def read_profile(path: Path) -> Profile:
 
 
 def _cost(table: Mapping[str, Any]) -> Cost:
-    if extra := sorted(set(table) - {"sets", "values_s", "mean_s", "low_s", "high_s", "count"}):
+    if extra := sorted(set(table) - {"sets", "values_s", "mean_s", "low_s", "high_s", "count", "factors"}):
         raise ValueError(f"with the key {extra[0]} of a cost")
     values = tuple(map(float, table["values_s"]))
     found = Cost(
@@ -131,7 +152,9 @@ def _cost(table: Mapping[str, Any]) -> Cost:
         float(table["low_s"]),
         float(table["high_s"]),
         int(table["count"]),
+        tuple(map(float, table["factors"])),
     )
-    if not values or not all(0 <= each < 1e9 for each in (*values, found.mean_s, found.low_s, found.high_s)):
+    numbers = (*values, *found.factors, found.mean_s, found.low_s, found.high_s)
+    if not values or not found.factors or not all(0 <= each < 1e9 for each in numbers):
         raise ValueError(f"{found.sets} has no values, or one below 0")
     return found
