@@ -116,7 +116,7 @@ def calibrate_command(
     type=click.IntRange(2, 999),
     default=19,
     show_default=True,
-    help="Runs; of 19 the ends hold 90 %.",
+    help="Runs to simulate.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def predict_command(
@@ -148,13 +148,15 @@ def predict_command(
     if against:
         rows = beside(rows, measured)
     outside = list(profile.outside(job))
-    share = (runs + 1 - 2 * max(1, round(0.05 * (runs + 1)))) / (runs + 1)
+    unknown = list(dict.fromkeys(row.statistic for row in rows if not row.is_known))
+    if unknown:
+        outside.append(f"{', '.join(unknown)}: too few such jobs were measured; the interval is of the runs alone")
     if as_json:
         told = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
-        click.echo(json.dumps({"job": job.name, "mode": mode, "holds": share, "outside": outside, "rows": told}))
+        click.echo(json.dumps({"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": told}))
         return
     table = Table(title=f"{job.title}, {mode}: {runs} runs", title_justify="left")
-    heads = ["statistic", "operator", "predicted", f"{share:.0%} from", "to", *(["measured", ""] if against else [])]
+    heads = ["statistic", "operator", "predicted", "90% from", "to", *(["measured", ""] if against else [])]
     for head in heads:
         table.add_column(head, justify="left" if head in ("statistic", "operator", "") else "right")
     for row in rows:

@@ -185,7 +185,7 @@ def calibrate(runs: Sequence[ObservedJob]) -> Profile:
             )
     return Profile(
         costs,
-        tuple(run.mode for run in runs),
+        tuple(dict.fromkeys(run.mode for run in runs)),
         tuple(sorted({count for run in runs for count in run.parallelism.values()})),
         tuple(sorted({run.is_local for run in runs if run.is_local is not None})),
         sum(len(run.checkpoints) for run in runs),

@@ -30,7 +30,7 @@ HELD = 0.5  # one that is so for more of the time than not is saturated: it emit
 BEYOND = 1.5  # its rate in the scenario, by what it emits: any rate above gives the same queues
 SAME = 0.02  # of records in and out, as counters that are read one after the other differ
 LATEST = 10  # checkpoints that are asked for; Flink keeps as many (web.checkpoints.history)
-EVEN = 0.016  # of the variance that drawn keys give; below it by chance one time in ten with two subtasks, hardly with more
+EVEN = 0.016  # of the variance that drawn keys give: of two subtasks less is one chance in ten, of more hardly any
 MANY_KEYS = 4096  # hashed to subtasks they are even within some per cent; with few, one subtask has the most of them
 NEVER_MS = 1e12  # an interval above it, thirty years, is none: Flink says Long.MAX_VALUE
 

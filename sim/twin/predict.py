@@ -1,20 +1,22 @@
 """Checkpoints of a job predicted from its scenario and a cost profile, with an interval, beside a measurement.
 
-Each seed draws the job's randomness and, of each cost, a mean within its uncertainty. The interval is of a further run,
-without a form of its distribution: of n runs the smallest and the largest hold the next with (n - 1) / (n + 1), which
-is 90 % of 19. That the simulation itself may be wrong is not in it.
+Each seed draws the job's randomness, and the costs as one measured run had them. The interval is of a further run, and
+holds it with 90 %: the chance of the simulated runs, and beside it what the simulation was off by on measured jobs of
+this kind (`errors`). Where too few of them were measured, it is the runs' ends alone, and `is_known` says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 from barrierlab.sim.checkpoint.result import run
+from barrierlab.sim.checkpoint.stationarity import OVERLOADED
 from barrierlab.sim.scenario.load import load
 from barrierlab.sim.twin.answers import TwinError
+from barrierlab.sim.twin.errors import ErrorTerm, kind_of, regime, shipped
 from barrierlab.sim.twin.observed import STEADY, ObservedCheckpoint, ObservedJob, Subtask
 from barrierlab.sim.twin.profile import Profile
 
@@ -36,6 +38,7 @@ class Predicted:
     low: float
     high: float
     measured: float | None = None
+    is_known: bool = True
 
     @property
     def unit(self) -> str:
@@ -73,6 +76,11 @@ def statistics_of(checkpoints: Sequence[ObservedCheckpoint]) -> dict[Name, float
 
 def simulated(name: str, settings: Mapping[str, Any], seed: int) -> list[ObservedCheckpoint]:
     """Return the completed checkpoints of one simulated run after its warm-up, as a cluster would give them."""
+    return _simulated(name, settings, seed)[0]
+
+
+def _simulated(name: str, settings: Mapping[str, Any], seed: int) -> tuple[list[ObservedCheckpoint], bool]:
+    """Return the checkpoints, and whether the job was saturated."""
     result = run(load(name, settings), seed)
     rows = [row for row in result.checkpoint_rows() if row["steady"] and row["status"] == "COMPLETED"]
     if not rows:
@@ -82,7 +90,7 @@ def simulated(name: str, settings: Mapping[str, Any], seed: int) -> list[Observe
     for row in result.task_rows():
         values = (row[column] for column in (*columns, "persisted_bytes", "processed_bytes"))
         subtasks.setdefault(row["checkpoint_id"], []).append(Subtask(row["operator"], row["subtask"], *values))
-    return [
+    checkpoints = [
         ObservedCheckpoint(
             row["checkpoint_id"],
             row["end_to_end_duration_ms"],
@@ -92,23 +100,51 @@ def simulated(name: str, settings: Mapping[str, Any], seed: int) -> list[Observe
         )
         for row in rows
     ]
+    return checkpoints, (result.piles_up_share or 0.0) >= OVERLOADED
 
 
-def predict(name: str, settings: Mapping[str, Any], profile: Profile, runs: int = RUNS) -> list[Predicted]:
-    """Return every statistic of a job, predicted by so many runs with the seeds 1, 2, ...
-
-    `settings` go before the profile's costs.
-    """
+def simulated_figures(
+    name: str, settings: Mapping[str, Any], profile: Profile, runs: int
+) -> tuple[dict[Name, tuple[float, ...]], str]:
+    """Return the values of each statistic over so many runs, with the seeds 1, 2, ..., and what rules the job."""
     job = load(name, settings)
     found: dict[Name, list[float]] = {}
+    saturated = 0
     for seed in range(1, runs + 1):
-        checkpoints = simulated(name, {**profile.settings(job, seed), **settings}, seed)
+        checkpoints, is_saturated = _simulated(name, {**profile.settings(job, seed), **settings}, seed)
+        saturated += is_saturated
         for key, value in statistics_of(checkpoints).items():
             found.setdefault(key, []).append(value)
+    return {key: tuple(values) for key, values in found.items()}, regime(job.mode.name, 2 * saturated > runs)
+
+
+def predict(
+    name: str,
+    settings: Mapping[str, Any],
+    profile: Profile,
+    runs: int = RUNS,
+    errors: Mapping[str, ErrorTerm] | None = None,
+) -> list[Predicted]:
+    """Return every statistic of a job, predicted by so many runs.
+
+    `settings` go before the profile's costs; `errors` are by kind of figure, None those of the shipped measurements.
+    """
+    terms = shipped() if errors is None else errors
+    found, ruled_by = simulated_figures(name, settings, profile, runs)
     return [
-        Predicted(*key, fmean(values), *_ends(values))
+        _predicted(key, values, terms.get(kind_of(*key, ruled_by)))
         for key, values in sorted(found.items(), key=lambda each: (each[0][1] != "", 0))
     ]
+
+
+def _predicted(key: Name, values: Sequence[float], term: ErrorTerm | None) -> Predicted:
+    mean = fmean(values)
+    if not any(values):  # what cannot be, such as bytes that an aligned checkpoint persists
+        return Predicted(*key, 0.0, 0.0, 0.0)
+    if term is None:
+        return Predicted(*key, mean, *_ends(values), is_known=False)
+    half = term.half_width(values)
+    return Predicted(*key, mean, max(0.0, mean - half), mean + half)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
@@ -126,5 +162,5 @@ def beside(predicted: Sequence[Predicted], measured: Sequence[ObservedJob]) -> l
         key = (each.statistic, each.operator)
         values = [found[key] for found in runs if key in found]
         if values:
-            rows.append(Predicted(*key, each.mean, each.low, each.high, fmean(values)))
+            rows.append(replace(each, measured=fmean(values)))
     return rows

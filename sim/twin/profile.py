@@ -12,14 +12,13 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 
-GOLDEN = 0.6180339887498949
-FEW = 3  # of fewer runs alike, all runs say more on how they differ
 HINT = "give a cost profile, as barrierlab calibrate writes it"
 
 
@@ -46,45 +45,30 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The costs by name; the mode of each run, parallelisms and places calibrated on; and what is undetermined."""
+    """The costs by name; the modes, parallelisms and places calibrated on; and what is undetermined."""
 
     costs: Mapping[str, Cost]
-    runs: tuple[str, ...]
+    modes: tuple[str, ...]
     parallelism: tuple[int, ...]
     local: tuple[bool, ...]
     checkpoints: int
     undetermined: Mapping[str, str]
 
     def settings(self, scenario: Scenario, seed: int) -> dict[str, Any]:
-        """Return the settings of one run: each cost that the job has a place for, all as in one run that was measured.
-
-        It is one in which barriers overtook, if they may in the job, and else one in which they did not. The runs are
-        taken from the quick ones to the slow ones, at distances of the golden section, so that few seeds cover them.
-        """
-        runs = self._runs_like(scenario)
-        run = runs[int(seed * GOLDEN % 1.0 * len(runs))]
+        """Return the settings of one run: each cost that the job has a place for, all as in one measured run."""
+        count = max((len(cost.factors) for cost in self.costs.values()), default=1)
+        run = Random("runs").sample(range(count), count)[seed % count]
         return {
             cost.sets: cost.drawn(run)
             for cost in self.costs.values()
             if not cost.sets.startswith("operator.") or cost.sets.split(".")[1] in scenario.operators
         }
 
-    def _runs_like(self, scenario: Scenario) -> list[int]:
-        wanted = "unaligned" if scenario.mode.goes_unaligned else "aligned"
-        alike = [run for run, mode in enumerate(self.runs) if mode == wanted]
-        if len(alike) < FEW:
-            alike = list(range(len(self.runs)))
-
-        def slowness(run: int) -> float:
-            return sum(cost.factors[run] for cost in self.costs.values() if len(cost.factors) == len(self.runs))
-
-        return sorted(alike, key=slowness)
-
     def outside(self, scenario: Scenario) -> Iterator[str]:
         """Yield a line for each way in which a job is not what was calibrated on."""
         mode = scenario.mode.name
-        if mode not in self.runs:
-            yield f"mode {mode}: calibrated on {', '.join(dict.fromkeys(self.runs))} alone"
+        if mode not in self.modes:
+            yield f"mode {mode}: calibrated on {', '.join(self.modes)} alone"
         counts = {scenario.topology.parallelism(name) for name in scenario.topology.operators}
         if extra := sorted(counts - set(self.parallelism)):
             yield f"parallelism {', '.join(map(str, extra))}: calibrated on {', '.join(map(str, self.parallelism))}"
@@ -100,7 +84,7 @@ class Profile:
             "# From low_s to high_s is the mean of a further run, with 90 %.",
             "",
         ]
-        lines += ["[calibrated]", f"runs = {json.dumps(self.runs)}", f"parallelism = {json.dumps(self.parallelism)}"]
+        lines += ["[calibrated]", f"modes = {json.dumps(self.modes)}", f"parallelism = {json.dumps(self.parallelism)}"]
         lines += [f"local = {json.dumps(self.local)}", f"checkpoints = {self.checkpoints}"]
         for name, cost in self.costs.items():
             lines += ["", f"[cost.{name}]", f"sets = {json.dumps(cost.sets)}"]
@@ -131,7 +115,7 @@ def read_profile(path: Path) -> Profile:
             raise ValueError(f"with the key {extra[0]}")
         return Profile(
             {str(name): _cost(table) for name, table in data["cost"].items()},
-            tuple(map(str, about["runs"])),
+            tuple(map(str, about["modes"])),
             tuple(map(int, about["parallelism"])),
             tuple(map(bool, about["local"])),
             int(about["checkpoints"]),

@@ -52,24 +52,33 @@ def test_the_statistics_of_a_checkpoint_by_hand() -> None:
     }
 
 
-def test_an_uncertain_cost_widens_the_interval() -> None:
-    """The uncertainty of the profile would be read and not used."""
+def test_runs_that_differ_widen_the_interval() -> None:
+    """The effects of the measured runs would be read and not used."""
     profile = _profile()
     cost = profile.costs["acknowledgement"]
-    sure = replace(profile, costs={"acknowledgement": replace(cost, low_s=cost.mean_s, high_s=cost.mean_s)})
-    unsure = replace(profile, costs={"acknowledgement": replace(cost, low_s=0.0, high_s=0.5)})
-    whole = [predict("flink_chain", SHORT, each, 4)[0] for each in (sure, unsure)]
+    sure = replace(profile, costs={"acknowledgement": replace(cost, factors=(1.0,))})
+    unsure = replace(profile, costs={"acknowledgement": replace(cost, factors=(0.1, 20.0))})
+    whole = [predict("flink_chain", SHORT, each, 4, {})[0] for each in (sure, unsure)]
     assert [row.statistic for row in whole] == ["end to end"] * 2
+    assert [row.is_known for row in whole] == [False] * 2
     assert whole[0].low <= whole[0].mean <= whole[0].high
     assert whole[1].high - whole[1].low > 3 * (whole[0].high - whole[0].low)
-    assert predict("flink_chain", SHORT, unsure, 4)[0] == whole[1]
+    assert predict("flink_chain", SHORT, unsure, 4, {})[0] == whole[1]
+
+
+def test_the_error_of_the_simulation_widens_the_interval() -> None:
+    """An interval would hold the chance of the runs alone, as if nothing were wrong with the simulation."""
+    alone, whole = (predict("flink_chain", SHORT, _profile(), 3, errors)[0] for errors in ({}, None))
+    assert whole.is_known
+    assert whole.mean == alone.mean
+    assert whole.high - whole.low > alone.high - alone.low
 
 
 def test_what_is_set_goes_before_the_profile() -> None:
     """`--set` would be overruled by a file, without a word."""
     fixed = {**SHORT, "checkpoint.ack_latency_s": 0.5}
     whole = predict("flink_chain", fixed, _profile(), 2)[0]
-    assert whole.low > 500
+    assert whole.mean > 500
 
 
 def test_a_value_is_inside_by_the_clock_of_the_measurement() -> None:
@@ -115,7 +124,7 @@ def test_a_real_union_is_predicted_from_the_costs_of_another_job(
     assert (status, err) == (0, "")
     found = json.loads(out)
     assert found["outside"] == ["mode aligned_with_timeout: calibrated on aligned alone"]
-    assert found["holds"] == pytest.approx(0.6)
+    assert found["holds"] == pytest.approx(0.9)
     rows = {(row["statistic"], row["operator"]): row for row in found["rows"]}
     for key, tolerance in {
         ("end to end", ""): 0.05,
@@ -157,7 +166,7 @@ def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[st
     arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=20.0")
     status, out, err = barrierlab(capsys, *arguments, "--seeds", "2", "--against", str(DATA))
     assert (status, err) == (0, "")
-    assert "33% from" in out
+    assert "90% from" in out
     assert " measured values are in their intervals" in out
     assert "outside what was calibrated" not in out
 

@@ -1,0 +1,125 @@
+"""The error of the simulation itself, by kind of figure: what is left between predicted and measured of other jobs.
+
+A figure is off by `floor`, in its unit, and by `share` of what is predicted: two standard deviations, fitted by maximum
+likelihood to the residuals of measured runs, each predicted without its own configuration. Beside them stands the
+variance of the simulated runs. The interval is Student's, with as many degrees of freedom as there are configurations.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import fmean, variance
+
+LEAST = 2  # configurations; of one nobody knows how much another would be off
+LEVEL = 0.95  # of either end
+CLOCK = 1 / 12  # ms squared: of a clock of whole milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """One figure of one measured run: its kind, its configuration, the simulated values, and the measured one."""
+
+    kind: str
+    configuration: str
+    simulated: tuple[float, ...]
+    measured: float
+
+    @property
+    def predicted(self) -> float:
+        """The mean of the simulated values."""
+        return fmean(self.simulated)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorTerm:
+    """The error of one kind of figure, and how many configurations say so. `quantile` is Student's."""
+
+    floor: float
+    share: float
+    configurations: int
+    quantile: float
+
+    def half_width(self, simulated: Sequence[float]) -> float:
+        """Return half the interval of a figure with these simulated values."""
+        own = (self.floor**2) + (self.share * fmean(simulated)) ** 2
+        return self.quantile * math.sqrt(own + chance(simulated))
+
+
+def chance(simulated: Sequence[float]) -> float:
+    """Return the variance of a further run about the mean of these."""
+    return variance(simulated) * (1 + 1 / len(simulated)) if len(simulated) > 1 else 0.0
+
+
+def regime(mode: str, is_saturated: bool) -> str:
+    """Return what rules a checkpoint: an alignment that waits for queues, a timeout, what overtakes, or the flush."""
+    if mode == "unaligned":
+        return "unaligned, saturated" if is_saturated else "unaligned, below saturation"
+    if not is_saturated:
+        return "below saturation"
+    return "timeout, saturated" if mode == "aligned_with_timeout" else f"{mode}, saturated"
+
+
+def kind_of(statistic: str, operator: str, regime_of_it: str) -> str:
+    """Return the kind of a figure: bytes of a job and of an operator are two, times are one."""
+    of = " of an operator" if operator and statistic in ("persisted", "processed") else ""
+    return f"{statistic}{of}: {regime_of_it}"
+
+
+def fitted(residuals: Sequence[Residual]) -> ErrorTerm | None:
+    """Return the likeliest error of residuals of one kind; each configuration counts once. None of too few."""
+    from scipy.stats import t
+
+    rows = Counter(each.configuration for each in residuals)
+    if len(rows) < LEAST:
+        return None
+    clock = CLOCK if residuals[0].kind.split(":")[0] in ("end to end", "start delay", "alignment") else 0.0
+    found = [
+        (each.measured - each.predicted, each.predicted, chance(each.simulated) + clock, 1 / rows[each.configuration])
+        for each in residuals
+    ]
+    largest = max(abs(off) for off, _, _, _ in found) or 1.0
+    floors = [largest * 1e-3, *(largest * 10 ** (step / 8 - 2.5) for step in range(25))]
+    shares = [0.0, *(10 ** (step / 8 - 2.7) for step in range(25))]
+
+    def unlikelihood(floor: float, share: float) -> float:
+        total = 0.0
+        for off, size, known, weight in found:
+            spread = known + floor**2 + (share * size) ** 2
+            total += weight * (math.log(spread) + off**2 / spread)
+        return total
+
+    floor, share = min(((a, b) for a in floors for b in shares), key=lambda pair: unlikelihood(*pair))
+    return ErrorTerm(float(f"{floor:.4g}"), float(f"{share:.4g}"), len(rows), round(float(t.ppf(LEVEL, len(rows))), 4))
+
+
+def fit_all(residuals: Sequence[Residual]) -> dict[str, ErrorTerm]:
+    """Return the error of each kind of which there are enough residuals."""
+    by_kind: dict[str, list[Residual]] = {}
+    for each in residuals:
+        by_kind.setdefault(each.kind, []).append(each)
+    return {kind: term for kind, rows in sorted(by_kind.items()) if (term := fitted(rows)) is not None}
+
+
+def text_of(terms: Mapping[str, ErrorTerm]) -> str:
+    """Return the terms as TOML."""
+    lines = ["# The error of the simulation by kind of figure (python -m tests.leave_one_out); ms or bytes."]
+    for kind, term in terms.items():
+        lines += ["", f'["{kind}"]', f"floor = {term.floor}", f"share = {term.share}"]
+        lines += [f"configurations = {term.configurations}", f"quantile = {term.quantile}"]
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def shipped() -> Mapping[str, ErrorTerm]:
+    """The errors on the measured cluster of sim/data/flink."""
+    text = (files("barrierlab.sim") / "data" / "flink" / "errors.toml").read_text(encoding="utf-8")
+    return {
+        kind: ErrorTerm(table["floor"], table["share"], table["configurations"], table["quantile"])
+        for kind, table in tomllib.loads(text).items()
+    }
