@@ -17,6 +17,7 @@ CALLED = {
     "whoever has the result of a run": "spacetime alignments",
     "Jupyter, and anywidget": "_repr_svg_ _esm _css",
     "whoever reads the catalogue": "sound_on_the_same_run Stash ObsoleteBarrier TRACES",
+    "tests.leave_one_out, which writes errors.toml": "fit_all",
 }
 """By who uses them: the names that no line of the product has besides their definition."""
 
