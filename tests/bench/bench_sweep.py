@@ -1,0 +1,279 @@
+"""Sweeps at size, each figure beside its target: `python -m tests.bench.bench_sweep [--share 0.1] [NAME ...]`.
+
+Each measurement is a process of its own. CPU and memory are those of it and all that it starts, the JVM and Spark's
+workers included. Ratios are of CPU, and of wall time only where both sides are measured here, one after the other.
+With `--share` a measurement takes that share of the full size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+RUNS, ROWS, ENTRIES, PLANNED = 20_000, 1_000_000, 10_000_000, 1_000_000
+RUN_S = 0.005
+
+
+class Used(NamedTuple):
+    """Time and memory of a process and all of its session."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    said: str
+
+
+def measured(*arguments: str) -> Used:
+    """Run `python -m tests.bench.bench_sweep do ARGUMENTS`, and look at its session ten times a second."""
+    start, cpu, peak = time.monotonic(), dict[int, float](), 0.0
+    command = [sys.executable, "-m", "tests.bench.bench_sweep", "do", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while process.poll() is None:
+            now = of_session(process.pid)
+            cpu |= {pid: seconds for pid, (seconds, _) in now.items()}
+            peak = max(peak, sum(mb for _, mb in now.values()))
+            time.sleep(0.1)
+        said = process.stdout.read() if process.stdout else ""
+    if process.returncode:
+        raise SystemExit(f"{' '.join(arguments)} ended with status {process.returncode}")
+    return Used(time.monotonic() - start, sum(cpu.values()), peak, said.strip())
+
+
+def of_session(session: int) -> dict[int, tuple[float, float]]:
+    """CPU seconds and MB (shared pages by their share) of each process of a session."""
+    found = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) != session:
+                continue
+            lines = (folder / "smaps_rollup").read_text().splitlines()
+            mb = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+            found[int(folder.name)] = ((int(fields[11]) + int(fields[12])) / tick, mb)
+        except (OSError, StopIteration, ValueError, IndexError):
+            continue  # it has just ended
+    return found
+
+
+# What is measured.
+
+
+def short_run(run: Any) -> dict[str, list[dict[str, Any]]]:
+    """Take 5 ms of CPU, and give the rows of a small run: four checkpoints of three tasks."""
+    end = time.process_time() + RUN_S
+    while time.process_time() < end:
+        pass
+    return rows_of_run(run.seed, 4, 3)
+
+
+def rows_of_run(number: int, checkpoints: int, tasks: int) -> dict[str, list[dict[str, Any]]]:
+    """Rows whose durations follow from a number."""
+    made: dict[str, list[dict[str, Any]]] = {"runs": [], "checkpoints": [], "tasks": [], "joins": [], "violations": []}
+    made["runs"].append({"verdict": "holds", "violations": 0, "checkpoints_completed": checkpoints})
+    for each in range(1, checkpoints + 1):
+        ms = 100.0 + (number * 7919 + each * 104_729) % 1000 / 10
+        pieces = {"path_start_delay_ms": ms / 2, "path_alignment_ms": ms / 4, "path_sync_ms": 1.0, "path_rest_ms": 2.0}
+        key = {"checkpoint_id": each, "status": "COMPLETED", "steady": True}
+        made["checkpoints"].append({**key, "end_to_end_duration_ms": ms, **pieces})
+        for task in range(tasks):
+            about = {"checkpoint_id": each, "operator": f"op{task}", "subtask": 0, "steady": True}
+            made["tasks"].append({**about, "start_delay_ms": ms / 2, "alignment_ms": ms / 4})
+    return made
+
+
+def plan_of_runs(runs: int) -> Any:
+    """A plan of so many runs, with a hundred settings."""
+    from barrierlab.sim.sweep.plan import plan_of
+
+    rates = [float(rate) for rate in range(1, 101)]
+    text = (
+        f'[[part]]\nscenario = "diamond"\nseeds = {{ first = 1, last = {max(1, runs // 100)} }}\n'
+        f'grid = {{ "source.source.rate_per_s" = {rates} }}\n'
+    )
+    return plan_of(text, "big", Path("big.toml"))
+
+
+def do_plan(runs: str) -> None:
+    """Plan runs that all differ in their settings."""
+    from barrierlab.sim.sweep.plan import plan_of
+
+    text = (
+        '[[part]]\nscenario = "diamond"\nseeds = [1]\n[part.random]\n'
+        f'samples = {runs}\naxes."source.source.rate_per_s" = {{ low = 1.0, high = 10.0 }}\n'
+        "axes.until_s = { low = 3.0, high = 10.0 }\n"
+    )
+    plan = plan_of(text, "big", Path("big.toml"))
+    print(len(plan.runs), plan.digest)
+
+
+def do_sweep(directory: str, master: str, runs: str) -> None:
+    """Sweep short runs, and bring their files together; print the wall time of the runs alone."""
+    from barrierlab.sim.sweep.compact import compact
+    from barrierlab.sim.sweep.execute import execute
+    from barrierlab.sim.sweep.session import process_count, spark_session
+    from barrierlab.sim.sweep.store import Store
+
+    plan = plan_of_runs(int(runs))
+    store = Store.create(directory, plan)
+    if process_count(master) is None:
+        spark_session(master).range(1).count()  # the fixed start
+    start = time.monotonic()
+    execute(plan, store, master, simulate="tests.bench.bench_sweep:short_run")
+    print(time.monotonic() - start)
+    compact(store)
+
+
+def do_loop(runs: str) -> None:
+    """The same runs in a plain loop that stores nothing."""
+    plan = plan_of_runs(int(runs))
+    start = time.monotonic()
+    for run in plan.runs:
+        short_run(run)
+    print(time.monotonic() - start)
+
+
+def do_rows(directory: str, rows: str) -> None:
+    """Make a sweep of so many checkpoint rows, a hundred a run."""
+    from barrierlab.sim.sweep.compact import compact
+    from barrierlab.sim.sweep.execute import rows_of
+    from barrierlab.sim.sweep.store import Store
+
+    plan = plan_of_runs(int(rows) // 100)
+    store = Store.create(directory, plan)
+    runs = sorted(plan.runs, key=lambda run: run.run_id)
+    for first in range(0, len(runs), 200):
+        chunk: dict[str, list[dict[str, Any]]] = {table: [] for table in store.tables}
+        for run in runs[first : first + 200]:
+            for table, found in rows_of(run, lambda run: rows_of_run(run.seed, 100, 1)).items():
+                chunk[table] += found
+        store.write_chunk(chunk)
+    compact(store)
+
+
+def do_analyse(directory: str, engine: str) -> None:
+    """Analyse it."""
+    from barrierlab.sim.sweep.analyse import READ, analyse
+    from barrierlab.sim.sweep.engines import engine_for
+    from barrierlab.sim.sweep.store import Store
+
+    store = Store.open(directory)
+    with engine_for(store, READ, engine, None if engine == "duckdb" else "local[2]") as sql:
+        found = analyse(sql, store)
+    print(found["runs"]["steady_checkpoints"], round(sum(row["p99"]["at"] for row in found["quantiles"]), 6))
+
+
+def do_journals(directory: str, entries: str) -> None:
+    """Make a sweep of so many events: the journals of a few runs, again and again under other ids."""
+    from barrierlab.sim import load, run
+    from barrierlab.sim.sweep.compact import compact
+    from barrierlab.sim.sweep.journal import channel_rows, journal_columns
+    from barrierlab.sim.sweep.store import Store
+
+    store = Store.create(directory, plan_of_runs(100), keeps_events=True)
+    results = [
+        run(load("survive_anything", {"until_s": 4.0, "trouble": each}), seed=1) for each in ("nothing", "crashes")
+    ]
+    journals = [(len(result.entries), journal_columns(result.entries), result) for result in results]
+    made = number = 0
+    while made < int(entries):
+        chunk: dict[str, list[dict[str, Any]]] = {table: [] for table in store.tables}
+        for _ in range(20):
+            size, columns, result = journals[number % len(journals)]
+            run_id = f"{number:016x}"
+            about = {"run_id": run_id, "part": "big", "scenario": "survive_anything", "parameters": "{}", "seed": 1}
+            row = {"status": "OK", "verdict": "holds", "journal_entries": size, "cut_off": result._engine.cut_off}
+            chunk["runs"].append(about | row | {"consistency": result.limits.consistency})
+            chunk["events"].append({"run_id": run_id, **columns})
+            chunk["channels"] += [
+                {"run_id": run_id, **c} for c in channel_rows(result.scenario.topology, result.limits)
+            ]
+            made, number = made + size, number + 1
+        store.write_chunk(chunk)
+    compact(store)
+
+
+def do_verify(directory: str, engine: str) -> None:
+    """Judge it."""
+    from barrierlab.sim.sweep.store import Store
+    from barrierlab.sim.sweep.verify.judge import verify
+
+    found = verify(Store.open(directory), engine, None if engine == "duckdb" else "local[2]")
+    print(found["entries"], len(found["violations"]))
+
+
+# The figures.
+
+
+def plan(share: float, _: Path) -> None:
+    """A million runs, all different."""
+    runs = int(PLANNED * share)
+    show(f"plan {runs:,} runs", measured("plan", str(runs)), "2 min, 1 GB for a million")
+
+
+def sweep(share: float, folder: Path) -> None:
+    """Short runs."""
+    runs = max(100, int(RUNS * share) // 100 * 100)
+    loop = measured("loop", str(runs))
+    show(f"{runs:,} runs of 5 ms in a plain loop", loop)
+    walls = {}
+    for master in ("processes[2]", "local[1]", "local[2]"):
+        used = measured("sweep", str(folder / master), master, str(runs))
+        walls[master] = float(used.said)
+        files = len(list((folder / master).rglob("*.parquet")))
+        show(f"the same on {master}, stored, in {files} files", used, "1.5 GB for 20,000 on local[2]")
+    overhead = walls["local[1]"] / float(loop.said) - 1
+    print(f"  overhead over the loop on local[1]: {overhead:.1%} (target: 10 %)")
+    print(f"  local[2] is {walls['local[1]'] / walls['local[2]']:.2f} times local[1] (target: 1.8, on two free cores)")
+
+
+def analyse(share: float, folder: Path) -> None:
+    """Checkpoint rows."""
+    rows = int(ROWS * share)
+    show(f"make {rows:,} checkpoint rows", measured("rows", str(folder / "rows"), str(rows)))
+    both = {engine: measured("analyse", str(folder / "rows"), engine) for engine in ("duckdb", "spark")}
+    for engine, used in both.items():
+        show(f"analyse them on {engine}", used, "60 s" if engine == "duckdb" else "10 min")
+    print(f"  the same rows: {both['duckdb'].said == both['spark'].said}")
+
+
+def verify(share: float, folder: Path) -> None:
+    """Events, of a tenth and of all."""
+    for name, entries in (("tenth", int(ENTRIES * share / 10)), ("all", int(ENTRIES * share))):
+        show(f"make {entries:,} events", measured("journals", str(folder / name), str(entries)))
+        show("verify them on duckdb", measured("verify", str(folder / name), "duckdb"), "5 min for 10 million")
+        if entries <= ENTRIES // 50:
+            show("verify them on spark", measured("verify", str(folder / name), "spark"))
+
+
+def show(what: str, used: Used, target: str = "") -> None:
+    """Print a row."""
+    told = f"   (target: {target})" if target else ""
+    print(f"{what:58} {used.cpu_s:8.1f} s CPU {used.wall_s:8.1f} s wall {used.peak_mb:8.0f} MB{told}", flush=True)
+
+
+FIGURES = {each.__name__: each for each in (plan, sweep, analyse, verify)}
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    if sys.argv[1:2] == ["do"]:
+        globals()[f"do_{sys.argv[2]}"](*sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*FIGURES, []])
+    parser.add_argument("--share", type=float, default=0.1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="barrierlab-bench-") as folder:
+        for name in asked.names or FIGURES:
+            FIGURES[name](asked.share, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
