@@ -1,6 +1,6 @@
 """Every measured run predicted from the other configurations, and how far off: the errors that intervals are made of.
 
-    python -m tests.leave_one_out            # the table of what is kept
+    python -m tests.leave_one_out            # the table of what is kept, and its picture in docs
     python -m tests.leave_one_out --seeds 9  # simulate anew, and keep: five minutes on a quiet core
 
 A configuration is a job with its rates, sizes and place, in all its modes. Costs are those of the other configurations
@@ -25,6 +25,7 @@ from barrierlab.sim.twin.observed import ObservedJob, observed_tables
 from barrierlab.sim.twin.predict import simulated_figures, statistics_of
 
 KEPT = Path(__file__).parent / "sim" / "flink" / "leave_one_out.csv"
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "leave_one_out.svg"
 HEADLINES = ("end to end: ", "persisted: ")
 
 
@@ -104,6 +105,29 @@ def table(residuals: Sequence[Residual]) -> str:
     return "\n".join(lines)
 
 
+def draw(residuals: Sequence[Residual]) -> None:
+    """Draw measured against predicted, with the intervals, of the durations and persisted bytes of the jobs."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    mpl.rcParams["svg.hashsalt"] = "leave one out"
+    figure, places = plt.subplots(1, 2, figsize=(9.0, 4.2), layout="constrained")
+    for axes, head, unit, factor in zip(places, HEADLINES, ("duration, ms", "persisted, MB"), (1.0, 1e-6), strict=True):
+        rows = [row for row in judged(residuals) if row[0].kind.startswith(head) and row[0].measured]
+        for kind in sorted({row[0].kind for row in rows}):
+            own = [(factor * r.measured, factor * r.predicted, factor * half) for r, half, _ in rows if r.kind == kind]
+            measured, predicted, half = zip(*own, strict=True)
+            low = [min(width, 0.95 * value) for value, width in zip(predicted, half, strict=True)]
+            axes.errorbar(measured, predicted, yerr=(low, half), fmt="o", capsize=2, label=kind.removeprefix(head))
+        ends = [min(factor * r.measured for r, _, _ in rows), max(factor * r.measured for r, _, _ in rows)]
+        axes.plot(ends, ends, color="0.6", zorder=0)
+        axes.set(xscale="log", yscale="log", xlabel=f"measured {unit}", ylabel="predicted, 90 % interval")
+        axes.legend(fontsize=7)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
 def main() -> None:
     """Print the table; simulate first, if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,6 +135,7 @@ def main() -> None:
     if seeds := parser.parse_args().seeds:
         KEPT.write_text(text_of_residuals(list(simulate(seeds))), encoding="utf-8")
         Path(str(DATA / "errors.toml")).write_text(text_of(fit_all(kept())), encoding="utf-8")
+    draw(kept())
     print(table(kept()))
 
 
