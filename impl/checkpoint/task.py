@@ -263,7 +263,7 @@ class Task:
         return True
 
     def convert_to_unaligned(self, checkpoint_id: int) -> None:
-        """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLIP-182).
+        """An aligned barrier that still lies in an output channel goes ahead after all: its time is up (FLINK-27251).
 
         The part becomes unaligned although its inputs were aligned; `capture_overtaken` then takes what the barrier
         passed. To be called while the acknowledgement has not been taken; nothing happens if there is none.

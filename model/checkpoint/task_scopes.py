@@ -259,7 +259,7 @@ class TaskReference:
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
 
     def hurry(self, output: int, n: int) -> tuple[str, ...]:
-        """An aligned barrier goes ahead, out of the outbox or within its channel (FLIP-182, FLINK-27251).
+        """An aligned barrier goes ahead, out of the outbox or within its channel (FLINK-27251).
 
         In the outbox it passes none that is still wanted: that would cost the older checkpoint (rule 6).
         """

@@ -414,7 +414,7 @@ class NetworkChannel:
         return passed
 
     def prioritise_barrier(self, barrier: CheckpointBarrier) -> list[Event] | None:
-        """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLIP-182, on the way out).
+        """The barrier of this id turns into `barrier` and overtakes, if it has not left yet (FLINK-27251).
 
         Returns
         -------

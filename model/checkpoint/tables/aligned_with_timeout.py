@@ -2,9 +2,9 @@
 
 Invariant: as of an unaligned part. Who has delivered stays delivered, and what was buffered is drained, not recorded.
 
-FLIP-76 and FLIP-182; F-DCKP-006, sound by protocol rules 14 to 19. Unlike there, the switch comes by time, not with the
-next barrier; a barrier or an end that comes later than the threshold switches too, and so does one message more than
-may be buffered (rule 7). A task that may not go unaligned aligns, and passes the flag on.
+FLIP-76, FLINK-23041 and FLINK-27251; F-DCKP-006, sound by protocol rules 14 to 19. Unlike there, the switch comes by
+time, not with the next barrier; a barrier or an end that comes later than the threshold switches too, and so does one
+message more than may be buffered (rule 7). A task that may not go unaligned aligns, and passes the flag on.
 """
 
 from __future__ import annotations
