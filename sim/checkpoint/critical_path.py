@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 START_DELAY, ALIGNMENT, SYNC, ASYNC = "start delay", "alignment", "sync", "async"
-TRIGGER, OUTPUT, ACKNOWLEDGEMENT, MANIFEST = "trigger", "output", "acknowledgement", "manifest"
+TRIGGER, BEGIN, OUTPUT, ACKNOWLEDGEMENT, MANIFEST = "trigger", "begin", "output", "acknowledgement", "manifest"
 PIECE_OF = {
     **dict.fromkeys((TRIGGER, START_DELAY), "start_delay"),
     ALIGNMENT: "alignment",
     SYNC: "sync",
-    **dict.fromkeys((OUTPUT, ASYNC, ACKNOWLEDGEMENT, MANIFEST), "rest"),
+    **dict.fromkeys((BEGIN, OUTPUT, ASYNC, ACKNOWLEDGEMENT, MANIFEST), "rest"),
 }
 """The four sums that tables and reports have. A start delay counts from the trigger, so the command's way is in it."""
 COORDINATOR, STORE = "coordinator", "store"
@@ -45,7 +45,7 @@ class Piece:
     where : str
         A task, or the coordinator or the store.
     what : str
-        One of those above; `output` is a barrier that cannot leave its task.
+        One of those above; `begin` is work of a task before its image, `output` a barrier that cannot leave its task.
     waits_for : str
         The channel whose queue the barrier is in, or what else goes first.
     begin_ns, end_ns : int
@@ -199,7 +199,7 @@ class _Walk:
     def _snapshot(self, task: str, part: TaskPart) -> None:
         assert part.snapshot_ns is not None
         self._back(part.snapshot_ns + part.begin_ns, task, SYNC, "its image")
-        self._back(part.snapshot_ns, task, SYNC, "to begin its part")
+        self._back(part.snapshot_ns, task, BEGIN, "to begin its part")
         if self._journal._topology.inputs(task):
             self._barrier(task, part, self._journal._cut.get((self._id, task)))
             return
