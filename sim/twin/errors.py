@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from statistics import fmean, variance
 
+from barrierlab.model.checkpoint.protocols import Protocol
+
 LEAST = 2  # configurations; of one nobody knows how much another would be off
 LEVEL = 0.95  # of either end
 CLOCK = 1 / 12  # ms squared: of a clock of whole milliseconds
@@ -56,13 +58,13 @@ def chance(simulated: Sequence[float]) -> float:
     return variance(simulated) * (1 + 1 / len(simulated)) if len(simulated) > 1 else 0.0
 
 
-def regime(mode: str, is_saturated: bool) -> str:
+def regime(protocol: Protocol, is_saturated: bool) -> str:
     """Return what rules a checkpoint: an alignment that waits for queues, a timeout, what overtakes, or the flush."""
-    if mode == "unaligned":
+    if protocol.settings.is_flagged:
         return "unaligned, saturated" if is_saturated else "unaligned, below saturation"
     if not is_saturated:
         return "below saturation"
-    return "timeout, saturated" if mode == "aligned_with_timeout" else f"{mode}, saturated"
+    return "timeout, saturated" if protocol.goes_unaligned else f"{protocol.name}, saturated"
 
 
 def kind_of(statistic: str, operator: str, regime_of_it: str) -> str:

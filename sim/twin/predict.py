@@ -115,7 +115,7 @@ def simulated_figures(
         saturated += is_saturated
         for key, value in statistics_of(checkpoints).items():
             found.setdefault(key, []).append(value)
-    return {key: tuple(values) for key, values in found.items()}, regime(job.mode.name, 2 * saturated > runs)
+    return {key: tuple(values) for key, values in found.items()}, regime(job.mode, 2 * saturated > runs)
 
 
 def predict(

@@ -7,6 +7,7 @@ from statistics import median
 
 import pytest
 
+from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.sweep.measured import DATA
 from barrierlab.sim.twin.errors import ErrorTerm, Residual, fit_all, fitted, kind_of, regime, text_of
 from tests.leave_one_out import HEADLINES, judged, kept
@@ -40,7 +41,7 @@ def test_an_interval_by_hand() -> None:
 
 def test_kinds_are_told_apart() -> None:
     """The error of a few ms below saturation would be that of seconds above it."""
-    modes = ("aligned", "aligned_with_timeout", "unaligned", "tracked")
+    modes = [protocol_of(name) for name in ("aligned", "aligned_with_timeout", "unaligned", "tracked")]
     assert [regime(mode, True) for mode in modes] == [
         "aligned, saturated",
         "timeout, saturated",

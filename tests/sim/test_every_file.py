@@ -127,7 +127,7 @@ READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]
     ("measured", "data"): [
         (lambda place: place / "tables" / "runs.csv", ("measured", "--data", "tables", "--seeds", "1")),
     ],
-    ("show", "file"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
+    ("show", "run_of"): [(lambda place: place / "run.trace", ("show", "run.trace"))],
     ("check", "implementations"): [(lambda place: place / "mine.py", (*CHECK, "--impl", "mine:Mine"))],
     ("check", "directory"): [(_verdict, (*CHECK, "--save", "kept", "--resume"))],
     ("sweep", "directory"): [
