@@ -77,7 +77,7 @@ Markdown("\n".join(f"> {sentence}\n>" for sentence in answer(out, "spark", "loca
 # A sweep is a folder of Parquet files. What was set is a column of JSON in `runs`.
 
 # %%
-checkpoints, runs = f"'{out}/checkpoints/*.parquet'", f"'{out}/runs/*.parquet'"
+checkpoints, runs = f"'{out}/checkpoints/**/*.parquet'", f"'{out}/runs/**/*.parquet'"
 found = duckdb.sql(f"""
     SELECT parameters->>'mode' AS mode,
            CAST(parameters->>'$."channel.default.floating_buffers"' AS INTEGER) AS buffers,
