@@ -209,13 +209,16 @@ class InputBuffers:
 
     def unblock_all(self) -> None:
         """No input waits any more; what they buffered is drained from here on, input by input in turn."""
-        queues, free, ready = self.queues, self.free, self.ready
-        for input_id in sorted(self.blocked):
+        queues, free = self.queues, self.free
+        buffering = []
+        for input_id in self.blocked:
             if queues[input_id]:
-                ready.append(input_id)
+                buffering.append(input_id)
             else:
                 free.add(input_id)
         self.blocked.clear()
+        if buffering:
+            self.ready.extend(sorted(buffering))
 
     def close(self, input_id: int) -> None:
         """The end of this input takes effect."""
