@@ -83,13 +83,14 @@ def calibrate_command(
 
     Example: barrierlab calibrate job.toml --from answers.json -o costs.toml
     """
-    from barrierlab.sim.twin.calibrate import calibrate, observed_from
+    from barrierlab.sim.twin.calibrate import calibrate, distinct, observed_from
 
     runs = []
     for name in jobs:
         job = load_job(name, read_settings(pairs))
         places = {channel.local for channel in job.channels.values()}
         runs += [run for run in observed_from(sources, job) if run.is_local is None or run.is_local in places]
+    runs = distinct(runs)
     profile = calibrate(runs)
     if out is None:
         click.echo(profile.text(), nl=False)

@@ -54,6 +54,15 @@ def observed_from(sources: Sequence[str], job: Scenario) -> list[ObservedJob]:
     return found
 
 
+def distinct(runs: Sequence[ObservedJob]) -> list[ObservedJob]:
+    """Return each measured run once: jobs with the same operators find the same runs in a table."""
+    found: list[ObservedJob] = []
+    for run in runs:
+        if not any((run.name, run.checkpoints) == (other.name, other.checkpoints) for other in found):
+            found.append(run)
+    return found
+
+
 def _is_source(run: ObservedJob, subtask: Subtask) -> bool:
     return not run.senders[subtask.operator]
 

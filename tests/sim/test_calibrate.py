@@ -41,6 +41,17 @@ def test_the_shipped_profile_is_what_the_tables_say(
     assert out == (DATA / f"costs_{place}.toml").read_text(encoding="utf-8")
 
 
+def test_a_run_that_two_jobs_find_counts_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The runs of the union, whose operators the join has too, would weigh twice."""
+    of_union, of_both, of_twice = (tmp_path / f"{number}.toml" for number in range(3))
+    tables = ("--from", str(DATA))
+    assert barrierlab(capsys, "calibrate", "flink_union", *tables, "-o", str(of_union))[0] == 0
+    out = barrierlab(capsys, "calibrate", "flink_union", "flink_join", *tables, "-o", str(of_both))[1]
+    assert out.startswith(f"{of_both}: 7 costs from 59 checkpoints of 6 runs\n")
+    barrierlab(capsys, "calibrate", "flink_union", *tables, *tables, "-o", str(of_twice))
+    assert of_union.read_text() == of_both.read_text() == of_twice.read_text()
+
+
 PLANTED: dict[str, Any] = {
     "level": "rho050",
     "until_s": 60.0,
