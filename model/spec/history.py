@@ -95,6 +95,7 @@ class ChannelHistory:
 
     Attributes
     ----------
+    sender, receiver : TaskHistory
     sent, taken : list of message
         What entered the channel, and what left it, in order.
     applied : list of message
@@ -124,14 +125,17 @@ class ChannelHistory:
         "most_buffered",
         "most_buffered_ns",
         "output",
+        "receiver",
         "restored_in_flight",
+        "sender",
         "sent",
         "sent_controls",
         "taken",
         "waiting",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, sender: TaskHistory, receiver: TaskHistory) -> None:
+        self.sender, self.receiver = sender, receiver
         self.sent: list[object] = []
         self.taken: list[object] = []
         self.applied: list[object] = []
@@ -370,8 +374,12 @@ class History:
     def __init__(self, topology: Topology, start: Start | None = None) -> None:
         self.topology = topology
         self.start = start
-        self.channels = {channel: ChannelHistory() for channel in topology.channels}
         self.tasks = {task: TaskHistory(task, topology, start) for task in topology.tasks}
+        ends = {channel: topology.ends(channel) for channel in topology.channels}
+        self.channels = {
+            channel: ChannelHistory(self.tasks[sender], self.tasks[receiver])
+            for channel, (sender, receiver) in ends.items()
+        }
         for task in self.tasks.values():
             for index, channel in enumerate(task.inputs):
                 self.channels[channel].input = index
@@ -468,13 +476,16 @@ class History:
 
         The frequent verbs are here, in the order of their frequency; `_RARE` has the others.
         """
-        channels, tasks = self.channels, self.tasks
+        channels = self.channels
         event: type | None = None  # the class of events, once one has been seen
         previous: Entry | None = None
         for entry in entries:
             at_ns, verb, node, name, subject = entry
             if verb == "send":
                 channel = channels[name]  # type: ignore[index]
+                task = channel.sender
+                if node != task.name:
+                    raise self._misplaced(entry)
                 sent = channel.sent
                 sent.append(subject)
                 if type(subject) is not event and _goes_ahead(subject):
@@ -484,7 +495,6 @@ class History:
                     depth -= max(0, len(channel.restored_in_flight) - len(channel.taken))  # those need no room
                     if depth > channel.deepest:
                         channel.deepest, channel.deepest_ns = depth, at_ns
-                task = tasks[node]
                 task.steps.append(entry)
                 cause = task.cause
                 if cause is not None and cause != task.last_out[channel.output]:
@@ -505,6 +515,8 @@ class History:
                             task.marks_output(channel.output, subject)
             elif verb == "take":
                 channel = channels[name]  # type: ignore[index]
+                if node != channel.receiver.name:
+                    raise self._misplaced(entry)
                 channel.taken.append(subject)
                 if type(subject) is not event and kind_of(subject) == "CheckpointBarrier":
                     # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
@@ -512,10 +524,12 @@ class History:
                     channel.ahead.discard(cast(MessageView, subject).checkpoint_id)
             elif verb == "deliver":
                 channel = channels[name]  # type: ignore[index]
+                task = channel.receiver
+                if node != task.name:
+                    raise self._misplaced(entry)
                 channel.applied.append(subject)
-                task = tasks[node]
                 if channel.waiting:
-                    _let_go(channel, task, subject)
+                    _let_go(channel, subject)
                 task.steps.append(entry)
                 task.cause, task.came = task.last_in[channel.input], entry
                 if type(subject) is not event:
@@ -530,9 +544,9 @@ class History:
             elif verb == ">deliver" or verb == ">drain" or verb == ">push":
                 pass
             elif verb == "buffer":
-                _buffer(channels[name], tasks[node], subject, at_ns)  # type: ignore[index]
+                _buffer(self._into(entry), subject, at_ns)
             elif verb == ">emit":
-                tasks[node].steps.append(entry)
+                self.tasks[node].steps.append(entry)
             elif verb == ">restore":
                 self._ends_with(previous)
                 return entry
@@ -541,6 +555,18 @@ class History:
             previous = entry
         self._ends_with(previous)
         return None
+
+    def _into(self, entry: Entry) -> ChannelHistory:
+        """The channel of an entry of its receiver."""
+        channel = self.channels[entry[3]]  # type: ignore[index]
+        if entry[2] != channel.receiver.name:
+            raise self._misplaced(entry)
+        return channel
+
+    def _misplaced(self, entry: Entry) -> LookupError:
+        """Return what has no place: a task that there is not, or what it does on a channel of others."""
+        _, verb, node, channel, _ = entry
+        return LookupError(f"{node} {verb} {channel}" if node in self.tasks else node)
 
     def _ends_with(self, last: Entry | None) -> None:
         if last is not None:
@@ -600,7 +626,8 @@ def let_go(waiting: deque[object], message: object) -> list[object]:
     return gone
 
 
-def _buffer(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: int) -> None:
+def _buffer(channel: ChannelHistory, message: object, at_ns: int) -> None:
+    task = channel.receiver
     channel.waiting.append(message)
     if len(channel.waiting) > channel.most_buffered:
         channel.most_buffered, channel.most_buffered_ns = len(channel.waiting), at_ns
@@ -609,10 +636,10 @@ def _buffer(channel: ChannelHistory, task: TaskHistory, message: object, at_ns: 
         task.most_buffered_bytes, task.most_buffered_bytes_ns = task.buffered_bytes, at_ns
 
 
-def _let_go(channel: ChannelHistory, task: TaskHistory, message: object) -> None:
+def _let_go(channel: ChannelHistory, message: object) -> None:
     """`message` is applied."""
     for gone in let_go(channel.waiting, message):
-        task.buffered_bytes -= size_of(gone)
+        channel.receiver.buffered_bytes -= size_of(gone)
 
 
 # The rare verbs, each with the entry and the one before it.
@@ -623,11 +650,11 @@ def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:
 
 
 def _end(history: History, entry: Entry, previous: Entry | None) -> None:
-    _, _, node, name, subject = entry
-    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    channel, subject = history._into(entry), entry[4]
+    task = channel.receiver
     channel.applied.append(subject)
     channel.applied_controls += 1
-    _let_go(channel, task, subject)
+    _let_go(channel, subject)
     task.steps.append(entry)
     task.controls.append(entry)
     task.cause, task.came = task.last_in[channel.input], entry
@@ -639,20 +666,19 @@ def _end(history: History, entry: Entry, previous: Entry | None) -> None:
 
 def _ignore(history: History, entry: Entry, previous: Entry | None) -> None:
     _, _, node, name, subject = entry
-    channel = history.channels[cast(str, name)]
+    channel = history._into(entry)
     channel.ignored.append(subject)
     if previous is None or previous[1:4] != ("take", node, name):
-        _let_go(channel, history.tasks[node], subject)
+        _let_go(channel, subject)
 
 
 def _block(history: History, entry: Entry, previous: Entry | None) -> None:
-    _, _, node, name, subject = entry
-    checkpoint_id = cast(int, subject)
-    channel, task = history.channels[cast(str, name)], history.tasks[node]
+    channel, checkpoint_id = history._into(entry), cast(int, entry[4])
+    task = channel.receiver
     barrier = channel.barriers.get(checkpoint_id, checkpoint_id)
     channel.applied.append(barrier)
     channel.applied_controls += 1
-    _let_go(channel, task, barrier)
+    _let_go(channel, barrier)
     task.steps.append(entry)
     task.controls.append(entry)
     task.bars(channel.input, checkpoint_id, None if barrier is checkpoint_id else cast(MessageView, barrier).epoch)
@@ -683,11 +709,12 @@ def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
 
 def _capture(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id, message = cast(tuple[int, object], entry[4])
-    channel = cast(str, entry[3])
-    by_sender = history.topology.ends(channel)[0] == entry[2]
+    name = cast(str, entry[3])
+    sender = history.channels[name].sender
+    by_sender = sender.name == entry[2]
     recorded = history.recorded_by_sender if by_sender else history.recorded
-    recorded.setdefault((channel, checkpoint_id), []).append(message)
-    recorded_bytes = history.tasks[entry[2]].recorded_bytes
+    recorded_bytes = (sender if by_sender else history._into(entry).receiver).recorded_bytes
+    recorded.setdefault((name, checkpoint_id), []).append(message)
     recorded_bytes[checkpoint_id] = recorded_bytes.get(checkpoint_id, 0) + size_of(message)
 
 

@@ -109,12 +109,20 @@ def test_a_task_has_finished_with_its_last_input() -> None:
         ((0, "sent", "a", "a->s", Event("a", 1)), "'sent'"),
         ((0, "send", "a", "a->t", Event("a", 1)), "'a->t'"),
         ((0, "deliver", "t", "a->s", Event("a", 1)), "'t'"),
+        ((0, "send", "s", "a->s", Event("a", 1)), "'s send a->s'"),
+        ((0, "take", "a", "a->s", Event("a", 1)), "'a take a->s'"),
+        ((0, "deliver", "a", "a->s", Event("a", 1)), "'a deliver a->s'"),
+        ((0, "buffer", "a", "a->s", Event("a", 1)), "'a buffer a->s'"),
+        ((0, "ignore", "a", "a->s", CheckpointBarrier(1, 1)), "'a ignore a->s'"),
+        ((0, "block", "a", "a->s", 1), "'a block a->s'"),
+        ((0, "end", "a", "a->s", EndOfInput()), "'a end a->s'"),
+        ((0, "capture", "b", "a->s", (1, Event("a", 1))), "'b capture a->s'"),
     ],
 )
 def test_what_is_no_journal(entry: tuple, came: str) -> None:
     """A journal of another dataflow would be judged as if it were of this one."""
     with pytest.raises(HistoryError, match=f"{came} has no place in it"):
-        History.of([entry], Topology.parse("a->s"))
+        History.of([entry], Topology.parse("a->s b->s"))
 
 
 def test_every_verb_is_understood() -> None:
