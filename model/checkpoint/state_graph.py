@@ -46,19 +46,18 @@ class StateGraph:
         By state.
     wrong : dict of int to str
         What is broken in a state.
-    whole : int
-        Of how many states, the first ones, all moves are known.
     path : list of (int, int or None)
         The run: each state, and the place of the move that it takes there; None at its end.
-    is_all : bool
-        Whether the scope has no other states.
     """
 
     edges: list[list[Edge]] = field(default_factory=list)
     wrong: dict[int, str] = field(default_factory=dict)
-    whole: int = 0
     path: list[tuple[int, int | None]] = field(default_factory=list)
-    is_all: bool = False
+
+    @property
+    def is_all(self) -> bool:
+        """Return whether the scope has no other states."""
+        return all(edge.target is not None for its in self.edges for edge in its)
 
 
 def state_graph(world: World, entries: Sequence[Entry], most: int = MOST_STATES, reason: str = "") -> StateGraph | None:
@@ -74,33 +73,29 @@ def state_graph(world: World, entries: Sequence[Entry], most: int = MOST_STATES,
     reason : str
         What is broken where the run ends, if it breaks something.
     """
-    states, taken = [world.start()], []
+    states = [world.start()]
+    choices: list[int | None] = []
     for _, group in groupby(entries, key=lambda entry: entry[0]):
         its = [entry[1:] for entry in group]
-        found = next(((m, after) for m, after, notes in _steps(world, states[-1]) if list(notes) == its), None)
+        steps = enumerate(_steps(world, states[-1]))
+        found = next(((choice, after) for choice, (_, after, notes) in steps if notes == its), None)
         if found is None:
             return None
-        taken.append(found[0])
+        choices.append(found[0])
         states.append(found[1])
-    graph = _explored(world, states, most)
     numbers = {state: number for number, state in enumerate(dict.fromkeys(states))}
-    path = [numbers[state] for state in states]
-    choices: list[int | None] = [
-        next((place for place, edge in enumerate(graph.edges[number]) if edge.text == move.text), None)
-        for number, move in zip(path, taken, strict=False)
-    ]
-    graph.path = list(zip(path, [*choices, None], strict=True))
+    graph = _explored(world, numbers, most)
+    graph.path = [(numbers[state], choice) for state, choice in zip(states, [*choices, None], strict=True)]
     if reason:
-        graph.wrong.setdefault(path[-1], reason)
+        graph.wrong.setdefault(numbers[states[-1]], reason)
     return graph
 
 
-def _explored(world: World, run: Sequence[WorldState], most: int) -> StateGraph:
+def _explored(world: World, numbers: dict[WorldState, int], most: int) -> StateGraph:
+    """The states of the run, which `numbers` has, and those nearest to it, which it gets."""
     graph = StateGraph()
-    numbers = {state: number for number, state in enumerate(dict.fromkeys(run))}
     order = list(numbers)
     on_run = set(order)
-    left_out = False
     for number, state in enumerate(order):  # which grows meanwhile
         graph.edges.append([])
         if (broken := world.broken(state)) is not None:
@@ -112,7 +107,6 @@ def _explored(world: World, run: Sequence[WorldState], most: int) -> StateGraph:
             if target is None and len(order) < most:
                 target = numbers[after] = len(order)
                 order.append(after)
-            left_out |= target is None
             graph.edges[number].append(Edge(move.text, notes, target))
         if not graph.edges[number] and number not in graph.wrong:
             try:
@@ -121,7 +115,6 @@ def _explored(world: World, run: Sequence[WorldState], most: int) -> StateGraph:
                 stuck = None
             if stuck is not None:
                 graph.wrong[number] = stuck
-    graph.whole, graph.is_all = len(order), not left_out
     return graph
 
 

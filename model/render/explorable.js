@@ -246,8 +246,6 @@ export class Graph {
     });
   }
 
-  isWhole(state) { return state !== null && state < this.graph.whole; }
-
   /** The entries of a move that is the `number`th of a run. */
   entries(move, number) {
     return move.notes.map(([verb, node, channel, subject]) => ({
@@ -766,8 +764,8 @@ class View {
     if (this.departed) parts.push(" ", reset);
     if (wrong) parts.push(make("p", { class: "brl-bad" }, `✗ ${wrong}`));
     const moves = this.graph.moves(state);
-    if (moves === null || !this.graph.isWhole(state)) parts.push(make("p", { class: "brl-dim" }, "This state is one of those whose moves are not in this page."));
-    else if (!moves.length) parts.push(make("p", { class: "brl-dim" }, "None: nothing more can happen."));
+    if (moves === null) parts.push(make("p", { class: "brl-dim" }, "This state is one of those whose moves are not in this page."));
+    else if (!moves.length && !wrong) parts.push(make("p", { class: "brl-dim" }, "None: nothing more can happen."));
     if (moves) parts.push(make("div", { class: "brl-moves" }, ...moves.map((move, i) => make("button", { type: "button", "aria-current": i === taken ? "step" : null, class: move.wrong ? "brl-wrong" : null,
       title: move.wrong ?? (move.to === null ? "leads beyond what is kept in this page" : null), onclick: () => this.take(i) }, move.text + (move.wrong ? " ✗" : "") + (i === taken ? " ▸" : "")))));
     parts.push(make("p", { class: "brl-dim" }, `${this.graph.graph.degrees.length} states of the scope are in this page${this.graph.graph.all ? ", which is all of them" : ", those nearest to the run"}.`));

@@ -180,7 +180,6 @@ def _in_columns(graph: StateGraph, columns: Columns) -> dict[str, Any]:
         "moves": list(moves),
         "notes": list(notes),
         "wrong": list(graph.wrong.items()),
-        "whole": graph.whole,
         "all": graph.is_all,
         "path": graph.path,
     }
