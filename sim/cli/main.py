@@ -21,7 +21,7 @@ COMMANDS = {
     "export": ("sim.cli.export:export_command", "Write a scope as a model for another checker, Spin."),
     "sweep": ("sim.sweep.commands:sweep_command", "Run many runs, on processes or on Spark."),
     "analyse": ("sim.sweep.commands:analyse_command", "Print the answer of a sweep, and its figures."),
-    "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in Spark SQL."),
+    "verify": ("sim.sweep.commands:verify_command", "Judge the journals of a sweep a second time, in SQL."),
     "report": ("sim.sweep.commands:report_command", "Write the report on a sweep: one HTML file."),
     "rerun": ("sim.cli.rerun:rerun_command", "Make one run of a sweep or an answer again, and check its digest."),
     "measured": ("sim.sweep.commands:measured_command", "Predict the jobs that were measured on a Flink cluster."),

@@ -1,1 +1,1 @@
-"""Stored journals judged a second time, as Spark SQL."""
+"""Stored journals judged a second time, in SQL."""

@@ -1,4 +1,4 @@
-"""The invariants as Spark SQL over stored journals: each query gives a row for everything that breaks its invariant.
+"""The invariants in SQL over stored journals: each query gives a row for everything that breaks its invariant.
 
 What they mean is said in `model.spec.invariants`; this is a second judge, which reads the words there in its own way.
 Its rows are (run_id, attempt, at_ns, reason). Where one thing that is wrong makes all that follows wrong, only the
