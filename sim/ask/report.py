@@ -20,12 +20,11 @@ from barrierlab.sim.ask.pictures import PICTURES, rows_of
 from barrierlab.sim.ask.question import QUESTIONS
 from barrierlab.sim.core.files import write
 from barrierlab.sim.sweep import figures
-from barrierlab.sim.sweep.join.report import DRAWN as JOIN_DRAWN
-from barrierlab.sim.sweep.join.report import drawn_join, drawn_outputs
+from barrierlab.sim.sweep.join.report import drawn_of_join
 from barrierlab.sim.sweep.page import PageTable, Section, figure_of, render_page
 from barrierlab.sim.sweep.report import DRAWN, FIRST, LAST, MEANING, words_of
 from barrierlab.sim.sweep.rerun import ANSWER
-from barrierlab.sim.sweep.run_drawings import Drawn, checkpoint_of, job_of
+from barrierlab.sim.sweep.run_drawings import JOB_WORDS, Drawn, checkpoint_of, drawn_again, job_of
 from barrierlab.sim.sweep.store import keep_scenarios, versions
 
 FOUND: tuple[Section, ...] = (("change", "What would change it"), ("numbers", "Numbers"))
@@ -71,7 +70,7 @@ def _row(run_id: str, settings: Mapping[str, Any], facts: Any, bench: Bench) -> 
 
 
 def page(answer: Answer, bench: Bench, directory: Path) -> str:
-    """The report on an answer, as HTML."""
+    """The report on an answer that is in `directory`, as HTML."""
     question, runs = answer.question, bench.kept()
     chart, words = PICTURES[question.analysis["name"]](bench, question.analysis, answer.found)
     behind = PageTable.of(
@@ -81,7 +80,7 @@ def page(answer: Answer, bench: Bench, directory: Path) -> str:
     def draw(name: str, narrow: bool) -> str:
         return figures.chart(chart, name, narrow=narrow)
 
-    drawn = (drawn_join_of if question.of_joins else drawn_of)(bench, shown_changes(answer))
+    drawn = (drawn_join_of if question.of_joins else drawn_of)(bench, shown_changes(answer), directory)
     verdicts = Counter(facts.verdict for _, _, facts in runs)
     counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     command = ["barrierlab", "ask", question.name, "--scenario", bench.source, "--out", directory.name]
@@ -175,51 +174,49 @@ def shown_changes(answer: Answer) -> Changes:
     return {**options.get("at", {}), lever: round(value) if options.get("whole") else float(f"{value:.6g}")}
 
 
-def drawn_join_of(bench: Bench, changes: Changes) -> list[Drawn]:
+def drawn_join_of(bench: Bench, changes: Changes, directory: Path) -> list[Drawn]:
     """The join of the run with these changes whose wait is in the middle, its median output, and its worst."""
-    from barrierlab.sim import load, run
-
     runs = [facts for facts in bench.known(changes) if facts.join is not None and facts.join.wait_p99_ms is not None]
     if not runs:
         return []
     facts = sorted(runs, key=lambda each: each.join.wait_p99_ms if each.join and each.join.wait_p99_ms else 0.0)
     middle = facts[len(facts) // 2]
-    result, run_id = run(load(bench.source, bench.settings(changes)), middle.seed), bench.run_id(changes, middle.seed)
     of_run = f"{bench.scenario.name}, {words_of(changes)}, seed {middle.seed}"
-    words = f"The join, {of_run}."
-    return [drawn_join(JOIN_DRAWN[0], result, run_id, words), *drawn_outputs(result, run_id, of_run)]
+    return drawn_of_join(directory, bench.run_id(changes, middle.seed), of_run)
 
 
-def drawn_of(bench: Bench, changes: Changes) -> list[Drawn]:
+def drawn_of(bench: Bench, changes: Changes, directory: Path) -> list[Drawn]:
     """The job of the runs with these changes, a typical checkpoint of them, and the worst."""
-    from barrierlab.sim import load, run
-
-    settings_text = json.dumps(bench.settings(changes), sort_keys=True)
-    first = [each for each in bench.kept() if json.dumps(each[1], sort_keys=True) == settings_text]
-    first = [each for each in first if each[2].durations_ms]
-    if not first:
+    runs = [facts for facts in bench.known(changes) if facts.durations_ms]
+    if not runs:
         return []
-    varied = words_of(changes) if changes else "as it is"
-    every = sorted(duration for _, _, facts in first for duration in facts.durations_ms)
-    middle_ms, worst_ms = every[len(every) // 2], every[-1]
-    found: list[Drawn] = []
-    for section, at_ms, which in (
-        (DRAWN[1], middle_ms, f"The median of {len(every)} steady checkpoints"),
-        (DRAWN[2], worst_ms, f"The longest of {len(every)} steady checkpoints"),
-    ):
-        run_id, settings, facts = min(first, key=lambda each: min(abs(d - at_ms) for d in each[2].durations_ms))
-        result = run(load(bench.source, settings), facts.seed)
-        rows = [
-            row
-            for row in result.checkpoint_rows()
-            if row["steady"] and row["status"] == "COMPLETED" and row["end_to_end_duration_ms"] in facts.durations_ms
-        ]
-        row = min(rows, key=lambda row: abs(row["end_to_end_duration_ms"] - at_ms))
-        words = (
-            f"{which} of {bench.scenario.name} ({varied}), {len(first)} runs: checkpoint {row['checkpoint_id']} "
-            f"under seed {facts.seed}. It took {row['end_to_end_duration_ms']:.1f} ms."
-        )
-        if not found:
-            found.append(job_of(DRAWN[0], result, run_id, "The run of the typical checkpoint below."))
-        found.append(checkpoint_of(section, result, row["checkpoint_id"], run_id, words))
-    return found
+    every = sorted(duration for facts in runs for duration in facts.durations_ms)
+    of_many = f"of {len(every)} steady checkpoints of {bench.scenario.name} ({words_of(changes)}), {len(runs)} runs"
+
+    def drawn(section: Section, at_ms: float, which: str, above: Mapping[Section, str]) -> list[Drawn]:
+        """The checkpoint that takes so long, behind the sections on the job of its run."""
+        facts = min(runs, key=lambda each: min(abs(d - at_ms) for d in each.durations_ms))
+        run_id = bench.run_id(changes, facts.seed)
+
+        def draw(result: Any) -> list[Drawn]:
+            rows = [
+                row
+                for row in result.checkpoint_rows()
+                if row["steady"]
+                and row["status"] == "COMPLETED"
+                and row["end_to_end_duration_ms"] in facts.durations_ms
+            ]
+            row = min(rows, key=lambda row: abs(row["end_to_end_duration_ms"] - at_ms))
+            words = (
+                f"{which} {of_many}: checkpoint {row['checkpoint_id']} under seed {facts.seed}. "
+                f"It took {row['end_to_end_duration_ms']:.1f} ms."
+            )
+            jobs = [job_of(job, result, run_id, said) for job, said in above.items()]
+            return [*jobs, checkpoint_of(section, result, row["checkpoint_id"], run_id, words)]
+
+        return drawn_again(directory, run_id, {**above, section: f"{which} {of_many}."}, draw)
+
+    return [
+        *drawn(DRAWN[1], every[len(every) // 2], "The median", {DRAWN[0]: JOB_WORDS}),
+        *drawn(DRAWN[2], every[-1], "The longest", {}),
+    ]

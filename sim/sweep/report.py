@@ -13,7 +13,7 @@ from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.outcome import ResultRow, verdict_line
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of, render_page
 from barrierlab.sim.sweep.plan import shipped_sweeps
-from barrierlab.sim.sweep.run_drawings import Drawn, drawn_checkpoint, drawn_job
+from barrierlab.sim.sweep.run_drawings import JOB_WORDS, Drawn, checkpoint_of, drawn_again, drawn_checkpoint, job_of
 from barrierlab.sim.sweep.samples import CheckpointSample, RunIndex
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.summary import answer, mean_pieces
@@ -203,16 +203,25 @@ def render(analysis: ResultRow, store: Store) -> str:
 def _drawn(analysis: ResultRow, store: Store, index: RunIndex) -> list[Drawn]:
     """The job of the first part that has a checkpoint, its typical one, and its worst."""
     for part in analysis["sweep"]["parts"]:
-        found = index.checkpoints(part["name"])
-        if found:
-            middle, worst = found[len(found) // 2], found[-1]
+        if found := index.checkpoints(part["name"]):
             many = f"of the {len(found)} steady checkpoints of part “{part['name']}”"
-            return [
-                drawn_job(DRAWN[0], store, middle.run_id, "The run of the typical checkpoint below."),
-                drawn_checkpoint(DRAWN[1], store, middle, _which(index, middle, f"The median {many}")),
-                drawn_checkpoint(DRAWN[2], store, worst, _which(index, worst, f"The longest {many}")),
-            ]
+            return _drawn_of(found[len(found) // 2], found[-1], many, store, index)
     return []
+
+
+def _drawn_of(
+    middle: CheckpointSample, worst: CheckpointSample, many: str, store: Store, index: RunIndex
+) -> list[Drawn]:
+    words = _which(index, middle, f"The median {many}")
+
+    def draw(result: Any) -> list[Drawn]:
+        job = job_of(DRAWN[0], result, middle.run_id, JOB_WORDS)
+        return [job, checkpoint_of(DRAWN[1], result, middle.checkpoint_id, middle.run_id, words)]
+
+    return [
+        *drawn_again(store.directory, middle.run_id, {DRAWN[0]: JOB_WORDS, DRAWN[1]: words}, draw),
+        drawn_checkpoint(DRAWN[2], store, worst, _which(index, worst, f"The longest {many}")),
+    ]
 
 
 def _which(index: RunIndex, sample: CheckpointSample, words: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.render.explorable import element
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 MOST_BARS = 24
 """Tasks in a drawing; of more, those on the critical path and the last of each operator."""
 NS_PER_MS = 1e6
+JOB_WORDS = "The run of the typical checkpoint below."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,35 +43,46 @@ class Drawn:
     explorable: str = ""
 
 
-def made_again(store: Store, run_id: str) -> Any:
-    """Return the result of a run of a sweep, made again.
+def made_again(directory: Path, run_id: str) -> Any:
+    """Return the result of a run of a sweep, or of an answer, made again.
 
     Raises
     ------
     SweepError
         If it does not come out as it is stored.
     """
-    found = rerun(kept_runs(store.directory), run_id)
+    found = rerun(kept_runs(directory), run_id)
     if found.result is None or found.differs:
         raise SweepError(f"run {run_id} came out otherwise than it is stored, so it is not drawn")
     return found.result
 
 
-def drawn_job(section: Section, store: Store, run_id: str, words: str) -> Drawn:
-    """The section on the job of a run."""
+def drawn_again(
+    directory: Path, run_id: str, sections: Mapping[Section, str], draw: Callable[[Any], list[Drawn]]
+) -> list[Drawn]:
+    """What `draw` makes of the result of a run that is made again, or each section with why it is not drawn.
+
+    Parameters
+    ----------
+    sections : mapping
+        The words of each section.
+    """
     try:
-        return job_of(section, made_again(store, run_id), run_id, words)
+        result = made_again(directory, run_id)
     except SweepError as error:
-        return Drawn(*section, f"{words} Not drawn: {error}.")
+        return [Drawn(*section, f"{words} Not drawn: {error}.") for section, words in sections.items()]
+    return draw(result)
 
 
 def drawn_checkpoint(section: Section, store: Store, sample: CheckpointSample, words: str) -> Drawn:
-    """The section on a checkpoint of a run."""
-    try:
-        result = made_again(store, sample.run_id)
-    except SweepError as error:
-        return Drawn(*section, f"{words} Not drawn: {error}.")
-    return checkpoint_of(section, result, sample.checkpoint_id, sample.run_id, words)
+    """The section on a checkpoint of a run of a sweep."""
+    (drawn,) = drawn_again(
+        store.directory,
+        sample.run_id,
+        {section: words},
+        lambda result: [checkpoint_of(section, result, sample.checkpoint_id, sample.run_id, words)],
+    )
+    return drawn
 
 
 def job_of(section: Section, result: Result, run_id: str, words: str) -> Drawn:

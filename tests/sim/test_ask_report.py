@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import barrierlab.sim.ask.bench as sim_ask_bench
 import barrierlab.sim.cli.ask as sim_cli_ask
 from barrierlab.sim.ask.analyses import ANALYSES
 from barrierlab.sim.ask.bench import Serial
@@ -90,6 +92,19 @@ def test_the_runs_of_an_answer_are_made_again(asked: Any, tmp_path: Path, capsys
     status, _, err = barrierlab(capsys, "rerun", str(out), "x")
     assert (status, len(err.splitlines())) == (2, 1)
     assert "damaged, or not written by barrierlab ask --out" in err
+
+
+def test_a_run_that_comes_out_otherwise_is_not_drawn(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page would say of a drawing that its run had the digest that is stored, and nobody had looked."""
+    keep_facts = sim_ask_bench.facts_of
+
+    def other(*call: Any) -> Any:
+        return replace(keep_facts(*call), digest="0" * 32)
+
+    monkeypatch.setattr(sim_ask_bench, "facts_of", other)
+    _, _, text = asked("Q10")
+    assert text.count("came out otherwise than it is stored, so it is not drawn.") == len(DRAWN)
+    assert "made again for this drawing" not in text
 
 
 def test_an_answer_does_not_write_over_other_things(

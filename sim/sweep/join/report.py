@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.invariants import JOIN_INVARIANTS
 from barrierlab.sim.sweep import drawings, figures
-from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.join.analyse import FREE, OUTCOMES, TIMES, answer, budget, by_streams
 from barrierlab.sim.sweep.outcome import ResultRow
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of
 from barrierlab.sim.sweep.report import DICTIONARY, FIRST, LAST, interval_text, page, seeds_text
-from barrierlab.sim.sweep.run_drawings import NS_PER_MS, Drawn, made_again
+from barrierlab.sim.sweep.run_drawings import NS_PER_MS, Drawn, drawn_again
 from barrierlab.sim.sweep.samples import RunIndex
 from barrierlab.sim.sweep.store import Store
 
@@ -125,12 +125,19 @@ def _drawn(kinds: Mapping[str, Sequence[ResultRow]], store: Store, index: RunInd
             continue
         run_id = index.nearest_in_cell(chosen)
         of_run = f"{figures.cell_name(chosen)}, streams {streams}, seed {index.by_id[run_id].seed}"
-        try:
-            result = made_again(store, run_id)
-        except SweepError as error:
-            return [Drawn(*DRAWN[0], f"The join, {of_run}. Not drawn: {error}.")]
-        return [drawn_join(DRAWN[0], result, run_id, f"The join, {of_run}."), *drawn_outputs(result, run_id, of_run)]
+        return drawn_of_join(store.directory, run_id, of_run)
     return []
+
+
+def drawn_of_join(directory: Path, run_id: str, of_run: str) -> list[Drawn]:
+    """The join of a run of a sweep, or of an answer, its median output and its worst."""
+    words = f"The join, {of_run}."
+    return drawn_again(
+        directory,
+        run_id,
+        {DRAWN[0]: words},
+        lambda result: [drawn_join(DRAWN[0], result, run_id, words), *drawn_outputs(result, run_id, of_run)],
+    )
 
 
 def drawn_join(section: Section, result: JoinResult, run_id: str, words: str) -> Drawn:
