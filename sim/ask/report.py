@@ -18,7 +18,7 @@ from barrierlab.sim.ask.facts import Facts
 from barrierlab.sim.ask.levers import LEVERS, Changes
 from barrierlab.sim.ask.pictures import PICTURES, rows_of
 from barrierlab.sim.ask.question import QUESTIONS
-from barrierlab.sim.core.files import write
+from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.sweep import figures
 from barrierlab.sim.sweep.join.report import drawn_of_join
 from barrierlab.sim.sweep.page import PageTable, Section, figure_of, render_page
@@ -33,8 +33,8 @@ SECTIONS = (*FIRST, *FOUND, *LAST)
 REPORT = "report.html"
 
 
-def keep(answer: Answer, bench: Bench, directory: Path) -> Path:
-    """Write an answer with its runs and its report into a directory; the path of the report.
+def make_room(directory: Path) -> None:
+    """Make the directory of an answer, before the first run of it.
 
     Raises
     ------
@@ -45,6 +45,21 @@ def keep(answer: Answer, bench: Bench, directory: Path) -> Path:
         if directory.exists() and any(directory.iterdir()) and not (directory / ANSWER).is_file():
             raise QuestionError(f"--out {directory} holds something else than an answer: name another directory")
         directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise QuestionError(f"--out {directory}: {error.strerror or error}: name another directory") from None
+    for name in (ANSWER, REPORT):
+        check_writable(directory / name, QuestionError, "--out")
+
+
+def keep(answer: Answer, bench: Bench, directory: Path) -> Path:
+    """Write an answer with its runs and its report into a directory that is there; the path of the report.
+
+    Raises
+    ------
+    QuestionError
+        If it cannot be written.
+    """
+    try:
         if bench.source.endswith(".toml"):
             keep_scenarios(directory, [Path(bench.source)])
     except OSError as error:

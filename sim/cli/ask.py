@@ -18,7 +18,7 @@ from barrierlab.sim.ask.bench import Bench, BrokenRunError, NothingToSayError, O
 from barrierlab.sim.ask.question import Question, names, question_of
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.budget import SECONDS, BudgetError
-from barrierlab.sim.core.files import write
+from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import UNDECIDED, VIOLATION, stdout_console
 
 
@@ -87,6 +87,11 @@ def ask_command(
             keeps=directory is not None,
             of_joins=asked.of_joins,
         )
+        check_writable(file, QuestionError, "--json")
+        if directory is not None:
+            from barrierlab.sim.ask.report import keep, make_room
+
+            make_room(directory)
         answer = _with_status(asked, bench)
     except OutOfTimeError:
         raise BudgetError(f"--budget {budget_s:g}s is used up before there is a number: give more") from None
@@ -102,8 +107,6 @@ def ask_command(
         write(file, json.dumps(answer.as_json(), indent=2, allow_nan=False) + "\n", QuestionError, "--json")
     _show(stdout_console(), answer)
     if directory is not None:
-        from barrierlab.sim.ask.report import keep
-
         click.echo(f"report: {keep(answer, bench, directory)}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barrierlab.sim.core.budget import SECONDS, budget
-from barrierlab.sim.core.files import write
+from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import OF_VERDICT, RAISED, VIOLATION, WRONG
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def rerun_command(
     from barrierlab.sim.sweep.rerun import changed_versions, kept_runs, rerun
 
     kept = kept_runs(directory)
+    check_writable(trace, SweepError, "--trace")
     begin = time.monotonic()
     with budget(budget_s):
         found = rerun(kept, run_id, scenario)

@@ -14,7 +14,7 @@ from barrierlab.sim.checkpoint.estimate import announcement
 from barrierlab.sim.checkpoint.result import run
 from barrierlab.sim.cli.console import exit_status, show
 from barrierlab.sim.core.budget import SECONDS, budget
-from barrierlab.sim.core.files import write
+from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import RAISED, VIOLATION, raised_by_machine, stdout_console
 from barrierlab.sim.scenario.load import ScenarioError, load
 
@@ -69,6 +69,7 @@ def run_command(
     Example: barrierlab run flink_chain --set level=sat_4ms --seed 1
     """
     loaded = load(scenario, read_settings(pairs))
+    check_writable(trace, ScenarioError, "--trace")
     if budget_s is None and (long := announcement(loaded)):
         click.echo(f"barrierlab: {loaded.name}: {long}", err=True)
     console = stdout_console()

@@ -7,10 +7,12 @@ is no file (a pipe, a device) is written to directly.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -64,8 +66,35 @@ def write(path: Path, content: str | bytes, error: type[ValueError], option: str
         The option that named the path, as the beginning of that line.
     """
     data = content.encode() if isinstance(content, str) else content
-    try:
+    with _refused(path, error, option):
         replace(path, data)
+
+
+def check_writable(path: Path | None, error: type[ValueError], option: str = "") -> None:
+    """Raise what `write` would raise, before the work of which the result goes there; nothing is left behind.
+
+    That a disk has room, and that somebody reads a pipe, only `write` finds out.
+
+    Parameters
+    ----------
+    path : Path, optional
+        None is no file, as of an option that is not given.
+    """
+    if path is None:
+        return
+    with _refused(path, error, option):
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.is_file() or not target.exists():
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+
+
+@contextmanager
+def _refused(path: Path, error: type[ValueError], option: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as failed:
         reason = failed.strerror if isinstance(failed, OSError) else failed
         raise error(

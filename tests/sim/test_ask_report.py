@@ -121,6 +121,27 @@ def test_an_answer_does_not_write_over_other_things(
     assert "holds something else than an answer" in err
 
 
+@pytest.mark.parametrize(("option", "target"), [("--out", "job.toml/below"), ("--json", "no/folder"), ("--json", "a")])
+def test_where_nothing_can_be_written_no_run_is_made(
+    option: str, target: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of some minutes would be lost, for a slip that was there to be seen before the first."""
+    made: list[Any] = []
+
+    class Counted(Serial):
+        def __call__(self, calls: Any, until: float) -> Any:
+            made.extend(calls)
+            return super().__call__(calls, until)
+
+    monkeypatch.setattr(sim_cli_ask, "Processes", lambda count: Counted())
+    (tmp_path / "job.toml").write_text(JOB, encoding="utf-8")
+    (tmp_path / "a").symlink_to(tmp_path / "no" / "file")
+    arguments = ["ask", "Q4", "--scenario", str(tmp_path / "job.toml"), option, str(tmp_path / target)]
+    status, out, err = barrierlab(capsys, *arguments)
+    assert (status, out, len(err.splitlines()), made) == (2, "", 1, [])
+    assert err.startswith(f"barrierlab: {option} {tmp_path / target}")
+
+
 def test_every_analysis_has_a_picture() -> None:
     """An answer of a new kind would end in a traceback once its page is written."""
     assert set(PICTURES) >= set(ANALYSES)
