@@ -24,14 +24,26 @@ SLOW_S = 3600
 """A limit for what explores a large scope, or plants mistakes by the dozen: minutes on a quiet machine."""
 
 
+SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
+"""The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
+LONGEST = (
+    *SPARK,
+    "tests/docs/test_pages.py",
+    "tests/sweep/test_analyse.py",
+    "tests/sim/test_check.py",
+    "tests/sim/test_ask.py",
+    "tests/notebooks/test_notebooks.py",
+    "tests/sim/test_check_in_ci.py",
+)
+"""The files that take longest, the longest first: begun last, one of them would leave the other workers idle."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_S))
-
-
-SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
-"""The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which may be left out
@@ -45,6 +57,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
             file: str = super()._split_scope(nodeid)
             return SPARK[0] if file in SPARK else file
 
+    config.option.loadscopereorder = False  # in the order of the collection, not by how many tests a file has
     return OneJvm(config, log)
 
 

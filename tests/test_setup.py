@@ -15,6 +15,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CONSTRAINTS = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
@@ -60,6 +62,11 @@ def test_the_licence_is_the_standard_text():
 def test_ci_can_be_run():
     """The entry of continuous integration must be executable."""
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_the_longest_files_are_there():
+    """One that was renamed would be begun last, and nobody would see why the tests take longer."""
+    assert [file for file in LONGEST if not (ROOT / file).is_file()] == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
