@@ -104,7 +104,7 @@ def test_a_run_that_comes_out_otherwise_is_not_drawn(asked: Any, monkeypatch: py
     monkeypatch.setattr(sim_ask_bench, "facts_of", other)
     _, _, text = asked("Q10")
     assert text.count("came out otherwise than it is stored, so it is not drawn.") == len(DRAWN)
-    assert "made again for this drawing" not in text
+    assert "the digest of its journal is the one that was stored" not in text
 
 
 def test_an_answer_does_not_write_over_other_things(
