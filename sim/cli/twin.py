@@ -125,11 +125,13 @@ def predict_command(
 ) -> None:
     """Predict the checkpoints of JOB, a scenario or a file, with a cost profile; and lay a measurement beside it.
 
-    Of what is measured the runs of the job's mode count. One outside its interval is shown, and is no violation.
+    Of what is measured the runs of the job's mode count, as their mean; whether they differ in other settings is said.
+    A value outside its interval is shown, and is no violation.
 
     Example: barrierlab predict job.toml --costs costs.toml --set mode=unaligned
     """
     from barrierlab.sim.twin.calibrate import observed_from
+    from barrierlab.sim.twin.observed import differing
     from barrierlab.sim.twin.predict import beside, predict
     from barrierlab.sim.twin.profile import read_profile
 
@@ -154,7 +156,10 @@ def predict_command(
         outside.append(f"{', '.join(unknown)}: too few such jobs were measured; the interval is of the runs alone")
     if as_json:
         told = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
-        click.echo(json.dumps({"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": told}))
+        whole = {"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": told}
+        if against:
+            whole |= {"measured_runs": [run.name for run in measured], "measured_runs_differ_in": differing(measured)}
+        click.echo(json.dumps(whole))
         return
     table = Table(title=f"{job.title}, {mode}: {runs} runs", title_justify="left")
     heads = ["statistic", "operator", "predicted", "90% from", "to", *(["measured", ""] if against else [])]
@@ -169,6 +174,13 @@ def predict_command(
     console.print(table)
     for line in outside:
         console.print(f"outside what was calibrated: {line}", highlight=False, markup=False, soft_wrap=True)
+    if differ_in := differing(measured):
+        console.print(
+            f"measured: the mean of {len(measured)} runs that differ in {', '.join(differ_in)}; "
+            "give a folder of one configuration",
+            highlight=False,
+            soft_wrap=True,
+        )
     if against:
         judged = [row.is_inside for row in rows if row.is_inside is not None]
         console.print(f"{sum(judged)} of {len(judged)} measured values are in their intervals", highlight=False)

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,11 @@ from barrierlab.sim.core.files import read_text
 from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
 from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
 
+SETUP = (
+    *("parallelism", "record_bytes", "rate_A", "rate_B"),
+    *("slow_service_ms", "merge_service_ms", "segment_bytes"),
+)
+"""The columns of a table that say how a run was set up, besides its place and its mode."""
 STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
 
 
@@ -66,6 +71,7 @@ class ObservedJob:
 
     `is_local` is None where some channels are and some are not. `busy` and `pressed` are the
     shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
+    `setup` is how a run of a table was set up, by column.
     """
 
     name: str
@@ -77,6 +83,7 @@ class ObservedJob:
     pressed: Mapping[str, float]
     services_s: Mapping[str, tuple[float, ...]]
     checkpoints: tuple[ObservedCheckpoint, ...]
+    setup: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def always_aligns(self) -> bool:
@@ -203,9 +210,15 @@ def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]]) -> lis
                 {op: _cell(run, f"{op}.bp") / 1000 for op in senders if run.get(f"{op}.bp")},
                 {},
                 tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.id)),
+                {column: first[column] for column in SETUP if column in first},
             )
         )
     return found
+
+
+def differing(runs: Sequence[ObservedJob]) -> list[str]:
+    """Return the columns of `SETUP` in which the runs differ: their mean is of no one configuration."""
+    return [column for column in SETUP if len({run.setup.get(column) for run in runs}) > 1]
 
 
 def _table(path: Path, needed: str) -> list[dict[str, str]]:

@@ -171,6 +171,29 @@ def test_a_table_for_people_says_what_is_inside(capsys: pytest.CaptureFixture[st
     assert "outside what was calibrated" not in out
 
 
+def _of_runs(folder: Path, *names: str) -> str:
+    """Write the tables of these runs alone."""
+    folder.mkdir()
+    for table in ("runs.csv", "subtasks.csv"):
+        head, *rows = (DATA / table).read_text(encoding="utf-8").splitlines()
+        kept = [row for row in rows if row.split(",")[0] in names]
+        (folder / table).write_text("\n".join([head, *kept, ""]), encoding="utf-8")
+    return str(folder)
+
+
+def test_a_mean_of_runs_of_other_settings_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The mean of a saturated run and an idle one would be laid beside a prediction as if it were a measurement."""
+    runs = ("R_chain_rho050_aligned", "R_chain_sat_4ms_aligned")
+    one, two = _of_runs(tmp_path / "one", runs[1]), _of_runs(tmp_path / "two", *runs)
+    arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=20.0")
+    arguments = (*arguments, "--set", "mode=aligned", "--seeds", "2", "--against")
+    said = "measured: the mean of 2 runs that differ in rate_A; give a folder of one configuration"
+    for folder, names, differ_in in ((one, runs[1:], []), (two, runs, ["rate_A"])):
+        found = json.loads(barrierlab(capsys, *arguments, folder, "--json")[1])
+        assert (found["measured_runs"], found["measured_runs_differ_in"]) == (list(names), differ_in)
+        assert (said in barrierlab(capsys, *arguments, folder)[1].splitlines()) == bool(differ_in)
+
+
 def test_a_real_remote_chain_is_predicted_in_another_mode(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Whoever asks what a timeout would do to his job would get the figures of another."""
     aligned, timeout = (FLINK / "2.x" / f"chain_remote_saturated_{mode}.json" for mode in ("aligned", "timeout"))
