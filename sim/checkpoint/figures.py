@@ -12,6 +12,7 @@ from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WAITS, ALIGNS, SAVES = palette.START_DELAY, palette.ALIGNMENT, palette.STORED
@@ -34,12 +35,22 @@ def timeline(title: str, graph: Topology, record: CheckpointRecord) -> Figure:
         axes.barh(place, cut - first, left=first, color=ALIGNS, label="alignment" if place == 0 else None)
         axes.barh(place, end - cut, left=cut, color=SAVES, label="snapshot and acknowledgement" if place == 0 else None)
         axes.plot([cut], [place], marker="|", color="black", markersize=9)
-    axes.set_yticks(range(len(tasks)), tasks)
+    label_bars(axes, tasks, "ms since the trigger")
+    return finished(figure, axes, f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", columns=3)
+
+
+def label_bars(axes: Axes, names: Sequence[str], unit: str) -> None:
+    """Label one bar each, the first on top."""
+    axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel("ms since the trigger")
-    axes.set_title(f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
+    axes.set_xlabel(unit)
+
+
+def finished(figure: Figure, axes: Axes, title: str, columns: int) -> Figure:
+    """Give a figure its title, and a legend of so many columns below it."""
+    axes.set_title(title, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 
@@ -125,11 +136,9 @@ def space_time(
     axes.plot([], [], lw=1.6, color=BARRIER, label="barrier")
     axes.set_yticks(range(len(tasks)), tasks)
     axes.set(xlim=(-margin, length + margin), ylim=(len(tasks) - 0.5, -0.5), xlabel="ms since the trigger")
-    axes.set_title(f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", loc="left")
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines.left.set_visible(False)
     axes.tick_params(left=False)
-    figure.legend(loc="outside lower center", ncols=5, frameon=False)
-    return figure
+    return finished(figure, axes, f"{title}: checkpoint {record.checkpoint_id}, {record.status.lower()}", columns=5)
 
 
 class _Step(NamedTuple):
@@ -201,7 +210,5 @@ def queues(title: str, channels: Iterable[str], entries: Iterable[tuple[int, str
         axes.fill_between(*held, step="post", color=palette.ALIGNMENT, alpha=0.6, label="buffered behind a barrier")
     left = len(depths) - len(fullest)
     axes.set(xlabel="s", ylabel="messages", ylim=(0, None))
-    axes.set_title(f"{title}: queues" + (f" (the fullest, without {left} others)" if left else ""), loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return figure
+    rest = f" (the fullest, without {left} others)" if left else ""
+    return finished(figure, axes, f"{title}: queues{rest}", columns=4)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barrierlab.model.render import palette
+from barrierlab.sim.checkpoint.figures import finished, label_bars
 from barrierlab.sim.control.metrics import NS_PER_MS, BarrierRecord
 
 if TYPE_CHECKING:
@@ -25,10 +26,5 @@ def timeline(title: str, processors: Sequence[str], name: str, record: BarrierRe
         axes.barh(place, first, color=palette.START_DELAY, label="start delay" if place == 0 else None)
         axes.barh(place, last - first, left=first, color=palette.ALIGNMENT, label="alignment" if place == 0 else None)
         axes.plot([last], [place], marker="|", color=palette.INK, markersize=9)
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    axes.set_xlabel("ms since the signal was sent")
-    axes.set_title(f"{title}: {name}", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    return figure
+    label_bars(axes, names, "ms since the signal was sent")
+    return finished(figure, axes, f"{title}: {name}", columns=2)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.join.history import JoinEntry
 from barrierlab.model.render import palette
+from barrierlab.sim.checkpoint.figures import finished
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NS_PER_MS = 1_000_000
@@ -16,7 +18,6 @@ NS_PER_MS = 1_000_000
 
 def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
     """The wait of each output since it was asked for; hollow without a stream, a cross where one is skipped."""
-
     asked: dict[object, int] = {}
     outs: dict[bool, tuple[list[float], list[float]]] = {True: ([], []), False: ([], [])}
     skipped: list[float] = []
@@ -31,7 +32,7 @@ def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
             waits.append((at_ns - asked.get(value, at_ns)) / NS_PER_MS)
         elif verb == "skip":
             skipped.append(at_ns / 1e9)
-    figure, axes = _figure(f"{title}: outputs")
+    figure, axes = _figure()
     style: dict[str, Any] = {"ls": "", "marker": "o", "ms": 3, "color": palette.SERIES[0]}
     axes.plot(*outs[True], label="complete", **style)
     if outs[False][0]:
@@ -39,8 +40,7 @@ def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
     if skipped:
         axes.plot(skipped, [0.0] * len(skipped), ls="", marker="x", color=palette.SERIES[1], label="skipped")
     axes.set(xlabel="s", ylabel="wait, ms")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    return figure
+    return finished(figure, axes, f"{title}: outputs", columns=3)
 
 
 def queues(title: str, entries: Iterable[JoinEntry], names: Mapping[int, str]) -> Figure:
@@ -60,19 +60,15 @@ def queues(title: str, entries: Iterable[JoinEntry], names: Mapping[int, str]) -
         for number in changed:
             drawn[number][0].append(at_ns / 1e9)
             drawn[number][1].append(len(waiting[number]))
-    figure, axes = _figure(f"{title}: frames that wait")
+    figure, axes = _figure()
     for (number, name), colour in zip(names.items(), (*palette.SERIES, *palette.MORE_SERIES), strict=False):
         axes.step(*drawn[number], where="post", lw=1, color=colour, label=name)
     axes.set(xlabel="s", ylabel="frames", ylim=(0, None))
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return figure
+    return finished(figure, axes, f"{title}: frames that wait", columns=4)
 
 
-def _figure(title: str) -> tuple[Figure, Any]:
+def _figure() -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.2), layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(title, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    return figure, figure.subplots()
