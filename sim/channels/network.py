@@ -271,12 +271,9 @@ class NetworkChannel:
     def resize(self, buffer_bytes: int) -> None:
         """The receiver asks for buffers of this size from now on; one that is being filled keeps its own."""
         if self._gate is None:
-            self._desired_bytes = buffer_bytes
+            self.starts_with(buffer_bytes)
         else:
-            self._tell_sender(lambda: self._resized(buffer_bytes))
-
-    def _resized(self, buffer_bytes: int) -> None:
-        self._desired_bytes = buffer_bytes
+            self._tell_sender(lambda: self.starts_with(buffer_bytes))
 
     def starts_with(self, buffer_bytes: int) -> None:
         """Buffers have this size until the receiver asks for another."""
@@ -357,7 +354,7 @@ class NetworkChannel:
         if not self._subpartition or self._stopped:
             return False
         head = self._subpartition[0]
-        return head.finished or (self._flush and (head.start < len(head.messages) or head.sent < head.size))
+        return head.finished or (self._flush and head.unsent())
 
     def _offer(self) -> None:
         """Send what may be sent; a local receiver is notified and fetches it itself."""
