@@ -31,6 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from barrierlab.impl.errors import ContractError
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.model.spec.history import COORDINATOR, EFFECTS, MOVES, Entry
@@ -290,7 +291,7 @@ class _TraceReader:
         if known is None:
             try:
                 known = _SUBJECTS[kind](text)
-            except ValueError as error:
+            except (ValueError, ContractError) as error:
                 kind = "nothing" if kind == "-" else kind
                 raise self.error(f"{text!r} stands where there is to be {kind}", str(error)) from error
             self._subjects[kind, text] = known

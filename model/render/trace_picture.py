@@ -52,12 +52,13 @@ def picture_of(text: str, checkpoint_id: int | None = None) -> Svg:
     if kind_of_trace(text):
         drawn, verdicts = lay_out_other(text), [line[2:] for line in text.splitlines() if line.startswith("! ")]
         return svg(drawn.part(PART), title_of(text), verdicts)
+    violations = judged(text).violations  # before anything is laid out: what is no journal has no place in a picture
     head, entries = read(text)
     comment = " ".join(head.get(COMMENT, "trace").split())
     whole = lay_out(entries, topology_of(head), checkpoint_id)
     part = whole if checkpoint_id is None and len(whole.times_ns) <= MOST_STEPS else whole.around_cut()
     drawn = part if len(part.times_ns) <= MOST_STEPS else part.without_events()
-    return svg(drawn, title_of(f"# {comment}"), map(str, judged(text).violations))
+    return svg(drawn, title_of(f"# {comment}"), map(str, violations))
 
 
 def title_of(text: str) -> str:

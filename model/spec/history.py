@@ -542,7 +542,8 @@ class History:
                             task.promises(channel.input, cast(MessageView, subject).timestamp_ms)
                             task.advance()
             elif verb == ">deliver" or verb == ">drain" or verb == ">push":
-                pass
+                if name is not None and name not in channels:
+                    raise self._misplaced(entry)
             elif verb == "buffer":
                 _buffer(self._into(entry), subject, at_ns)
             elif verb == ">emit":
@@ -551,6 +552,8 @@ class History:
                 self._ends_with(previous)
                 return entry
             else:
+                if name is not None and name not in channels:
+                    raise self._misplaced(entry)
                 _RARE[verb](self, entry, previous)
             previous = entry
         self._ends_with(previous)
@@ -564,9 +567,10 @@ class History:
         return channel
 
     def _misplaced(self, entry: Entry) -> LookupError:
-        """Return what has no place: a task that there is not, or what it does on a channel of others."""
+        """Return what has no place: a channel or a task that there is not, or what it does on a channel of others."""
         _, verb, node, channel, _ = entry
-        return LookupError(f"{node} {verb} {channel}" if node in self.tasks else node)
+        unknown = channel if channel not in self.channels else node if node not in self.tasks else None
+        return LookupError(unknown or f"{node} {verb} {channel}")
 
     def _ends_with(self, last: Entry | None) -> None:
         if last is not None:

@@ -65,6 +65,9 @@ class Shown:
         self.path = path
         self.text, self.head, self.entries = read_trace(path) if text is None else parsed_trace(text, path)
         self.topology: Topology = topology_of(self.head, path.name)
+        verdict = judged(self.text, path.name)
+        self.verdict = verdict.verdict
+        self.verdicts = [str(violation) for violation in verdict.violations]
         self.drawn: SpaceTime = lay_out(self.entries, self.topology, checkpoint_id)
         self.is_part = checkpoint_id is not None
         if checkpoint_id is not None and not self.drawn.cut:
@@ -75,9 +78,6 @@ class Shown:
                 f"--checkpoint {checkpoint_id}: no task took its snapshot in {path.name}; "
                 f"allowed: {', '.join(cuts[:20]) or 'none, the trace has no snapshot'}"
             )
-        verdict = judged(self.text, path.name)
-        self.verdict = verdict.verdict
-        self.verdicts = [str(violation) for violation in verdict.violations]
 
     @property
     def title(self) -> str:

@@ -171,12 +171,19 @@ def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str
     assert "title" not in out
 
 
+EMITTED = "topology: a->b\n\n> emit a a1 @ 1.000000000\n"
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "words"),
     [
         (None, (), "cannot be read: No such file or directory; give a trace"),
         ("", (), "has no moves"),
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n> emit c c1 @ 1.000000000\n", (), "has no place in it"),
+        (f"{EMITTED}    a send a->c a1\n", (), "'a->c' has no place in it"),
+        (f"{EMITTED}> deliver a->c @ 2.000000000\n", ("--format", "html"), "'a->c' has no place in it"),
+        (f"{EMITTED}> overtake a->c @ 2.000000000\n", ("--format", "html"), "'a->c' has no place in it"),
+        (f"{EMITTED}    a forward barrier 0\n", (), "'barrier 0' stands where there is to be "),
         ("topology: a->b\n\nnonsense\n", (), "bad.trace:3: 'nonsense' is no line of a trace"),
         ("a: b\n\n> emit a a1 @ 1.000000000\n", (), "the header has no line 'topology"),
         ("topology: a->a\n\n> emit a a1 @ 1.000000000\n", (), "bad.trace: "),
@@ -184,7 +191,10 @@ def test_mermaid_draws_what_it_can(long: Path, capsys: pytest.CaptureFixture[str
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--out", "/"), "'/' is a directory"),
         ("topology: a->b\n\n> emit a a1 @ 1.000000000\n", ("--format", "png"), "'png' is not one of 'text', 'svg'"),
     ],
-    ids=["no file", "empty", "no such task", "no line", "no topology", "cycle", "no checkpoint", "folder", "format"],
+    ids=[
+        *("no file", "empty", "no such task", "no such channel", "of a move", "of a rare one", "no such barrier"),
+        *("no line", "no topology", "cycle", "no checkpoint", "folder", "format"),
+    ],
 )
 def test_what_cannot_be_shown_is_one_line(
     text: str | None, arguments: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
