@@ -101,9 +101,9 @@ class Recorder:
         self.part_bytes += size_bytes
         self.total_bytes += size_bytes
 
-    def is_over(self, size_bytes: int = 0) -> bool:
-        """Return whether the part, with so many bytes more, is over its limit."""
-        return self.part_bytes + size_bytes > self.limit_bytes
+    def is_over(self) -> bool:
+        """Return whether the part is over its limit."""
+        return self.part_bytes > self.limit_bytes
 
     def measure(self, events: list[Event]) -> int:
         """Return what `events` count."""

@@ -225,9 +225,10 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
     fates = [fate for fate in Fate if any(arrow.fate is fate for arrow in drawn.arrows)]
     entries = [(_COLOURS[fate], fate.value) for fate in fates]
     kinds = {arrow.kind for arrow in drawn.arrows}
-    entries.append((_BARRIER, "control signal" if "ControlSignal" in kinds else "barrier"))
-    if not kinds & {"CheckpointBarrier", "ControlSignal"} and drawn.signs is not SIGNS:
-        entries.pop()  # a join has none
+    if "ControlSignal" in kinds:
+        entries.append((_BARRIER, "control signal"))
+    elif "CheckpointBarrier" in kinds or drawn.signs is SIGNS:  # a join has none
+        entries.append((_BARRIER, "barrier"))
     lines, x = [], 16
     for colour, words in entries:
         lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')

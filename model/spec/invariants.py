@@ -156,17 +156,16 @@ class Case:
     def out_of_order(self, channel: str) -> tuple[object, object] | None:
         """The first message that took effect on `channel` out of its turn, and the one whose turn it was; or None."""
         if channel not in self._order:
-            aborted = self.history.tasks[self.topology.ends(channel)[1]].aborted
             kept = self.history.channels[channel]
             sent, applied = self.in_place(channel, kept.sent), self.in_place(channel, kept.applied)
-            self._order[channel] = _out_of_order(sent, applied, kept.ignored, aborted)
+            self._order[channel] = _out_of_order(sent, applied, kept.ignored, kept.receiver.aborted)
         return self._order[channel]
 
     def in_place(self, channel: str, messages: list[object]) -> list[object]:
         """`messages` of `channel` without barriers that may go ahead of their place: CUT asks what they passed."""
         if not self.history.overtaking:
             return messages
-        task = self.history.tasks[self.topology.ends(channel)[1]]
+        task = self.history.channels[channel].receiver
         return [
             message
             for message in messages
@@ -176,11 +175,11 @@ class Case:
 
     def when(self, channel: str, message: object) -> int:
         """Return when `message` first took effect on `channel`."""
-        receiver = self.topology.ends(channel)[1]
-        first = self._first.get(receiver)
+        receiver = self.history.channels[channel].receiver
+        first = self._first.get(receiver.name)
         if first is None:
-            first = self._first[receiver] = {}
-            for at_ns, verb, _, name, subject in self.history.tasks[receiver].steps:
+            first = self._first[receiver.name] = {}
+            for at_ns, verb, _, name, subject in receiver.steps:
                 if verb != "send" and name is not None:
                     first.setdefault((name, subject), at_ns)
         return first.get((channel, message), self.history.end_ns)
@@ -753,7 +752,7 @@ def _swallowed(case: Case, channel: str) -> Iterator[Violation]:
     """Watermarks, barriers, cancels and ends that were taken and came to nothing."""
     kept = case.history.channels[channel]
     settled = Counter(m for m in [*kept.applied, *kept.ignored, *kept.waiting] if kind_of(m) != "Event")
-    aborted = case.history.tasks[case.topology.ends(channel)[1]].aborted
+    aborted = kept.receiver.aborted
     for message, count in (Counter(m for m in kept.taken if kind_of(m) != "Event") - settled).items():
         if not equations.has_no_effect(message, aborted):
             if not (case.cut_off and count == 1 and message == kept.taken[-1]):
