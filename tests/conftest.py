@@ -28,6 +28,7 @@ SPARK = ("tests/sweep/test_spark.py", "tests/sweep/test_verify.py")
 """The files whose quick tests use a Spark session: a JVM of a quarter of a minute, once, if one worker has them all."""
 LONGEST = (
     *SPARK,
+    "tests/sim/test_program.py",
     "tests/docs/test_pages.py",
     "tests/sweep/test_analyse.py",
     "tests/sim/test_check.py",

@@ -6,9 +6,8 @@ import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -66,20 +65,10 @@ def rerun_command(
 
 def command_of(found: Rerun) -> str:
     """Return the command that makes the same run without its directory."""
+    from barrierlab.sim.sweep.plan import set_options
+
     run = found.run
-    settings = [part for name, value in run.parameters.items() for part in ("--set", f"{name}={_toml(value)}")]
-    return shlex.join(["barrierlab", "run", run.source, *settings, "--seed", str(run.seed)])
-
-
-def _toml(value: Any, *, inside: bool = False) -> str:
-    """A value as `--set` takes it: a text without quotes unless it is inside of another value."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{name} = {_toml(each, inside=True)}" for name, each in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(each, inside=True) for each in value) + "]"
-    return json.dumps(value) if inside else str(value)
+    return shlex.join(["barrierlab", "run", run.source, *set_options(run.parameters), "--seed", str(run.seed)])
 
 
 def _show(found: Rerun, took_s: float) -> None:

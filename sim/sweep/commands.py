@@ -348,14 +348,9 @@ def _show_verified(found: dict[str, Any]) -> None:
 
 def _part_of(job: MeasuredJob) -> str:
     """A measured job as a part of a sweep."""
-    return f"name = {json.dumps(job.name)}\nscenario = {json.dumps(job.scenario)}\nset = {_inline(job.settings)}"
+    from barrierlab.sim.sweep.plan import toml_text
 
-
-def _inline(value: Any) -> str:
-    """A setting as TOML."""
-    if isinstance(value, dict):
-        return f"{{ {', '.join(f'{json.dumps(key)} = {_inline(each)}' for key, each in value.items())} }}"
-    return json.dumps(value)
+    return f"name = {json.dumps(job.name)}\nscenario = {json.dumps(job.scenario)}\nset = {toml_text(job.settings)}"
 
 
 @click.command("measured")

@@ -126,6 +126,29 @@ def parameters_text(parameters: Mapping[str, Scalar]) -> str:
     return json.dumps(parameters, sort_keys=True, ensure_ascii=False)
 
 
+def toml_text(value: Any) -> str:
+    """A value of plain types as TOML, in one line.
+
+    >>> toml_text({"dist": "gamma", "cv": 0.5, "all": [True, 1]})
+    '{ "dist" = "gamma", "cv" = 0.5, "all" = [true, 1] }'
+    """
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(name)} = {toml_text(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_text, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def set_options(settings: Mapping[str, Any]) -> list[str]:
+    """The options of `barrierlab run` that give these settings; a text has no quotes there.
+
+    >>> set_options({"level": "sat_4ms", "flag": True})
+    ['--set', 'level=sat_4ms', '--set', 'flag=true']
+    """
+    pairs = (f"{key}={each if isinstance(each, str) else toml_text(each)}" for key, each in settings.items())
+    return [part for pair in pairs for part in ("--set", pair)]
+
+
 def run_id_of(loaded: Any, settings: Mapping[str, Any], seed: int) -> str:
     """The id of a run: a digest of its scenario's name and text, of what is set in it, and of the seed."""
     return next(_ids(loaded.name, _text_digest(loaded), settings, [seed]))

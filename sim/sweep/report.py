@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.load import all_shipped
 from barrierlab.sim.sweep import figures, measured
 from barrierlab.sim.sweep.analyse import PIECES
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.outcome import ResultRow, verdict_line
 from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of, render_page
-from barrierlab.sim.sweep.plan import shipped_sweeps
+from barrierlab.sim.sweep.plan import set_options, shipped_sweeps
 from barrierlab.sim.sweep.run_drawings import JOB_WORDS, Drawn, checkpoint_of, drawn_again, drawn_checkpoint, job_of
 from barrierlab.sim.sweep.samples import CheckpointSample, RunIndex
 from barrierlab.sim.sweep.store import Store
@@ -79,7 +80,7 @@ def page(
     commands = [f"barrierlab sweep {again} --out out/{name}{options}", f"barrierlab report out/{name}"]
     if index.runs:
         commands.append(f"barrierlab rerun out/{name} {index.runs[0].run_id}   # any run of this page")
-    if example := _example(analysis):
+    if example := example_of(analysis):
         commands.append(f"barrierlab run {example}   # one of them, without its directory")
     stopped = (
         f"{runs['ERROR']} run{'' if runs['ERROR'] == 1 else 's'} stopped with an error and count in nothing above."
@@ -453,10 +454,12 @@ def words_of(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(parameters.items())) or "as it is"
 
 
-def _example(analysis: ResultRow) -> str:
-    """The arguments of `barrierlab run` for the first run of a shipped scenario."""
+def example_of(analysis: ResultRow) -> str:
+    """The arguments of `barrierlab run` for the first run of a shipped scenario; empty if there is none."""
     parts: Iterable[ResultRow] = analysis["sweep"]["parts"]
+    shipped = all_shipped()
     for part, cell in ((p, c) for p in parts for c in analysis["cells"] if c["part"] == p["name"]):
-        settings = " ".join(f"--set {shlex.quote(f'{name}={value}')}" for name, value in cell["parameters"].items())
-        return f"{cell['scenario']} {settings} --seed {part['seeds'][0]}".replace("  ", " ")
+        if cell["scenario"] not in shipped:
+            continue
+        return shlex.join([cell["scenario"], *set_options(cell["parameters"]), "--seed", str(part["seeds"][0])])
     return ""

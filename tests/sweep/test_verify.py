@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_runs import contents, plan_with
@@ -25,6 +26,7 @@ from barrierlab.sim.sweep.execute import execute
 from barrierlab.sim.sweep.journal import channel_rows, journal_columns
 from barrierlab.sim.sweep.outcome import outcome
 from barrierlab.sim.sweep.plan import plan_of
+from barrierlab.sim.sweep.report import example_of
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.tables import TABLES
 from barrierlab.sim.sweep.verify.judge import ELSEWHERE, reproduce, verify
@@ -500,3 +502,11 @@ def test_how_to_reproduce_a_run() -> None:
     """The line that is printed would not make the run again."""
     run = {"scenario": "chain", "seed": 7, "parameters": '{"a b": "x y", "flag": true, "load": 0.5}'}
     assert reproduce(run) == "barrierlab run chain --seed 7 --set 'a b=x y' --set flag=true --set load=0.5"
+    analysis: Any = {
+        "sweep": {"parts": [{"name": "p", "seeds": [7]}]},
+        "cells": [
+            {"part": "p", "scenario": "a file of one's own", "parameters": {}},
+            {"part": "p", "scenario": "diamond", "parameters": {"a b": "x y", "flag": True, "dist": {"cv": 0.5}}},
+        ],
+    }
+    assert example_of(analysis) == """diamond --set 'a b=x y' --set flag=true --set 'dist={ "cv" = 0.5 }' --seed 7"""

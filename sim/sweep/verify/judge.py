@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from barrierlab.model.spec.invariants import OF_A_STATE
 from barrierlab.sim.sweep.engines import QueryEngine, engine_for
 from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.plan import set_options
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.verify.queries import QUERIES
 from barrierlab.sim.sweep.verify.views import VIEWS
@@ -88,12 +89,8 @@ def _equal(column: pa.ChunkedArray, value: str) -> pa.ChunkedArray:
 
 def reproduce(run: Mapping[str, Any]) -> str:
     """The command that makes the run of a row of `runs` again."""
-    settings = [f"--set {shlex.quote(f'{key}={_toml(value)}')}" for key, value in json.loads(run["parameters"]).items()]
-    return " ".join(["barrierlab run", run["scenario"], f"--seed {run['seed']}", *settings])
-
-
-def _toml(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    settings = set_options(json.loads(run["parameters"]))
+    return shlex.join(["barrierlab", "run", run["scenario"], "--seed", str(run["seed"]), *settings])
 
 
 def _batches(runs: pa.Table) -> Iterator[tuple[int, str]]:
