@@ -248,10 +248,10 @@ def waits(
 
 
 def ticks(most: float, count: int) -> list[float]:
-    """Return round numbers from 0 to at most so much, about so many.
+    """Return round numbers from 0 to at most so much, with at most so many steps between them.
 
-    >>> ticks(523.0, 5)
-    [0.0, 100.0, 200.0, 300.0, 400.0, 500.0]
+    >>> ticks(523.0, 5), ticks(523.0, 8)
+    ([0.0, 200.0, 400.0], [0.0, 100.0, 200.0, 300.0, 400.0, 500.0])
     """
     if most <= 0:
         return [0.0]
