@@ -21,7 +21,7 @@ from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA, load_measured
 from barrierlab.sim.twin.calibrate import calibrate
 from barrierlab.sim.twin.errors import CLOCK, Residual, fit_all, kind_of, text_of
-from barrierlab.sim.twin.observed import ObservedJob, observed_tables
+from barrierlab.sim.twin.observed import ObservedJob, observed_tables, senders_of
 from barrierlab.sim.twin.predict import simulated_figures, statistics_of
 
 KEPT = Path(__file__).parent / "sim" / "flink" / "leave_one_out.csv"
@@ -33,8 +33,7 @@ def observed() -> dict[str, ObservedJob]:
     """Return the runs of the tables, by name."""
     found = {}
     for job in load_measured():
-        topology = load(job.scenario, job.settings).topology
-        senders = {name: tuple(edge.split("->")[0] for edge in topology.edges_in(name)) for name in topology.operators}
+        senders = senders_of(load(job.scenario, job.settings).topology)
         found |= {run.name: run for run in observed_tables(Path(str(DATA)), senders) if run.name == job.name}
     return found
 

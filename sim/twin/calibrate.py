@@ -16,7 +16,14 @@ from statistics import fmean, quantiles
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError, answers_of
 from barrierlab.sim.twin.import_flink import job_of
-from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, observed_in, observed_tables
+from barrierlab.sim.twin.observed import (
+    ObservedCheckpoint,
+    ObservedJob,
+    Subtask,
+    observed_in,
+    observed_tables,
+    senders_of,
+)
 from barrierlab.sim.twin.profile import Cost, Profile
 
 QUANTILES = 20  # as the shipped scenarios have them: the largest is the mean of the upper twentieth, about
@@ -35,8 +42,7 @@ def observed_from(sources: Sequence[str], job: Scenario) -> list[ObservedJob]:
     TwinError
         If a file is of another job, or a source has no completed checkpoint of it.
     """
-    topology = job.topology
-    senders = {name: tuple(edge.split("->")[0] for edge in topology.edges_in(name)) for name in topology.operators}
+    senders = senders_of(job.topology)
     found = []
     for source in sources:
         if Path(source).is_dir():

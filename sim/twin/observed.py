@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
+from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
 from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
@@ -182,8 +183,15 @@ def _subtask(operator: str, index: int, each: Mapping[str, Any]) -> Subtask:
 # Tables of measurements: the folder's runs.csv and subtasks.csv, with the columns of sim/data/flink.
 
 
-def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]]) -> list[ObservedJob]:
-    """Return the runs of a folder whose operators are those of `senders`; of them those with buffers of fixed size.
+def senders_of(topology: Topology) -> dict[str, tuple[str, ...]]:
+    """Return whom each operator gets records from, in the order of its inputs."""
+    return {name: tuple(edge.split("->")[0] for edge in topology.edges_in(name)) for name in topology.operators}
+
+
+def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]], debloated: bool = False) -> list[ObservedJob]:
+    """Return the runs of a folder whose operators are those of `senders`.
+
+    Those whose buffers do not keep their size are left out, unless they are asked for.
 
     Raises
     ------
@@ -191,7 +199,7 @@ def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]]) -> lis
         If one of the tables cannot be read, or lacks a column.
     """
     runs = {row["run"]: row for row in _table(folder / "runs.csv", "run")}
-    rows = [row for row in _table(folder / "subtasks.csv", "run") if not row.get("debloat_target_ms")]
+    rows = [row for row in _table(folder / "subtasks.csv", "run") if debloated or not row.get("debloat_target_ms")]
     found = []
     for name, of_run in groupby(rows, key=lambda row: row["run"]):
         each = list(of_run)

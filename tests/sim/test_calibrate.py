@@ -22,7 +22,7 @@ from barrierlab.sim.twin.calibrate import (
     ways,
     writes,
 )
-from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask
+from barrierlab.sim.twin.observed import ObservedCheckpoint, ObservedJob, Subtask, senders_of
 from barrierlab.sim.twin.predict import simulated
 from barrierlab.sim.twin.profile import read_profile
 from tests.sim.support import barrierlab
@@ -69,8 +69,7 @@ MEANS = {"command": 0.012, "acknowledgement": 0.020, "snapshot": 0.003, "write":
 def _simulated(mode: str) -> ObservedJob:
     """Return the measurements of a cluster with the planted costs, of a chain at half its capacity without queues."""
     settings = {**PLANTED, "mode": mode}
-    topology = load("flink_chain", settings).topology
-    senders = {name: tuple(edge.split("->")[0] for edge in topology.edges_in(name)) for name in topology.operators}
+    senders = senders_of(load("flink_chain", settings).topology)
     idle = dict.fromkeys(senders, 0.0)
     checkpoints = tuple(simulated("flink_chain", settings, 1))
     return ObservedJob(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from barrierlab.sim import load
-from barrierlab.sim.sweep.measured import ALIGNED, DATA, UNALIGNED
+from barrierlab.sim.sweep.measured import ALIGNED, DATA, MODES, UNALIGNED
+from barrierlab.sim.twin.calibrate import Estimator, acknowledgements, commands, ways
+from barrierlab.sim.twin.observed import ObservedJob, observed_tables, senders_of
 
 Rows = list[dict[str, Any]]
 # From whom a task's barriers come, for those whose two inputs are alike.
@@ -66,23 +69,21 @@ def _start_delays(rows: Rows) -> list[float]:
     return [row["start_delay_ms"] for row in _sources(rows)]
 
 
-def _commands() -> list[float]:
-    """Return what a checkpoint's first source waits for, which all of them wait for."""
-    return [min(_start_delays(rows)) for rows in _checkpoints(_of("chain"))]
+@cache
+def _runs(scenario: str) -> list[ObservedJob]:
+    """The remote runs of a job, those with debloating too."""
+    senders = senders_of(load(scenario).topology)
+    return [run for run in observed_tables(Path(str(DATA)), senders, debloated=True) if not run.is_local]
 
 
-def _ways() -> list[float]:
-    """Return by how much later than the first each source of a checkpoint starts."""
-    found = []
-    for rows in _checkpoints(row for row in _of("chain") if row["parallelism"] == "2"):
-        delays = _start_delays(rows)
-        found += [delay - min(delays) for delay in delays]
-    return found
+def _estimated(estimate: Estimator, *scenarios: str, modes: Sequence[str] = MODES) -> list[float]:
+    """The rows of a cost, as calibrate takes them from the runs of these jobs."""
+    runs = [run for scenario in scenarios for run in _runs(scenario) if run.mode in modes]
+    return [each for run in runs for checkpoint in run.checkpoints for each in estimate(run, checkpoint)]
 
 
 def _acknowledgements() -> list[float]:
-    parts = ("start_delay_ms", "alignment_ms", "sync_ms", "async_ms")
-    return [row["subtask_e2e_ms"] - sum(row[part] for part in parts) for row in _of(mode=ALIGNED)]
+    return _estimated(acknowledgements, "flink_chain", "flink_union", modes=[ALIGNED])
 
 
 def _unaligned_barriers(dag: str) -> list[float]:
@@ -98,8 +99,8 @@ def _unaligned_barriers(dag: str) -> list[float]:
 
 
 DISTRIBUTIONS: list[tuple[str, str, str, Callable[[], list[float]]]] = [
-    ("flink_chain", "R", "checkpoint.command_s", _commands),
-    ("flink_chain", "R", "checkpoint.trigger_latency_s", _ways),
+    ("flink_chain", "R", "checkpoint.command_s", lambda: _estimated(commands, "flink_chain")),
+    ("flink_chain", "R", "checkpoint.trigger_latency_s", lambda: _estimated(ways, "flink_chain")),
     ("flink_chain", "R", "channel.default.unaligned_barrier_latency_s", lambda: _unaligned_barriers("chain")),
     *(
         (name, "R", key, read)
