@@ -40,8 +40,8 @@ def observed() -> dict[str, ObservedJob]:
 
 def simulate(seeds: int) -> Iterator[Residual]:
     """Yield a residual of each figure of each measured run."""
-    runs, jobs = observed(), [job for job in load_measured() if not job.settings.get("debloating")]
-    jobs = [job for job in jobs if job.name in runs and "debloat" not in job.name]
+    runs = observed()  # without those whose buffers do not keep their size
+    jobs = [job for job in load_measured() if job.name in runs]
     for job in jobs:
         others = [runs[each.name] for each in jobs if each.setup != job.setup]
         alike = [run for run in others if run.is_local == runs[job.name].is_local] or others
