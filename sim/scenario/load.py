@@ -253,7 +253,7 @@ class ScenarioBuilder:
             if not isinstance(node, dict | list):
                 self.fail(f"setting {key!r}", f"goes through {part!r}, which is not a table")
         if isinstance(node, list):
-            self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.at_s")
+            self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.kind")
         node[parts[-1]] = copy.deepcopy(value)
 
     def _has(self, key: str) -> bool:
@@ -265,7 +265,8 @@ class ScenarioBuilder:
     def _item(self, key: str, tables: list[Any], part: str) -> Any:
         """One of a list of tables, by its number from 0."""
         if not part.isdecimal() or int(part) >= len(tables):
-            self.fail(f"setting {key!r}", f"asks for table {part!r}; allowed: 0 to {len(tables) - 1}")
+            allowed = f"0 to {len(tables) - 1}" if tables else "none, there is no table"
+            self.fail(f"setting {key!r}", f"asks for table {part!r}; allowed: {allowed}")
         return tables[int(part)]
 
     # Sections.

@@ -123,3 +123,21 @@ def test_a_slip_in_a_chain_is_one_line(operator: dict[str, Any], said: str, tmp_
     """A user would get a traceback."""
     with pytest.raises(ScenarioError, match=said):
         scenario(tmp_path, with_changes(CHAINED, {"operator": {"parse": operator}}))
+
+
+@pytest.mark.parametrize(
+    ("chain", "key", "said"),
+    [
+        ([], "chain.0.kind", "asks for table '0'; allowed: none, there is no table"),
+        ([{}], "chain.1.kind", "asks for table '1'; allowed: 0 to 0"),
+        ([{}], "chain.0", r"ends at a table; name one of its keys: operator\.parse\.chain\.0\.kind"),
+    ],
+)
+def test_a_setting_of_a_chain_that_is_not_there_is_one_line(
+    chain: list[dict[str, Any]], key: str, said: str, tmp_path: Path
+) -> None:
+    """A hint would name a key that only a fault has, or tables from 0 to -1."""
+    path = tmp_path / "job.toml"
+    path.write_text(toml(with_changes(CHAINED, {"operator": {"parse": {"chain": chain}}})), encoding="utf-8")
+    with pytest.raises(ScenarioError, match=said):
+        load(path, {f"operator.parse.{key}": "map"})
