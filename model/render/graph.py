@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from xml.sax.saxutils import escape
 
 from barrierlab.model.render import palette
+from barrierlab.model.render.html import in_xml
 
 _COLUMN, _ROW, _BOX, _LETTER = 150, 52, 30, 7.2
 _STYLE = (
@@ -44,7 +44,7 @@ def graph_svg(title: str, nodes: Sequence[tuple[str, str]], edges: Iterable[tupl
     width = 24 + _COLUMN * len(columns) - _COLUMN + max((wide[name] for name in columns[max(columns)]), default=60)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="brl-graph" role="img" width="{width:g}" '
-        f'height="{most * _ROW + 4}" viewBox="0 0 {width:g} {most * _ROW + 4}"><title>{escape(title)}</title>'
+        f'height="{most * _ROW + 4}" viewBox="0 0 {width:g} {most * _ROW + 4}"><title>{in_xml(title)}</title>'
         f"<style>{_STYLE}</style>"
     )
     lines = [head]
@@ -60,10 +60,10 @@ def graph_svg(title: str, nodes: Sequence[tuple[str, str]], edges: Iterable[tupl
         if text:
             lines.append(
                 f'<text class="s" x="{(x1 + x2) / 2:g}" y="{(y1 + y2) / 2 - 4:g}" text-anchor="middle">'
-                f"{escape(text)}</text>"
+                f"{in_xml(text)}</text>"
             )
     for name, text in nodes:
         x, y = place[name]
         lines.append(f'<rect x="{x:g}" y="{y:g}" width="{wide[name]:g}" height="{_BOX}" rx="6"/>')
-        lines.append(f'<text x="{x + wide[name] / 2:g}" y="{y + 19:g}" text-anchor="middle">{escape(text)}</text>')
+        lines.append(f'<text x="{x + wide[name] / 2:g}" y="{y + 19:g}" text-anchor="middle">{in_xml(text)}</text>')
     return "\n".join([*lines, "</svg>"])

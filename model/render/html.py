@@ -65,6 +65,11 @@ def facts(values: Mapping[str, object]) -> str:
     return f"<table><tbody>{rows}</tbody></table>" if rows else ""
 
 
+def in_xml(text: str) -> str:
+    """Return text as it stands in SVG. `xml.sax.saxutils` has the same, and its import brings half a browser."""
+    return escape(text, quote=False)
+
+
 def text_of(value: object) -> str:
     """A value as a reader has it: a float to four figures, nothing as a dash."""
     if value is None:

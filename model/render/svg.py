@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from textwrap import shorten
-from xml.sax.saxutils import escape
 
 from barrierlab.model.render import palette
+from barrierlab.model.render.html import in_xml
 from barrierlab.model.render.spacetime import FAULTY, SIGNS, Arrow, Fate, Mark, SpaceTime
 from barrierlab.model.spec.history import COORDINATOR
 
@@ -96,11 +96,11 @@ def svg(drawn: SpaceTime, title: str, verdicts: Iterable[str] = ()) -> Svg:
     ]
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="brl-picture" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img"><title>{escape(title)}</title>'
+        f'viewBox="0 0 {width} {height}" role="img"><title>{in_xml(title)}</title>'
         f"<style>{_STYLE}</style>{_MARKERS}"
         f'<rect width="100%" height="100%" fill="#fff"/>'
     )
-    words = [f'<text class="t" x="16" y="26">{escape(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
+    words = [f'<text class="t" x="16" y="26">{in_xml(shorten(title, width // WIDE, placeholder=" ..."))}</text>']
     cut = "" if drawn.checkpoint_id is None else f"the cut of checkpoint {drawn.checkpoint_id}; "
     words.append(f'<text class="g" x="16" y="46">{cut}from left to right: order, not time</text>')
     return Svg("\n".join([head, *words, *body, "</svg>"]) + "\n")
@@ -131,7 +131,7 @@ def _lines(drawn: SpaceTime, rows: dict[str, int], width: int) -> Iterable[str]:
         last = width - 8 if process not in ends or drawn.restores else _x(ends[process])
         dash = ' stroke-dasharray="2 4"' if process == COORDINATOR else ""
         yield f'<line x1="{LEFT}" y1="{y}" x2="{last}" y2="{y}" stroke="{palette.LINE}" stroke-width="2"{dash}/>'
-        yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(process)}</text>'
+        yield f'<text x="{LEFT - 12}" y="{y + 4}" text-anchor="end">{in_xml(process)}</text>'
 
 
 def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
@@ -144,7 +144,7 @@ def _held(drawn: SpaceTime, rows: dict[str, int]) -> Iterable[str]:
             y = rows[arrow.receiver]
             yield (
                 f'<line x1="{_x(arrow.taken)}" y1="{y}" x2="{_x(last)}" y2="{y}" stroke="{_HELD}" stroke-width="7" '
-                f'stroke-opacity=".7"><title>{escape(str(arrow.message))} is buffered</title></line>'
+                f'stroke-opacity=".7"><title>{in_xml(str(arrow.message))} is buffered</title></line>'
             )
 
 
@@ -183,11 +183,11 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
     dash = (
         ' stroke-dasharray="5 3"' if arrow.taken is None or arrow.restored_in_flight or arrow.fate is Fate.LOST else ""
     )
-    name = escape(str(arrow.message))
-    said = escape(arrow.fate.value) if arrow.fate is not None else "ignored" if arrow.ignored else "message"
+    name = in_xml(str(arrow.message))
+    said = in_xml(arrow.fate.value) if arrow.fate is not None else "ignored" if arrow.ignored else "message"
     yield (
         f'<line x1="{x1}" y1="{y1:g}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="{wide}"{dash} '
-        f'marker-end="url(#{_tip(colour)})"><title>{name} on {escape(arrow.channel)}: {said}</title></line>'
+        f'marker-end="url(#{_tip(colour)})"><title>{name} on {in_xml(arrow.channel)}: {said}</title></line>'
     )
     kind = "bad" if arrow.fate in FAULTY else "s"
     short = f"B{name.split()[1]}" if arrow.kind == "CheckpointBarrier" else name.replace("watermark", "W")
@@ -195,7 +195,7 @@ def _arrow(arrow: Arrow, rows: dict[str, int], steps: int) -> Iterable[str]:
     along = 0.62 if arrow.kind == "CheckpointBarrier" else 0.3  # two messages that leave together stay readable
     yield (
         f'<text class="{kind}" x="{x1 + (x2 - x1) * along + 4:.1f}" y="{y1 + (y2 - y1) * along - 3:.1f}">'
-        f"{short}{escape(note)}</text>"
+        f"{short}{in_xml(note)}</text>"
     )
     if arrow.recorded:
         yield f'<circle cx="{x2:.1f}" cy="{y2:.1f}" r="7" fill="none" stroke="{palette.IN_FLIGHT}" stroke-width="2"/>'
@@ -205,7 +205,7 @@ def _mark(mark: Mark, rows: dict[str, int]) -> Iterable[str]:
     x, y = _x(mark.step), rows.get(mark.process)
     if y is None:
         return
-    text = escape(mark.text)
+    text = in_xml(mark.text)
     if mark.kind == "snapshot":
         yield f'<rect x="{x - 5}" y="{y - 9}" width="10" height="18" rx="2" fill="{_INK}"><title>{text}</title></rect>'
     elif mark.kind == ">crash":
@@ -232,7 +232,7 @@ def _legend(drawn: SpaceTime, y: int) -> list[str]:
     lines, x = [], 16
     for colour, words in entries:
         lines.append(f'<line x1="{x}" y1="{y + 16}" x2="{x + 22}" y2="{y + 16}" stroke="{colour}" stroke-width="3"/>')
-        lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{escape(words)}</text>')
+        lines.append(f'<text class="s" x="{x + 28}" y="{y + 20}">{in_xml(words)}</text>')
         x += 44 + 6 * len(words)
     signs = "; ".join(f"{sign}: {meaning}" for sign, meaning in drawn.signs)
     lines.append(f'<text class="s g" x="16" y="{y + 38}">{signs}</text>')
@@ -243,4 +243,4 @@ def _verdicts(called_out: Sequence[str], y: int) -> Iterable[str]:
     if not called_out:
         yield f'<text class="good" x="16" y="{y}">the invariants hold</text>'
     for index, verdict in enumerate(called_out):
-        yield f'<text class="bad" x="16" y="{y + 20 * index}">! {escape(verdict)}</text>'
+        yield f'<text class="bad" x="16" y="{y + 20 * index}">! {in_xml(verdict)}</text>'
