@@ -83,13 +83,14 @@ class DuckDB:
 
     def load(self, store: Store, names: Sequence[str], where: str = "true") -> None:
         """As declared. A file is read whenever a query asks for it, and of it the columns that are asked for."""
+        has_twins = store.has_twins()
         for name in names:
             declared = store.tables[name]
             columns = ", ".join(column.name for column in declared.columns)
             if files := store.files(name):
                 large = [file for file in files if part_of(file) is not None]
                 sources = [
-                    f"SELECT {columns} FROM read_parquet([{', '.join(map(_quoted, some))}], {how})"
+                    f"SELECT {columns} FROM read_parquet([{', '.join(map(quoted, some))}], {how})"
                     for some, how in (
                         (large, "hive_partitioning = true, hive_types = {'part': VARCHAR}"),
                         ([file for file in files if part_of(file) is None], "hive_partitioning = false"),
@@ -100,7 +101,7 @@ class DuckDB:
             else:
                 self._db.register(f"no_{name}", declared.arrow().empty_table())
                 source = f"no_{name}"
-            distinct = f"DISTINCT ON ({', '.join(declared.key)})" if store.has_twins() else ""
+            distinct = f"DISTINCT ON ({', '.join(declared.key)})" if has_twins else ""
             self._db.execute(
                 f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {distinct} {columns} FROM {source} WHERE {where}"
             )
@@ -174,6 +175,7 @@ class Spark:
 
     def load(self, store: Store, names: Sequence[str], where: str = "true") -> None:
         """As declared, partitioned by run."""
+        has_twins = store.has_twins()
         for name in names:
             declared = store.tables[name]
             if files := store.files(name):
@@ -183,7 +185,7 @@ class Spark:
             rows = rows.where(where)
             if self._keeps:
                 rows = rows.repartition(self._partitions, "run_id")
-            (rows.dropDuplicates(list(declared.key)) if store.has_twins() else rows).createOrReplaceTempView(name)
+            (rows.dropDuplicates(list(declared.key)) if has_twins else rows).createOrReplaceTempView(name)
 
     def _read(self, files: Sequence[str], declared: TableSchema) -> DataFrame:
         """The rows of files, some of which have their part in their path alone."""
@@ -321,7 +323,8 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as both engines take it."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from barrierlab.model.spec.invariants import OF_A_STATE
-from barrierlab.sim.sweep.engines import QueryEngine, engine_for
+from barrierlab.sim.sweep.engines import QueryEngine, engine_for, quoted
 from barrierlab.sim.sweep.errors import SweepError
 from barrierlab.sim.sweep.plan import set_options
 from barrierlab.sim.sweep.store import Store
@@ -99,17 +99,13 @@ def _batches(runs: pa.Table) -> Iterator[tuple[int, str]]:
     last = ""
     for run_id, more in zip(runs["run_id"].to_pylist(), runs["journal_entries"].to_pylist(), strict=True):
         if count and entries + more > MOST_ENTRIES:
-            yield count, f"run_id BETWEEN {_text(first)} AND {_text(last)}"
+            yield count, f"run_id BETWEEN {quoted(first)} AND {quoted(last)}"
             count, entries = 0, 0
         if not count:
             first = run_id
         last, count, entries = run_id, count + 1, entries + more
     if count:
-        yield count, f"run_id BETWEEN {_text(first)} AND {_text(last)}"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+        yield count, f"run_id BETWEEN {quoted(first)} AND {quoted(last)}"
 
 
 def _judge(sql: QueryEngine, store: Store, where: str) -> dict[str, dict[str, JudgedRow]]:
