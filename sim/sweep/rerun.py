@@ -107,10 +107,19 @@ def _of_answer(directory: Path) -> KeptRuns:
     hint = "ask again, into another directory"
     try:
         data = json.loads(read_text(directory / ANSWER, SweepError, hint))
-        rows = {row["run_id"]: row for row in data["runs_made"]}
+        rows = {row["run_id"]: row for row in data["runs_made"] if _is_whole(row)}
+        if len(rows) < len(data["runs_made"]):
+            raise TypeError
         return KeptRuns(directory, lambda run_id: rows[find_id(run_id, list(rows))], dict(data["versions"]))
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise SweepError(f"{directory / ANSWER}: damaged, or not written by barrierlab ask --out; {hint}") from None
+
+
+def _is_whole(row: ResultRow) -> bool:
+    """Return whether a run of an answer has all that it is made again from, and held against."""
+    texts = ("run_id", "part", "scenario", "parameters", "status", "verdict", "journal_digest")
+    are_of_type = all(isinstance(row[name], str) for name in texts) and isinstance(row["seed"], int)
+    return are_of_type and isinstance(json.loads(row["parameters"]), dict)
 
 
 def rerun(kept: KeptRuns, run_id: str, scenario: Path | None = None) -> Rerun:

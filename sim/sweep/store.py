@@ -245,9 +245,12 @@ class Store:
             return {}
         try:
             loaded = json.loads(path.read_bytes())
-            if isinstance(loaded["tables"], dict) and loaded.keys() >= {"runs", "absorbed", "staged"}:
+            entries = [entry for each in loaded["tables"].values() for entry in each]
+            texts = [*(entry[name] for entry in entries for name in _ENTRY), *loaded["absorbed"]]
+            is_whole = loaded.keys() >= {"runs", "staged"} and loaded["tables"].keys() >= TABLES.keys()
+            if is_whole and isinstance(loaded["runs"], int) and all(isinstance(text, str) for text in texts):
                 return dict(loaded)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass
         raise SweepError(f"{path}: damaged; the sweep has to be begun anew, in another directory")
 
@@ -396,6 +399,8 @@ def _damaged(file: str, reason: object) -> SweepError:
     return SweepError(f"{file}: damaged, or of another version ({' '.join(str(reason).split())[:200]}); {_AGAIN}")
 
 
+_ENTRY = ("file", "part", "first", "last")
+"""Of a large file, in the index."""
 _MANIFEST_KEYS = {"sweep", "title", "question", "digest", "runs", "parts", "versions"}
 
 

@@ -88,10 +88,14 @@ def test_the_runs_of_an_answer_are_made_again(asked: Any, tmp_path: Path, capsys
     status, _, err = barrierlab(capsys, "rerun", str(out), kept["runs_made"][0]["run_id"])
     assert (status, len(err.splitlines())) == (2, 1)
     assert "no version differs" in err
-    (out / "answer.json").write_text("{", encoding="utf-8")
-    status, _, err = barrierlab(capsys, "rerun", str(out), "x")
-    assert (status, len(err.splitlines())) == (2, 1)
-    assert "damaged, or not written by barrierlab ask --out" in err
+    whole = kept["runs_made"][0]
+    rows: list[Any] = [{k: v for k, v in whole.items() if k != name} for name in whole]
+    rows += [5, {**whole, "seed": "1"}, {**whole, "parameters": "{"}, {**whole, "parameters": "[]"}]
+    for text in ("{", *(json.dumps({**kept, "runs_made": [row]}) for row in rows)):
+        (out / "answer.json").write_text(text, encoding="utf-8")
+        status, _, err = barrierlab(capsys, "rerun", str(out), whole["run_id"])
+        assert (status, len(err.splitlines())) == (2, 1)
+        assert "damaged, or not written by barrierlab ask --out" in err, text
 
 
 def test_a_run_that_comes_out_otherwise_is_not_drawn(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -219,3 +220,20 @@ def test_the_lines_of_the_page_read_a_part(tmp_path, monkeypatch):
         found = words[line.split(" = ")[0]]
         assert len(found) == 12, line
     assert "polars" in sys.modules
+
+
+def test_a_damaged_index_is_one_line(tmp_path):
+    """A traceback, that asks for a report of it; or rows that are not looked for, so that what is left holds."""
+    store = in_chunks(tmp_path / "out")
+    compact(store)
+    path = store.directory / "compacted.json"
+    index = json.loads(path.read_bytes())
+    entry = index["tables"]["runs"][0]
+    damaged = [[], None, *({key: value for key, value in index.items() if key != name} for name in ("runs", "tables"))]
+    damaged += [{**index, "absorbed": [5]}, {**index, "tables": {"runs": index["tables"]["runs"]}}]
+    wrong = [5, [5], *([{**entry, name: 5}] for name in ("file", "part", "first", "last"))]
+    damaged += [{**index, "tables": {**index["tables"], "runs": entries}} for entries in wrong]
+    for text in ("", "{", *map(json.dumps, damaged)):
+        path.write_text(text)
+        with pytest.raises(SweepError, match=r"compacted.json: damaged; the sweep has to be begun anew"):
+            store.count()
