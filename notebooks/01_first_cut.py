@@ -177,7 +177,7 @@ spent
 # %%
 axes = spent[["start_delay_ms", "alignment_ms"]].plot.barh(
     stacked=True,
-    color=["#9aa5b1", "#d9822b"],
+    color=["#1f9aa0", "#b98b00"],
     figsize=(8, 3.6),
     xlabel="ms, mean of the steady checkpoints of two seeds",
     ylabel="load, skew, buffers",

@@ -61,6 +61,18 @@ def test_colours_stand_in_one_place() -> None:
     assert found == ['sim/sweep/figures.py: "#010203"'], "that one stands for the ink of the page"
 
 
+def test_notebooks_draw_in_these_colours() -> None:
+    """A wait of a barrier would have another colour in a notebook than in the report and in the explorable run."""
+    known = {colour for colour, _ in palette.MARKS.values()} | {*palette.SERIES, *palette.MORE_SERIES}
+    found = {
+        f"{path.name}: {match}"
+        for path in sorted((ROOT / "notebooks").glob("*.py"))
+        for match in re.findall(r"#[0-9a-fA-F]{6}\b", path.read_text(encoding="utf-8"))
+        if match not in known
+    }
+    assert not found
+
+
 def test_a_page_has_every_colour_for_light_and_dark() -> None:
     """A picture inside of it would fall back to black, on black."""
     text = palette.css(".run", ".dark .run", ".light .run")
