@@ -32,8 +32,8 @@ pd.set_option("display.max_colwidth", 120)
 # %% [markdown]
 # ## 1. How short are they?
 #
-# All entries that can be run, in some seconds. Each dot is one: the moves of a shortest run that shows it, and how many
-# states were seen until it was found. Most need one event, one checkpoint, and a dozen moves.
+# All entries that can be run, in some seconds. Each dot is one that was explored: the moves of a shortest run that
+# shows it, and how many states were seen until it was found. Most need one event, one checkpoint, and a dozen moves.
 
 # %%
 rows = []
@@ -45,9 +45,10 @@ documents = pd.DataFrame(rows, columns=columns).set_index("id")
 explored = documents[documents["states"] > 0]
 axes = None
 colours = ["#3b82c4", "#e08a1e", "#3f9d63", "#9467bd", "#8c8c8c"]
-for colour, (document, group) in zip(colours, explored.groupby("document"), strict=False):
-    look = {"kind": "scatter", "logy": True, "color": colour, "label": document, "figsize": (9, 3.6), "alpha": 0.7}
-    axes = group.plot(x="steps", y="states", ax=axes, **look)
+colour_of = dict(zip(sorted(documents["document"].unique()), colours, strict=True))
+for document, group in explored.groupby("document"):
+    look = {"kind": "scatter", "logy": True, "color": colour_of[document], "label": document, "alpha": 0.7}
+    axes = group.plot(x="steps", y="states", ax=axes, figsize=(9, 3.6), **look)
 
 # %% [markdown]
 # ## 2. What do they break?
