@@ -72,8 +72,8 @@ price
 # %% [markdown]
 # ## 3. Against measured runs
 #
-# Ten jobs were measured; this is the one above, in its three modes. Durations under saturation have a target of ± 10 %,
-# so has what is persisted. (An unaligned duration has a limit of 100 ms: it is threads that wake up.)
+# Eleven jobs were measured; this is the one above, in its three modes. Durations under saturation have a target of
+# ± 10 %, so has what is persisted. (An unaligned duration has a limit of 100 ms: it is threads that wake up.)
 
 # %%
 names = {mode: f"R_chain_sat_4ms_{mode.removeprefix('aligned_with_')}" for mode in modes}

@@ -22,8 +22,7 @@
 # * **latest**: whatever is newest, at once.
 #
 # Three prices go with them. **Wait**: how long an output waits since it was wanted. **Age**: how old its oldest frame
-# is.
-# **Skew**: how far its frames are apart.
+# is. **Skew**: how far its frames are apart.
 
 # %%
 # %matplotlib inline
@@ -56,7 +55,7 @@ pd.DataFrame([result.join_rows()[0] for result in runs.values()], index=barriers
 
 # %% [markdown]
 # Output by output: the camera sets the times, and by time most of its frames wait for the next turn of the lidar. With
-# a lateness of 100 ms, which the next section is about, hardly any does.
+# a lateness of 100 ms, which the next section is about, half of them wait 16 ms at most, in place of 100.
 
 # %%
 waits = {}

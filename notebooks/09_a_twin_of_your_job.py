@@ -61,7 +61,7 @@ pd.Series(profile.undetermined, name="not determined").to_frame()
 # ## 2. Predict, and look
 #
 # The two runs again, and one that the profile has not seen: with a timeout of 0.3 s. Five runs each, with the costs
-# drawn within their uncertainty.
+# as one measured run had them. *low* to *high* is an interval of 90 %, with the error of the simulation in it.
 
 # %%
 rows = []
