@@ -66,7 +66,7 @@ result.graph(longest)
 #   it when it is through with what came before.
 # * *meet* has the barrier from *left* early. From then on (orange) it takes nothing more from *left*: it **aligns**.
 #   What *right* still sends is ahead of the barrier, and is taken.
-# * With the second barrier *meet* cuts, sends the barrier on, and lets go what it held.
+# * With the second barrier *meet* cuts, sends the barrier on, and drains what it buffered.
 #
 # Events ahead of the barrier are blue, those behind it grey, lines by their sender, dots by their receiver. Each blue
 # line ends before its receiver's cut, and each grey one after it. That is what *consistent* means here.

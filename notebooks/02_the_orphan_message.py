@@ -19,7 +19,7 @@
 #
 # > (a) snapshots its state, ... (c) processes the drained events, (d) then forwards the barrier.
 #
-# What waited behind the barrier is let go one step too early. This notebook shows the shortest run in which that
+# What waited behind the barrier is drained one step too early. This notebook shows the shortest run in which that
 # matters, what it costs in a job, and the repair.
 
 # %%
@@ -91,7 +91,7 @@ wrong.groupby("invariant")[["reason"]].first()
 # %% [markdown]
 # ## 3. The repair
 #
-# Rule 8 of the [protocol](../docs/protocol.md): **forward right after the image, before anything buffered is let go.**
+# Rule 8 of the [protocol](../docs/protocol.md): **forward right after the image, before anything buffered is drained.**
 # In the same scope every order of messages now holds, and so does the job, under the very same arrivals and crashes.
 
 # %%

@@ -7,7 +7,7 @@ What goes wrong
     What comes of post-barrier records reaches the next task ahead of the barrier, so its snapshot has them and this
     task's has not: orphans, and duplicates after a recovery.
 Repair
-    Forward right after the image, before anything buffered is let go (protocol rule 8).
+    Forward right after the image, before anything buffered is drained (protocol rule 8).
 """
 
 from barrierlab.impl.checkpoint.task import OperatorTask
