@@ -34,6 +34,20 @@ def _by_seed(bench: Bench, changes: Changes, measure: str, size: float) -> list[
     return found
 
 
+def _mean(values: Sequence[tuple[float, float, str]]) -> tuple[float, str]:
+    """Return the mean over the seeds, and the run that is nearest to it.
+
+    >>> _mean([(1.0, 2.0, "a"), (2.0, 3.0, "b"), (3.0, 10.0, "c")])
+    (5.0, 'b')
+    """
+    mean = fmean(y for _, y, _ in values)
+    return mean, min(values, key=lambda each: abs(each[1] - mean))[2]
+
+
+def _range(values: Sequence[tuple[float, float, str]]) -> tuple[float, float]:
+    return min(y for _, y, _ in values), max(y for _, y, _ in values)
+
+
 def of_mean(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
     """Each seed's value of the answer's number, and their mean."""
     measure = next(iter(options["numbers"].values()))
@@ -59,8 +73,9 @@ def of_compare(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pic
             of_seed.setdefault(seed, []).append((float(place), value, run))
     means = []
     for place in (0, 1):
-        values = [y for points in of_seed.values() for x, y, _ in points if x == place]
-        means.append((float(place), fmean(values) if values else 0.0, ""))
+        values = [point for points in of_seed.values() for point in points if point[0] == place]
+        if values:
+            means.append((float(place), *_mean(values)))
     pairs = [ChartSeries(f"seed {seed:.0f}", points, is_line=True) for seed, points in list(of_seed.items())[:5]]
     ticks = [", ".join(f"{k} {v}" for k, v in changes.items()) for changes, _ in variants]
     chart = Chart("", words, [*pairs, ChartSeries("mean of all", means, is_line=True)], ticks=ticks)
@@ -77,9 +92,8 @@ def of_crossover(bench: Bench, options: Mapping[str, Any], found: Analysed) -> P
         changes = {**base, lever: round(x) if options.get("whole") else float(f"{x:.6g}")}
         values = _by_seed(bench, changes, measure, size)
         if values:
-            ys = sorted(values, key=lambda each: each[1])
-            points.append((x, fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
-            bounds.append((ys[0][1], ys[-1][1]))
+            points.append((x, *_mean(values)))
+            bounds.append(_range(values))
     across: dict[str, float] = {}
     if "target" in options:
         across["target"] = options["target"] / size
@@ -135,8 +149,7 @@ def of_growth(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pict
             changes = {**options.get("at", {}), lever: value}
             seeds = _by_seed(bench, changes, measure, size)
             if seeds:
-                ys = sorted(seeds, key=lambda each: each[1])
-                points.append((float(value), fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
+                points.append((float(value), *_mean(seeds)))
         series.append(ChartSeries(words, points, is_line=True))
     label = LEVERS[lever][0] if lever in LEVERS else lever
     chart = Chart(label, "mean over the seeds", series, is_log_x=True, is_log_y=True)
@@ -167,9 +180,8 @@ def of_barriers(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pi
         for place, name in enumerate(names):
             values = _by_seed(bench, {"barrier": name, **options.get("at", {})}, measure, 1.0)
             if values:
-                ys = sorted(values, key=lambda each: each[1])
-                points.append((float(place), fmean(y for _, y, _ in ys), ys[len(ys) // 2][2]))
-                bounds.append((ys[0][1], ys[-1][1]))
+                points.append((float(place), *_mean(values)))
+                bounds.append(_range(values))
         series.append(ChartSeries(words, points, bounds=bounds))
     shown = ", ".join(f"{row['barrier']} {row['share']:.0%}" for row in found.rows)
     chart = Chart("", "99th percentile, ms", series, ticks=names)
