@@ -604,7 +604,6 @@ class OperatorNode(Node):
         "_interruptible_timers",
         "_overdue",
         "_overtakers",
-        "_overtaking",
         "_service",
         "bytes_taken",
         "inbox",
@@ -633,7 +632,6 @@ class OperatorNode(Node):
         self._inputs, self.input_names, self.inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
-        self._overtaking = False  # it takes a barrier that has overtaken
         self._deadline_ns: int | None = None
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
@@ -715,9 +713,7 @@ class OperatorNode(Node):
         self.metrics.overtook(channel, barrier.checkpoint_id, came_ns)
         self.entries.append((now, ">overtake", self.name, channel, None))
         self.entries.append((now, "take", self.name, channel, barrier))
-        self._overtaking = True
         took = self.task.offer_overtaking(index, barrier, ahead, now)
-        self._overtaking = False
         assert took, "one checkpoint at a time: no older part is incomplete when a barrier overtakes"
         self._prioritise_inputs(barrier)
 
@@ -775,8 +771,6 @@ class OperatorNode(Node):
             self.inbox.resume(index)
         elif verb == "snapshot":
             self.work_ns += self._snapshot(subject[0])  # type: ignore[index]
-            if not self._outputs:
-                self._begin_part(subject[0], self._overtaking)  # type: ignore[index]
         elif verb == "forward":
             self._forwarded(subject)  # type: ignore[arg-type]
         elif verb == "complete":  # by an end of input, it may be, which is a barrier, too

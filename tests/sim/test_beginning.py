@@ -145,3 +145,18 @@ def test_the_gate_that_has_waited_longest_is_next() -> None:
         means = mean_of([statistics_of(r.checkpoint_rows(), r.task_rows()) for r in results])
         ratios[inputs] = means["start delay of merge"] / job.values["start delay of merge"]
     assert ratios["by_buffer"] < 0.7 < ratios["in_line"] < 1.1
+
+
+@pytest.mark.parametrize(("protocol", "begin_s"), [("aligned", 0.01), ("unaligned", 0.02)])
+def test_an_unaligned_part_has_a_beginning_of_its_own(protocol: str, begin_s: float, tmp_path: Path) -> None:
+    """One law would be drawn for both, at a sink as well, which sends no barrier that says which it is."""
+    changes = {
+        "protocol": protocol,
+        "operator": {"sink": {"aligns": False}},
+        "checkpoint": {"begin_s": 0.01, "unaligned_begin_s": 0.02},
+    }
+    result = run(scenario(tmp_path, with_changes(SKEWED, changes)), 1)
+    completed = [row["checkpoint_id"] for row in result.checkpoint_rows() if row["status"] == "COMPLETED"]
+    parts = [part for each in completed for part in result.record(each).parts.values()]
+    assert {part.begin_ns for part in parts} == {round(1e9 * begin_s)}
+    assert len(parts) == 4 * len(completed) > 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barrierlab.impl import CheckpointBarrier, EndOfInput, Event, Watermark
+from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
 from barrierlab.sim.channels.spsc import SpscChannel
 
@@ -511,3 +512,35 @@ TestRemoteExchange, TestLocalExchange = Exchange.TestCase, LocalExchange.TestCas
 TestSpanningExchange, TestLocalSpanningExchange = SpanningExchange.TestCase, LocalSpanningExchange.TestCase
 for _case in (TestRemoteExchange, TestLocalExchange, TestSpanningExchange, TestLocalSpanningExchange):
     _case.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)
+
+
+# The gates of a task.
+
+
+class Buffers:
+    """A channel of so many buffers that wait, each of one message: the channel's number."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.waiting, self.opened_bytes = number, 0, 0
+
+    def readable(self) -> bool:
+        return self.waiting > 0
+
+    def open(self) -> list[int]:
+        self.waiting -= 1
+        return [self.number]
+
+    def close(self) -> None:
+        pass
+
+
+def test_gates_in_line_are_served_in_the_order_in_which_they_got_data() -> None:
+    """The gate that has waited longest would not be next; or one that got data twice would be served twice."""
+    channels: Any = [Buffers(number) for number in range(3)]
+    inbox = Inbox([[0], [1], [2]], channels, by_message=False, in_line=True)
+    for index, buffers in ((2, 2), (0, 1), (1, 1)):
+        for _ in range(buffers):
+            channels[index].waiting += 1
+            inbox.notify(index)
+    taken = [inbox.take() for _ in range(5)]
+    assert [None if each is None else each[0] for each in taken] == [2, 0, 1, 2, None]
