@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 WIDE, NARROW = 840, 340
-"""Pixels, as in `sim.sweep.figures`."""
+"""Pixels: of a figure on a page, and of one on a telephone."""
 _LETTER = 7.0  # about the width of a letter of 12 pixels
 _DOTS, _SLANTS = '<circle cx="4" cy="4" r="1.2"/>', '<path d="M-1 1L1 -1M0 8L8 0M7 9L9 7"/>'
 _CROSSES, _LINES = '<path d="M0 0L8 8M0 8L8 0"/>', '<path d="M0 4H8"/>'

@@ -16,12 +16,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barrierlab.model.render import palette
+from barrierlab.sim.sweep.drawings import NARROW, WIDE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDE, NARROW = 840, 340
-"""Pixels: of a figure on a page, and of one on a telephone."""
 LETTERS = 12.0
 INK = "#010203"  # stands for the page's text colour until the SVG is written
 COLOURS, MORE_COLOURS = palette.SERIES, palette.MORE_SERIES
