@@ -14,6 +14,7 @@ from barrierlab.model.spec.equations import lacking
 from barrierlab.model.spec.history import History, HistoryError
 from barrierlab.model.spec.messages import size_of as counted_size_of
 from barrierlab.model.spec.topology import Topology
+from barrierlab.model.spec.watch import TaskWatch
 
 TRACES = Path(__file__).parents[1] / "traces"
 
@@ -123,6 +124,14 @@ def test_what_is_no_journal(entry: tuple, came: str) -> None:
     """A journal of another dataflow would be judged as if it were of this one."""
     with pytest.raises(HistoryError, match=f"{came} has no place in it"):
         History.of([entry], Topology.parse("a->s b->s"))
+
+
+def test_a_promise_is_not_taken_back() -> None:
+    """A task would be blamed for the watermark of a sender that went back."""
+    watch = TaskWatch("s", ("a->s",), ())
+    watch.promises(0, 5)
+    watch.promises(0, 3)
+    assert watch.least_promise() == 5
 
 
 def test_every_verb_is_understood() -> None:
