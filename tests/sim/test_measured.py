@@ -69,7 +69,7 @@ def test_a_measured_job_is_predicted(name: str) -> None:
 
 
 MISSED = {("V_debloat200ms_chain_sat_aligned", "start delay of fast, ms")}
-"""What is beyond its target by three seeds, as `docs/explanation/measured.md` shows: it falls short by 11 %."""
+"""The figures beyond their targets by three seeds, as `docs/explanation/measured.md` shows: one, 11 % too low."""
 
 
 @pytest.mark.slow
