@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from barrierlab.model.render import palette
 from barrierlab.model.render.html import in_xml
 
-_COLUMN, _ROW, _BOX, _LETTER = 150, 52, 30, 7.2
+_COLUMN, _GAP, _ROW, _BOX, _LETTER, _SMALL = 150, 40, 52, 30, 7.2, 6.0
 _STYLE = (
     ".brl-graph text{font:12px system-ui,sans-serif;fill:currentColor}.brl-graph .s{font-size:10px}"
     ".brl-graph rect{fill:none;stroke:currentColor}.brl-graph path{fill:none}"
@@ -35,13 +35,17 @@ def graph_svg(title: str, nodes: Sequence[tuple[str, str]], edges: Iterable[tupl
     for name, _ in nodes:
         columns.setdefault(depth[name], []).append(name)
     most = max(map(len, columns.values()), default=1)
-    place = {
-        name: (12.0 + _COLUMN * column, 12.0 + _ROW * (row + (most - len(names)) / 2))
-        for column, names in columns.items()
-        for row, name in enumerate(names)
-    }
     wide = {name: max(60.0, _LETTER * len(text) + 18) for name, text in nodes}
-    width = 24 + _COLUMN * len(columns) - _COLUMN + max((wide[name] for name in columns[max(columns)]), default=60)
+    gap = max(
+        (_SMALL * len(text) + 12 for *_, text, _ in arrows), default=0.0
+    )  # what is written on an arrow fits in it
+    place, left, width = {}, 12.0, 84.0
+    for _, names in sorted(columns.items()):
+        widest = max(wide[name] for name in names)
+        for row, name in enumerate(names):
+            place[name] = (left, 12.0 + _ROW * (row + (most - len(names)) / 2))
+        width = left + widest + 12
+        left += max(_COLUMN, widest + max(_GAP, gap))
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="brl-graph" role="img" width="{width:g}" '
         f'height="{most * _ROW + 4}" viewBox="0 0 {width:g} {most * _ROW + 4}"><title>{in_xml(title)}</title>'
