@@ -6,10 +6,11 @@ Apache Flink, `SingleInputGate`, `UnionInputGate`, `StreamTwoInputProcessor`.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from barrierlab.impl import StreamMessage
 from barrierlab.sim.channels.debloat import ThroughputMeter
-from barrierlab.sim.channels.spsc import Channel, MessageChunk
+from barrierlab.sim.channels.spsc import Channel, MessageChunk, SpscChannel
 
 
 class GateReader:
@@ -65,8 +66,7 @@ class GateReader:
         return self._open >= 0 or bool(self._line)
 
     def take(self) -> tuple[int, StreamMessage] | None:
-        """The next message and the input it is from; None if there are but parts of one. The caller has asked
-        `ready`."""
+        """The next message and the input it is from; None if there is none, or but parts of one."""
         while self._open < 0:
             if not self._line:
                 return None
@@ -137,6 +137,36 @@ class GateReader:
             self.notify(local)
 
 
+class QueueReader(GateReader):
+    """The reader of a gate whose channels are all queues of messages: nothing is opened before it is taken."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self, indices: list[int], queues: list[SpscChannel]) -> None:
+        super().__init__(indices, [*queues])
+        self._queues = queues
+
+    def take(self) -> tuple[int, StreamMessage] | None:
+        """The next message and the input it is from; None if there is none."""
+        line = self._line
+        if not line:
+            return None
+        local = line.popleft()
+        queue = self._queues[local]
+        self._listed[local] = False
+        message = queue.take()
+        if queue.queue and not self.blocked[local] and not self._listed[local]:
+            self._listed[local] = True
+            line.append(local)
+        return self._indices[local], message
+
+
+def reader_of(indices: list[int], channels: list[Channel]) -> GateReader:
+    """The reader of a gate: the channels of one exchange are all of one form."""
+    queues = [channel for channel in channels if isinstance(channel, SpscChannel)]
+    return QueueReader(indices, queues) if len(queues) == len(channels) else GateReader(indices, channels)
+
+
 class Inbox:
     """All inputs of a task: its gates take turns, by the buffer (union) or by the message (two-input operators).
 
@@ -144,14 +174,21 @@ class Inbox:
     goes to the end of the line when a buffer of it is opened.
 
     Apache Flink, `UnionInputGate.inputGatesWithData` and `StreamTwoInputProcessor`.
+
+    Attributes
+    ----------
+    notify : callable
+        Called with an input that has data.
+    take : callable
+        The next message and its input, or None when no input that may be read has one.
     """
 
-    __slots__ = ("_by_message", "_gates", "_in_line", "_readers", "_turn", "_where")
+    __slots__ = ("_by_message", "_gates", "_in_line", "_readers", "_turn", "_where", "notify", "take")
 
     def __init__(
         self, gates: list[list[int]], channels: list[Channel], by_message: bool, in_line: bool = False
     ) -> None:
-        self._readers = [GateReader(indices, [channels[i] for i in indices]) for indices in gates]
+        self._readers = [reader_of(indices, [channels[i] for i in indices]) for indices in gates]
         self._by_message = by_message
         self._in_line = in_line and len(gates) > 1
         self._gates: deque[GateReader] = deque()
@@ -160,8 +197,16 @@ class Inbox:
         for reader, indices in zip(self._readers, gates, strict=True):
             for local, index in enumerate(indices):
                 self._where[index] = (reader, local)
+        # What a task with many messages asks most is the one gate's own where there is but one: no call between.
+        is_one = len(gates) == 1 and gates[0] == list(range(len(channels)))
+        self.notify: Callable[[int], None] = self._readers[0].notify if is_one else self._notify
+        self.take: Callable[[], tuple[int, StreamMessage] | None] = self._take_in_turn
+        if is_one:
+            self.take = self._readers[0].take
+        elif self._in_line:
+            self.take = self._take_in_line
 
-    def notify(self, index: int) -> None:
+    def _notify(self, index: int) -> None:
         reader, local = self._where[index]
         reader.notify(local)
         if self._in_line:
@@ -185,17 +230,15 @@ class Inbox:
                 return taken
         return None
 
-    def take(self) -> tuple[int, StreamMessage] | None:
-        """The next message, or None when no input that may be read has one."""
-        if self._in_line:
-            return self._take_in_line()
-        readers = self._readers
-        if len(readers) == 1:
-            taken = readers[0].take() if readers[0].ready() else None
-            if taken is None:
-                readers[0].polled_in_vain()
-            return taken
-        turn = self._turn
+    def _take_measured(self) -> tuple[int, StreamMessage] | None:
+        """The next message of the one gate, which is measured."""
+        taken = self._readers[0].take()
+        if taken is None:
+            self._readers[0].polled_in_vain()
+        return taken
+
+    def _take_in_turn(self) -> tuple[int, StreamMessage] | None:
+        readers, turn = self._readers, self._turn
         if not self._by_message and readers[turn].in_buffer():
             return readers[turn].take()
         for step in range(1, len(readers) + 1):
@@ -212,6 +255,8 @@ class Inbox:
     def measure(self, gate: int, meter: ThroughputMeter) -> None:
         """Let `meter` measure what is read of a gate, by its number."""
         self._readers[gate].meter = meter
+        if len(self._readers) == 1:
+            self.take = self._take_measured
 
     def block(self, index: int) -> None:
         reader, local = self._where[index]

@@ -198,18 +198,24 @@ class NetworkChannel:
             return True
         return self._pool.grants()
 
-    def push(self, message: StreamMessage) -> None:
-        """Write `message` behind all that was written before. The caller has asked `accepts`."""
+    def push(self, message: StreamMessage) -> bool:
+        """Write `message` behind all that was written before, if it needs no segment or finds room in one."""
         kind = type(message)
         if kind is Event or kind is Watermark:
             size = size_of(message)
             tail = self._tail()
             if self._spans:
+                if tail is None and not self._pool.grants():
+                    return False
                 self._write(self._request(size) if tail is None else tail, message, size)
-                return
+                return True
             if tail is not None and tail.size + size > self._segment_bytes:
+                if not self._pool.grants():
+                    return False
                 self._finish(tail)
                 tail = None
+            elif tail is None and not self._pool.grants():
+                return False
             if tail is None:
                 tail = self._request(size)
             tail.messages.append(message)
@@ -219,7 +225,7 @@ class NetworkChannel:
                 self._offer()
             elif tail.size >= self._segment_bytes:
                 self._finish(tail)
-            return
+            return True
         tail = self._tail()
         if tail is not None:
             self._finish(tail)
@@ -228,6 +234,7 @@ class NetworkChannel:
         event.finished = True
         self._subpartition.append(event)
         self._offer()
+        return True
 
     def _write(self, tail: Buffer, message: StreamMessage, left: int) -> None:
         """Write the last `left` bytes of `message` from `tail` on, as far as there are buffers.

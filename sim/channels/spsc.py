@@ -1,8 +1,8 @@
 """Timed channels, and the simpler of their two forms.
 
 A channel is a queue of buffers at the sender, a link, a queue of buffers at the receiver, with credit between. The
-sender asks `accepts` and calls `push`; the receiver gets `on_arrival`, asks `readable`, takes a buffer's messages
-with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
+sender calls `push`, which refuses what finds no room; the receiver gets `on_arrival`, asks `readable`, takes a buffer's
+messages with `open`, and says `close` when it has taken the last of them. `SpscChannel` here is the documents' queue;
 `sim.channels.network` has the form with buffers and credit.
 
 Invariant: a channel is first in, first out and loses nothing. What takes time asks the `Clock`.
@@ -30,10 +30,10 @@ class Channel(Protocol):
     opened_bytes: int
 
     def accepts(self, message: StreamMessage) -> bool:
-        """Return whether `push` may be called with `message` now."""
+        """Return whether `push` has room for `message` now."""
 
-    def push(self, message: StreamMessage) -> None:
-        """Put `message` behind all that was pushed before."""
+    def push(self, message: StreamMessage) -> bool:
+        """Put `message` behind all that was pushed before; return False, and do nothing, if `accepts` does."""
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """After a restart: what was in flight is at the receiver, ahead of all that will be pushed."""
@@ -150,11 +150,13 @@ class SpscChannel:
         self._due_ns = 0
 
     def accepts(self, message: StreamMessage) -> bool:
-        """Return whether `push` may be called now."""
+        """Return whether there is room."""
         return len(self.queue) + self._held < self.capacity
 
-    def push(self, message: StreamMessage) -> None:
-        """Put `message` in. The caller has asked `accepts`."""
+    def push(self, message: StreamMessage) -> bool:
+        """Put `message` in, if there is room."""
+        if len(self.queue) + self._held >= self.capacity:
+            return False
         if self._latency is None:
             self.queue.append(message)
             self.on_arrival()
@@ -163,6 +165,7 @@ class SpscChannel:
             self._held += 1
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
             self._clock.after(self._due_ns - self._clock.now, self._arrive)
+        return True
 
     def restored_in_flight(self, messages: Iterable[StreamMessage]) -> None:
         """Into the queue, however many there are: the sender waits until there is room again."""
@@ -185,12 +188,16 @@ class SpscChannel:
 
     def open(self) -> MessageChunk:
         """The next buffer: one message."""
+        return [self.take()]
+
+    def take(self) -> StreamMessage:
+        """The next message."""
         message = self.queue.popleft()
         self._overtakers.opened += 1
         if type(message) is CheckpointBarrier:
             self.on_departure(message.checkpoint_id)
         self.on_room()
-        return [message]
+        return message
 
     def close(self) -> None:
         """The buffer that was opened has been read to its end."""

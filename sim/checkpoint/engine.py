@@ -150,7 +150,7 @@ class Engine:
             if warm_ns < until_ns:
                 clock.schedule(at_ns, self._note_queued)
         clock.schedule(until_ns, self._stop_triggers)
-        while not self._done():
+        while self.coordinator.running or not self._done():
             clock.step()
             if clock.now >= until_ns:
                 self.cut_off = bool(self.coordinator.running) and self._at_rest()
@@ -164,8 +164,8 @@ class Engine:
         self.coordinator.stop()
 
     def _done(self) -> bool:
-        """Every task has ended, and what they wrote is committed."""
-        if self.coordinator.running or self.recovery.under_way:
+        """Return whether what they wrote is committed, now that every task has ended."""
+        if self.recovery.under_way:
             return False
         return self.coordinator.machine.ended and self.coordinator.quiescent()
 

@@ -27,7 +27,6 @@ from barrierlab.impl import (
     Reason,
     SourceTask,
     StreamMessage,
-    Watermark,
 )
 from barrierlab.model.spec.history import Entry
 from barrierlab.sim.channels.input_gate import Inbox
@@ -89,6 +88,9 @@ class Node:
     """The base of sources and operators: the outbox, the time spent in each state, stalls."""
 
     __slots__ = (
+        "_attempt",
+        "_calm",
+        "_ends_ns",
         "_outputs",
         "_pools",
         "_since_ns",
@@ -138,7 +140,10 @@ class Node:
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
         self._spans = False
-        self._timer = self.clock.timer(self._served)
+        self._timer, self._attempt, self._ends_ns = self.clock.own_timer(self._served), self.clock.attempt, 0
+        # Whether there has been nothing but events since all else was asked for: of those only another event can
+        # come next, and nothing else need be asked before it.
+        self._calm = False
         self.listed = self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
@@ -158,8 +163,8 @@ class Node:
             pool.on_room = self.wake
 
     def wake(self) -> None:
-        """Something changed that may let this node go on."""
-        if not self.listed:
+        """Something changed that may let this node go on; while it serves, nothing does but the end of that."""
+        if not self.listed and not self.serving:
             self.listed = True
             self.clock.ready.append(self)
 
@@ -179,6 +184,7 @@ class Node:
 
     def notify(self, checkpoint_id: int) -> None:
         """The announcement that a checkpoint is complete reaches the task."""
+        self._calm = False
         self.entries.append((self.clock.now, ">notify", self.name, None, checkpoint_id))
         self.task.notify(checkpoint_id, self.clock.now)
 
@@ -212,18 +218,16 @@ class Node:
         """Begin the service that the last effects asked for, if they did."""
         if not self.work_ns:
             return False
-        self.serving = True
-        self.enter(BUSY)
-        self._timer.start(self.work_ns)
+        self._begin_service(self.work_ns)
         self.work_ns = 0
         return True
 
-    def _serve_beginning(self) -> None:
-        """Do the work that a part begins with."""
+    def _begin_service(self, work_ns: int) -> None:
+        now = self.clock.now
+        self.spent_ns[self._state] += now - self._since_ns
+        self._state, self._since_ns, self._ends_ns = BUSY, now, now + work_ns
         self.serving = True
-        self.enter(BUSY)
-        self._timer.start(self.begin_ns)
-        self.begin_ns = 0
+        self._timer.start(work_ns)
 
     def _begin_part(self, checkpoint_id: int, is_unaligned: bool) -> None:
         """A part begins: there is work to do before its barrier leaves."""
@@ -237,10 +241,15 @@ class Node:
         self.metrics.snapshot(self.name, checkpoint_id, self.clock.now, sync_ns, self.applied)
         return sync_ns
 
-    def _served(self) -> None:
+    def _served(self, _: object) -> None:
+        clock = self.clock
+        if clock.attempt != self._attempt:
+            return
+        clock.now = now = self._ends_ns
+        self.spent_ns[self._state] += now - self._since_ns
+        self._state, self._since_ns = IDLE, now
         self.serving = False
-        self.enter(IDLE)
-        self.wake()
+        self.run()  # at once: whenever the time moves, nobody else is listed
 
     def _outputs_available(self) -> bool:
         for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator
@@ -266,8 +275,9 @@ class Node:
             return False
         while outbox:
             index, message = outbox[0]
-            channel = outputs[index]
-            if not channel.accepts(message) and not self._overtakes(index, message):
+            is_barrier = type(message) is CheckpointBarrier
+            goes = self._admits(index, message) if is_barrier else outputs[index].push(message)
+            if not goes:
                 if self._unsettled and self._turn_late():
                     continue
                 return False
@@ -276,13 +286,15 @@ class Node:
                 continues = True
             outbox.popleft()
             entries.append((now, "send", name, names[index], message))
-            if type(message) is CheckpointBarrier:
-                self._push_barrier(index, message)
-            else:
-                channel.push(message)
-                if self._spans and not self._writes_on():
-                    return False
+            if is_barrier:
+                self._push_barrier(index, message)  # type: ignore[arg-type]
+            elif self._spans and not self._writes_on():
+                return False
         return True
+
+    def _admits(self, index: int, message: StreamMessage) -> bool:
+        """Return whether a barrier may leave by output `index`."""
+        return self._outputs[index].accepts(message) or self._overtakes(index, message)
 
     def _overtakes(self, index: int, message: StreamMessage) -> bool:
         """Return whether `message` passes what is in output `index`. A barrier to a sink that aligns keeps its
@@ -378,6 +390,7 @@ class SourceNode(Node):
     """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
 
     __slots__ = (
+        "_asked_ns",
         "_catch_up_ns",
         "_due_ns",
         "_lateness",
@@ -425,6 +438,7 @@ class SourceNode(Node):
         self._max_ms = self._watermark_sent_ms = -1
         self._woken_ns: int | None = None
         self._on_caught_up = ports.caught_up
+        self._asked_ns: float = 0  # until then neither a request nor a watermark is due
         self.behind = False  # whether it still catches up after a restart
         self.allowed_ms = inf  # its watermark may not be beyond that: watermark alignment
         self.emitted_ns = self.clock.now  # when it emitted last
@@ -443,27 +457,32 @@ class SourceNode(Node):
             if (task.outbox or self._spans) and not self._push(continues):
                 self.enter(BACKPRESSURED)
                 return
-            if task.reports:
-                self._report()
             continues = True
             now = self.clock.now
-            if task.injector.due_request(now) is not None:
-                self.coordinator.request()
-            if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
-                if self._serve():
+            if not self._calm or now >= self._asked_ns:
+                if task.reports:
+                    self._report()
+                if task.injector.due_request(now) is not None:
+                    self.coordinator.request()
+                if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
+                    if self._serve():
+                        return
+                    continue
+                if task.finished:
+                    self._end()
+                    self.enter(IDLE)
+                    if self.behind:
+                        self._caught_up()
                     return
-                continue
-            if task.finished:
-                self._end()
-                self.enter(IDLE)
-                if self.behind:
-                    self._caught_up()
-                return
-            if self._next_watermark_ns is not None and now >= self._next_watermark_ns and self._send_watermark(now):
-                continue
+                watermark_ns = self._next_watermark_ns
+                if watermark_ns is not None and now >= watermark_ns and self._send_watermark(now):
+                    continue
+                self._calm = not task.reports and not self._unsettled
+                self._asked_ns = self._next_asked_ns()
             if self._log.last is not None and task.position > self._log.last:
                 self.entries.append((now, ">finish", self.name, None, None))
                 task.end()
+                self._calm = False
                 continue
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
@@ -509,6 +528,11 @@ class SourceNode(Node):
     def pauses(self) -> bool:
         """Return whether its events are further ahead than its group allows: watermark alignment."""
         return self._max_ms - self._lateness > self.allowed_ms
+
+    def _next_asked_ns(self) -> float:
+        """Return until when nothing is due that is not an event."""
+        request_ns, watermark_ns = self.task.injector.next_deadline_ns(), self._next_watermark_ns
+        return min(inf if request_ns is None else request_ns, inf if watermark_ns is None else watermark_ns)
 
     def _next_due_ns(self, pauses: bool = False) -> int | None:
         """Return when there is something to do again: an event, unless it pauses, a watermark or a request."""
@@ -567,12 +591,14 @@ class SourceNode(Node):
         """The coordinator's command is here; what it replaces is aborted (rule 3)."""
         for replaced in self.handle.inject(command).replaced:
             self.coordinator.abort_checkpoint(replaced, Reason.REPLACED)
+        self._calm = False
         self.wake()
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the source."""
         self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
         self.task.abort(checkpoint_id, reason, self.clock.now)
+        self._calm = False
         self.wake()
 
     def told(self, verb: str, index: int, subject: object) -> None:
@@ -580,6 +606,7 @@ class SourceNode(Node):
         if verb == "capture_output":
             return  # noted with the acknowledgement that carries it
         now = self.clock.now
+        self._calm = False
         if verb == "snapshot":
             checkpoint_id = subject[0]  # type: ignore[index]
             self.entries.append((now, ">inject", self.name, None, checkpoint_id))
@@ -643,43 +670,22 @@ class OperatorNode(Node):
     def run(self) -> None:
         if self.serving or self.stalled:
             return
-        task, gate, inbox, entries, name = self.task, self.task.gate, self.inbox, self.entries, self.name
-        clock = self.clock
+        task, inbox, entries, name, clock = self.task, self.inbox, self.entries, self.name, self.clock
         continues = False
         while True:
-            if self.begin_ns:
-                self._serve_beginning()
-                return
-            blocked = (bool(task.outbox) or self._spans) and not self._push(continues)
-            if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
-                return
-            if task.reports:
-                self._report()
-            if blocked:
-                if self._overtakers and self._is_interruptible():
-                    self._take_overtaking(*self._overtakers.popleft())
-                    continues = True
-                    continue
+            if not self._calm:
+                if not self._attend(continues):
+                    return
+            elif task.outbox and not self._push(continues):
                 self.enter(BACKPRESSURED)
                 return
-            self._end()
-            if self._overdue:
-                self.deadline()
-            if self._overtakers:  # whether or not the outputs are available
-                self._take_overtaking(*self._overtakers.popleft())
-                continues = True
-                continue
             if self._pools and not self._outputs_available():
                 self.enter(BACKPRESSURED)
                 return
             continues = True
             now = clock.now
-            if gate.can_drain:
-                entries.append((now, ">drain", name, None, None))
-                task.drain_next(now)
-            elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
-                entries.append((now, ">drain", name, None, None))
-                self._offer(*self._in_hand)
+            if not self._calm and self._drain(now):
+                pass
             else:
                 taken = inbox.take()
                 if taken is None:
@@ -693,6 +699,52 @@ class OperatorNode(Node):
             if self.work_ns and self._serve():
                 return
 
+    def _attend(self, continues: bool) -> bool:
+        """All that may have to be done besides taking a message; whether one may be taken now, or drained."""
+        task = self.task
+        while True:
+            if self.begin_ns:
+                self._begin_service(self.begin_ns)
+                self.begin_ns = 0
+                return False
+            blocked = (bool(task.outbox) or self._spans) and not self._push(continues)
+            if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
+                return False
+            if task.reports:
+                self._report()
+            if blocked:
+                if not self._overtakers or not self._is_interruptible():
+                    self.enter(BACKPRESSURED)
+                    return False
+            else:
+                self._end()
+                if self._overdue:
+                    self.deadline()
+                if not self._overtakers:  # asked whether or not the outputs are available
+                    self._calm = self._is_calm()
+                    return True
+            self._take_overtaking(*self._overtakers.popleft())
+            continues = True
+
+    def _is_calm(self) -> bool:
+        """Return whether nothing is under way but events: no checkpoint, no end, nothing held, nothing to be said."""
+        task, gate = self.task, self.task.gate
+        under_way = self._spans or task.finished or self._in_hand is not None or task.reports or self._unsettled
+        return not under_way and not gate.can_drain and not gate.aligner.is_aligning()
+
+    def _drain(self, now: int) -> bool:
+        """Let go what was held; whether there was anything."""
+        task = self.task
+        if task.gate.can_drain:
+            self.entries.append((now, ">drain", self.name, None, None))
+            task.drain_next(now)
+        elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
+            self.entries.append((now, ">drain", self.name, None, None))
+            self._offer(*self._in_hand)
+        else:
+            return False
+        return True
+
     def _is_interruptible(self) -> bool:
         """Return whether a barrier may be taken although the outbox holds results of the last message."""
         if not self._interruptible_timers or not self._fires_timers:
@@ -702,8 +754,11 @@ class OperatorNode(Node):
     def _offer(self, index: int, message: StreamMessage) -> None:
         """Give the gate a message; one that it does not take stays in hand."""
         gate = self.task.gate
-        self._in_hand = None if gate.offer(index, message, self.clock.now) else (index, message)
-        if not gate.can_take(index):
+        if not gate.offer(index, message, self.clock.now):
+            self._in_hand, self._calm = (index, message), False
+        elif not self._calm:
+            self._in_hand = None
+        if not self._calm and not gate.can_take(index):  # an event that takes effect at once takes nobody's room
             self.inbox.block(index)
 
     def _take_overtaking(self, index: int, came_ns: int) -> None:
@@ -721,6 +776,7 @@ class OperatorNode(Node):
         """A barrier has overtaken in input `index`."""
         self.inbox.recheck(index)
         self._overtakers.append((index, self.clock.now))
+        self._calm = False
         self.wake()
 
     def announced(self, index: int, barrier: CheckpointBarrier) -> None:
@@ -743,23 +799,31 @@ class OperatorNode(Node):
     def arrived(self, index: int) -> None:
         """Input `index` has data."""
         self.inbox.notify(index)
-        if not self.listed:
+        if not self.listed and not self.serving:
             self.listed = True
             self.clock.ready.append(self)
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the task: into the journal, and what it means in time."""
-        if verb == "capture" or verb == "capture_output":
-            return  # noted with the acknowledgement that carries it
         now = self.clock.now
-        self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
         if verb == "deliver":
-            self._fires_timers = type(subject) is Watermark
+            self.entries.append((now, verb, self.name, self.input_names[index], subject))
             if type(subject) is Event:
+                self._fires_timers = False
                 self.work_ns += self._service()
                 self.bytes_taken += subject.size_bytes
                 self.applied += 1
-        elif verb == "block":
+            else:
+                self._fires_timers, self._calm = True, False
+            return
+        if verb == "capture" or verb == "capture_output":
+            return  # noted with the acknowledgement that carries it
+        self.entries.append((now, verb, self.name, self.input_names[index] if index >= 0 else None, subject))
+        if verb == "write" or verb == "upsert":
+            self.written += verb == "write"
+            return
+        self._calm = False
+        if verb == "block":
             self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
             if self._holds_in_channel:
                 self.inbox.block(index)
@@ -775,11 +839,10 @@ class OperatorNode(Node):
             self._forwarded(subject)  # type: ignore[arg-type]
         elif verb == "complete":  # by an end of input, it may be, which is a barrier, too
             self.metrics.barrier(self.name, subject, now, self.bytes_taken)  # type: ignore[arg-type]
-        elif verb == "write":
-            self.written += 1
 
     def abort(self, checkpoint_id: int, reason: Reason) -> None:
         """The coordinator's abort reaches the task."""
+        self._calm = False
         self.entries.append((self.clock.now, ">abort", self.name, None, checkpoint_id))
         self.task.gate.abort(checkpoint_id, reason, self.clock.now)
         self.wake()
@@ -795,6 +858,7 @@ class OperatorNode(Node):
         """The alignment's deadline may have passed. A task that could switch does so between two messages."""
         if self.dead:
             return
+        self._calm = False
         self._overdue = (self.serving or bool(self.task.outbox)) and self.task.gate.unaligned is not None
         if self._overdue:
             return

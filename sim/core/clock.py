@@ -77,17 +77,17 @@ class Clock:
         """Return a timer that calls `action` each time it fires, while this attempt lasts."""
         return Timer(self._env, self._firing(action, self.attempt))
 
+    def own_timer(self, fire: Callable[[object], None]) -> Timer:
+        """Return a timer of one who sets `now` himself, and asks himself whether the attempt lasts: a call less."""
+        return Timer(self._env, fire)
+
     def _firing(self, action: Callable[[], None], attempt: int | None) -> Callable[[object], None]:
-        env, ready = self._env, self.ready
+        env = self._env
 
         def fire(_: object) -> None:
             if attempt is None or attempt == self.attempt:
                 self.now = env.now
                 action()
-                while ready:
-                    node = ready.popleft()
-                    node.listed = False
-                    node.run()
 
         return fire
 
@@ -103,8 +103,13 @@ class Clock:
         self.ready.clear()
 
     def step(self) -> None:
-        """Let the time move to the next call that is due, and make it."""
+        """Let the time move to the next call that is due, make it, and let those go on who may by that."""
         self._env.step()
+        ready = self.ready
+        while ready:
+            node = ready.popleft()
+            node.listed = False
+            node.run()
 
     def next_ns(self) -> float:
         """Return when the next call is due; infinity if none is."""
@@ -113,4 +118,4 @@ class Clock:
     def run(self, until_ns: int = maxsize) -> None:
         """Make every call that is due by `until_ns`."""
         while self._env.peek() <= until_ns:
-            self._env.step()
+            self.step()

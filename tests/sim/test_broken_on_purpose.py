@@ -199,18 +199,19 @@ class RepeatsAnId(CheckpointCoordinator):
 class Bottomless(SpscChannel):
     """A queue that is never full."""
 
-    def accepts(self, message: Any) -> bool:
-        return True
+    def push(self, message: Any) -> bool:
+        self.capacity = len(self.queue) + 1
+        return super().push(message)
 
 
 class Overtakes(SpscChannel):
     """Hands the last event out before the one ahead of it."""
 
-    def open(self) -> Any:
+    def take(self) -> Any:
         queue = self.queue
         if len(queue) > 2 and type(queue[0]) is Event and type(queue[1]) is Event:
             queue[0], queue[1] = queue[1], queue[0]
-        return super().open()
+        return super().take()
 
 
 class Loses(SpscChannel):
@@ -218,11 +219,11 @@ class Loses(SpscChannel):
 
     opened = 0
 
-    def open(self) -> Any:
+    def take(self) -> Any:
         Loses.opened += 1
         if Loses.opened % 50 == 0 and len(self.queue) > 1 and type(self.queue[0]) is Event:
             self.queue.popleft()
-        return super().open()
+        return super().take()
 
 
 # name: invariant, what the reason says, which of `Components` is broken or what else, the breakage, changes of the
