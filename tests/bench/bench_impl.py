@@ -27,6 +27,7 @@ from barrierlab.impl import (
     UnalignedCheckpointer,
 )
 from barrierlab.impl.storage.snapshot import InFlight, decode_in_flight, encode_in_flight
+from tests.bench.ratios import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -364,6 +365,12 @@ def measure(repeats: int) -> tuple[float, list[Row]]:
         for name, _bench, target, less_loop in BENCHES
     ]
     return min(floors) - empty, rows
+
+
+def ratios(repeats: int = 15) -> list[Ratio]:
+    """For the kept table."""
+    floor_ns, rows = measure(repeats)
+    return [Ratio(row.name, row.ns / floor_ns, "an empty call") for row in rows]
 
 
 def missed(row: Row, floor_ns: float) -> bool:

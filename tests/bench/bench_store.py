@@ -39,6 +39,7 @@ from barrierlab.impl import (
     snapshot_of,
 )
 from barrierlab.impl.storage.snapshot import decode_in_flight, encode_in_flight, encode_state
+from tests.bench.ratios import Ratio
 
 SMALL = tuple(bytes([n % 256]) * 100 for n in range(10_000))  # 1 MB
 LARGE = tuple(bytes([n % 256]) * 32_768 for n in range(256))  # 8 MB
@@ -155,6 +156,24 @@ def measure(repeats: int) -> list[tuple[Bench, float]]:
         finally:
             gc.enable()
     return [(row, min(spent[row.name]) / 1e6) for row in rows]
+
+
+FLOORS = {  # the floor of each row: CRC-32 of 8 MB where there is none
+    "bench_inflight_serialize_1mb": "floor: join of 10,000 events of 100 bytes",
+    "bench_inflight_serialize_8mb": "floor: join of 256 events of 32 KiB",
+    "bench_unaligned_recovery_10k_inflight": "floor: recovery with nothing in flight",
+}
+
+
+def ratios(repeats: int = 15) -> list[Ratio]:
+    """For the kept table; without what waits for a directory, which no floor here does."""
+    spent = {row.name: ms for row, ms in measure(repeats) if "directory" not in row.name}
+    found = []
+    for name, ms in spent.items():
+        if not name.startswith("floor: "):
+            floor = FLOORS.get(name, "floor: CRC-32")
+            found.append(Ratio(name, ms / spent[floor], floor.removeprefix("floor: ")))
+    return found
 
 
 def line(row: Bench, ms: float) -> str:
