@@ -53,13 +53,18 @@ class InjectBarrierCommand:
     is_unaligned: bool = False
 
 
+class _Empty:
+    """Beside the fields: a constant of a dataclass would become one where it is compiled."""
+
+    __slots__ = ()
+    EMPTY: ClassVar[PackedBarrierCmd]
+
+
 @dataclass(frozen=True, slots=True)
-class PackedBarrierCmd:
+class PackedBarrierCmd(_Empty):
     """A command in one 128-bit word: id 64 bits, epoch 48, unaligned 1, reserved 15 (F-DCKP-001, C8)."""
 
     word: int
-
-    EMPTY: ClassVar[PackedBarrierCmd]
 
     @classmethod
     def new(cls, checkpoint_id: int, epoch: int, is_unaligned: bool = False) -> PackedBarrierCmd:
@@ -113,15 +118,20 @@ class InjectStatus(Enum):
     REPLACED = "replaced"
 
 
+class _Outcomes:
+    """Beside the fields, as `_Empty`."""
+
+    __slots__ = ()
+    ACCEPTED: ClassVar[InjectOutcome]
+    DUPLICATE: ClassVar[InjectOutcome]
+
+
 @dataclass(frozen=True, slots=True)
-class InjectOutcome:
+class InjectOutcome(_Outcomes):
     """The outcome of a command, and the ids that it replaced unclaimed: the coordinator aborts those (rule 3)."""
 
     status: InjectStatus
     replaced: tuple[int, ...] = ()
-
-    ACCEPTED: ClassVar[InjectOutcome]
-    DUPLICATE: ClassVar[InjectOutcome]
 
 
 InjectOutcome.ACCEPTED = InjectOutcome(InjectStatus.ACCEPTED)

@@ -187,7 +187,8 @@ class CoordinatorNode:
 
     def _save(self, report: Acknowledge) -> None:
         """The asynchronous part is over: the part is durable now, or has been refused."""
-        if not self._job.nodes[report.task].dead and not self._storage.write(report):
+        node = self._job.nodes[report.task]
+        if not node.dead and not self._storage.write(report):
             self._unsaved.add((report.task, report.checkpoint_id))
 
     def _hear_in_order(self, task: str, delay_ns: int, action: Callable[[], None]) -> None:

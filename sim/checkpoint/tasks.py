@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from barrierlab.impl import (
     Acknowledge,
@@ -37,6 +37,7 @@ from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import EventLog
 
 IDLE, BUSY, BACKPRESSURED = range(3)
+SomeTask = TypeVar("SomeTask", bound=SourceTask | OperatorTask)
 
 
 def flagged(barrier: CheckpointBarrier) -> CheckpointBarrier:
@@ -84,7 +85,7 @@ class Ports:
     caught_up: Callable[[], None]
 
 
-class Node:
+class TaskNode(Generic[SomeTask]):
     """The base of sources and operators: the outbox, the time spent in each state, stalls."""
 
     __slots__ = (
@@ -122,7 +123,7 @@ class Node:
         "work_ns",
     )
 
-    task: OperatorTask | SourceTask
+    task: SomeTask
 
     def __init__(
         self,
@@ -386,7 +387,7 @@ class Node:
                     entries.append((now, "capture", name, names[data.input_id], (report.checkpoint_id, event)))
 
 
-class SourceNode(Node):
+class SourceNode(TaskNode[SourceTask]):
     """A source subtask: events when they fall due, barriers when the coordinator says so, watermarks by the clock."""
 
     __slots__ = (
@@ -407,10 +408,8 @@ class SourceNode(Node):
         "behind",
         "emitted_ns",
         "handle",
-        "task",
     )
 
-    task: SourceTask
     handle: BarrierInjectorHandle
 
     def __init__(
@@ -619,7 +618,7 @@ class SourceNode(Node):
         self.entries.append((now, verb, self.name, self.output_names[index] if index >= 0 else None, subject))
 
 
-class OperatorNode(Node):
+class OperatorNode(TaskNode[OperatorTask]):
     """An operator or sink subtask."""
 
     __slots__ = (
@@ -634,11 +633,8 @@ class OperatorNode(Node):
         "_service",
         "bytes_taken",
         "inbox",
-        "task",
         "written",
     )
-
-    task: OperatorTask
 
     def __init__(
         self,
@@ -870,6 +866,9 @@ class OperatorNode(Node):
             if barrier is not None:
                 self._prioritise_inputs(barrier)
             self.wake()
+
+
+Node = SourceNode | OperatorNode
 
 
 @dataclass(slots=True)
