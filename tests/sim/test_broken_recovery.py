@@ -28,7 +28,7 @@ from barrierlab.sim.channels.spsc import SpscChannel
 from barrierlab.sim.checkpoint.coordinator import CoordinatorNode
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.checkpoint.storage import Storage
-from barrierlab.sim.checkpoint.tasks import Node
+from barrierlab.sim.checkpoint.tasks import TaskNode
 from tests.sim.support import FAILING, LATE, MODES, scenario, with_changes
 
 SEED = 4
@@ -164,7 +164,7 @@ def oldest(self: Storage) -> Checkpoint:
     return self._store.load(self._store.completed()[-1])
 
 
-def is_still_heard(self: Node) -> None:
+def is_still_heard(self: TaskNode) -> None:
     """A crash is noted, and nothing stops."""
     self.entries.append((self.clock.now, ">crash", self.name, None, None))
 
@@ -211,7 +211,7 @@ BROKEN: dict[str, tuple[str, tuple[Any, str] | str, Any, dict[str, Any]]] = {
         {**CRASH, "store": {"manifest_s": 0.3}, "fault": [{"kind": "crash", "task": "map", "at_s": 2.0}]},
     ),
     "an older checkpoint": ("so it comes again", (Storage, "newest"), oldest, {**CRASH, "store": {"retained": 2}}),
-    "dead and heard": ("went on after it had crashed", (Node, "crash"), is_still_heard, CRASH),
+    "dead and heard": ("went on after it had crashed", (TaskNode, "crash"), is_still_heard, CRASH),
     "two attempts at a time": ("", (Engine, "halt"), keeps_the_attempt, CRASH),
     "not announced": (
         "is not visible at sink, and the job has ended",
