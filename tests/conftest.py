@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import breadth
+
 # How busy the machine is says nothing about the code. All else is as Hypothesis has chosen, for CI or not.
 settings.register_profile("unhurried", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
@@ -18,6 +20,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write what scripted cases and runs come to into the kept files; read the diff",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    breadth.is_whole = "not slow" not in config.getoption("markexpr")
 
 
 SLOW_S = 3600

@@ -16,6 +16,7 @@ from barrierlab.impl.control import (
     align_control_signal,
 )
 from barrierlab.impl.errors import ClosedInputError, InputIndexError
+from tests.breadth import examples
 from tests.control.support import CONTROL, DATA, QUICK, graceful, sync
 
 BOTH = pytest.mark.parametrize("make", [IdentityAligner, CountingAligner])
@@ -227,7 +228,7 @@ class Oracle:
         return self.completed[before:]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(STEPS)
 def test_any_order_of_arrivals(steps) -> None:
     """Some interleaving of three upstreams would complete another barrier than the definition says, or fail."""
@@ -252,7 +253,7 @@ def test_any_order_of_arrivals(steps) -> None:
         assert ([] if completed is None else [completed.barrier_id]) == oracle.settle()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(STEPS, STEPS)
 def test_a_restored_aligner_behaves_the_same(first, then) -> None:
     """An explorer, or a recovery, would go on with another machine than it left."""

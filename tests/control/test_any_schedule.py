@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from barrierlab.model.control.invariants import judge
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, ControlWorld, Processors
+from tests.breadth import examples
 from tests.control.support import CONTROL, DATA, GRACEFUL, QUICK, SYNC
 
 AS_USUAL = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
@@ -31,7 +32,7 @@ OPERATORS = st.dictionaries(
 )
 
 
-@settings(max_examples=80, **AS_USUAL)
+@settings(max_examples=examples(80), **AS_USUAL)
 @given(
     *(GRAPHS, st.sampled_from(["along", "direct"]), SCRIPTS, OPERATORS),
     *(st.integers(0, 4), st.integers(1, 3), st.booleans(), st.data()),

@@ -24,6 +24,7 @@ from barrierlab.model.control.upstreams import AbortAll, Closed, Delivered, Upst
 from barrierlab.model.control.world import ControlWorld, Processors, properties
 from barrierlab.model.explore.checker import explore
 from barrierlab.model.explore.table import Table, TableError
+from tests.breadth import examples
 from tests.control.support import CONTROL as ON_CONTROL
 from tests.control.support import DATA, graceful, sync
 from tests.model.mutations import edits
@@ -55,7 +56,7 @@ LONG = [Delivered(upstream, make(n)) for upstream in range(4) for n in range(1, 
 STEPS = st.lists(st.sampled_from([*LONG, *LONG[::2], *LONG[::2], Closed(0), Closed(3), AbortAll()]), max_size=60)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(STEPS)
 def test_long_runs_of_many_upstreams_agree(stimuli) -> None:
     """The aligner would part from the table where more upstreams and ids than can be explored meet."""

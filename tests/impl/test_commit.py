@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barrierlab.impl import Event, Ledger, LimitError, SinkTask, SinkWriter, TransactionError
 from barrierlab.impl.checkpoint.recovery import TaskRestore
+from tests.breadth import examples
 from tests.impl.support import END, Union, aligner, barrier, event
 
 
@@ -196,7 +197,7 @@ class Reader:
 
 
 @given(MOVES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_a_reader_sees_what_was_ahead_of_the_newest_complete_cut(moves):
     """If it fails, some chain of aborts, doubts, failures and ends makes an event be seen twice, or never (rule 20)."""
     reader = Reader()
@@ -206,7 +207,7 @@ def test_a_reader_sees_what_was_ahead_of_the_newest_complete_cut(moves):
 
 
 @given(MOVES, MOVES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_sink_with_its_writer_and_the_ledger_are_what_they_captured(before, after):
     """If it fails, a run that is restored commits something else."""
 

@@ -6,6 +6,7 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from barrierlab.impl import Acknowledge, CheckpointCoordinator, CoordinatorConfig, Decline, Reason
+from tests.breadth import examples
 from tests.impl.coordinator_oracle import Oracle, line
 
 TASKS, SOURCES = ["a", "b", "sink"], ["a", "b"]
@@ -129,7 +130,7 @@ RETRY_IS_DUE = [
 
 @given(CONFIGS, MOVES)
 @example(CoordinatorConfig(interval_ns=7, timeout_ns=10), RETRY_IS_DUE)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_every_answer_is_the_oracles(config, moves):
     """If it fails, a checkpoint ends otherwise than the rules say (rules 2, 10, 11, 13 and 20)."""
     run, oracle = Run(config), Oracle(config, TASKS, SOURCES)
@@ -152,7 +153,7 @@ def test_every_answer_is_the_oracles(config, moves):
 
 
 @given(CONFIGS, MOVES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_ids_never_go_back_and_each_checkpoint_ends_once(config, moves):
     """If it fails, two attempts share an id, or one checkpoint is complete and aborted (ID, ONCE, rule 2).
 
@@ -178,7 +179,7 @@ def test_ids_never_go_back_and_each_checkpoint_ends_once(config, moves):
 
 
 @given(CONFIGS, MOVES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_is_due_is_done_at_its_deadline(config, moves):
     """If it fails, a driver that sleeps until the deadline sleeps for ever, or is woken for nothing."""
     run = Run(config)
@@ -192,7 +193,7 @@ def test_what_is_due_is_done_at_its_deadline(config, moves):
 
 
 @given(CONFIGS, MOVES, MOVES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_coordinator_is_what_it_captured(config, before, after):
     """If it fails, a coordinator that is restored reuses an id, or waits for what it had."""
 

@@ -22,6 +22,7 @@ from barrierlab.impl import (
     Watermark,
 )
 from barrierlab.impl.errors import ContractError
+from tests.breadth import examples
 from tests.impl.oracle import Oracle
 from tests.impl.support import END, Union, aligner, barrier, cancel, gate
 
@@ -87,7 +88,7 @@ def play(schedule: Schedule):
 
 
 @given(schedules())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_any_schedule_does_what_the_oracle_does(schedule):
     """If it fails, the fast machine and the plain reading of the rules part ways, at the first line that differs."""
     assert_as_the_oracle(schedule)
@@ -129,7 +130,7 @@ def assert_as_the_oracle(schedule: Schedule) -> list[str]:
 
 
 @given(schedules())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_schedule_keeps_order_and_loses_nothing(schedule):
     """If it fails, an event is lost, doubled, or overtakes another of its input (FIFO, NOLOSS, WM)."""
     machine, port = play(schedule)
@@ -156,7 +157,7 @@ def test_any_schedule_keeps_order_and_loses_nothing(schedule):
 
 
 @given(schedules())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_schedule_cuts_at_the_barriers(schedule):
     """If it fails, a snapshot has an event from behind a barrier, or lacks one from before it (CUT, ONCE, ID)."""
     _, port = play(schedule)
@@ -190,7 +191,7 @@ def test_any_schedule_cuts_at_the_barriers(schedule):
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_all_barriers_in_means_all_checkpoints_complete(num_inputs, checkpoints, data):
     """If it fails, a checkpoint that every input delivered does not complete, or something stays blocked (LIVE)."""
     machine, port = gate(num_inputs)
@@ -209,7 +210,7 @@ def test_all_barriers_in_means_all_checkpoints_complete(num_inputs, checkpoints,
 
 
 @given(st.integers(1, 4), st.integers(1, 60), st.integers(2, 4), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, data):
     """If it fails, a limit is passed, a refused message is lost or reordered, or backpressure never ends (BOUND)."""
     machine, port = gate(num_inputs, max_buffer_per_input=per_input, max_buffer_memory_bytes=in_bytes)
@@ -262,7 +263,7 @@ def test_limits_are_kept_and_cost_no_message(per_input, in_bytes, num_inputs, da
 
 
 @given(schedules(), st.integers(0, 60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_aligner_is_what_it_captured(schedule, at):
     """If it fails, a task that is restored aligns otherwise than the one that was captured."""
 
@@ -305,7 +306,7 @@ def operator_task() -> tuple[OperatorTask, list]:
 
 
 @given(schedules(), st.integers(0, 60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_operator_task_and_gate_are_what_they_captured(schedule, at):
     """If it fails, outputs, reports, watermarks or routing differ after a task was restored."""
 
@@ -336,7 +337,7 @@ def test_operator_task_and_gate_are_what_they_captured(schedule, at):
 @given(
     st.lists(st.tuples(st.sampled_from(["inject", "poll", "due"]), st.integers(1, 6)), max_size=30), st.integers(0, 30)
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_injector_is_what_it_captured(moves, at):
     """If it fails, a source that is restored forgets a command, or emits one twice."""
 
@@ -372,7 +373,7 @@ SOURCE_MOVES = st.lists(
 
 
 @given(SOURCE_MOVES, st.integers(0, 30))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_source_task_is_what_it_captured(moves, at):
     """If it fails, a source that is restored emits from another position, or another barrier."""
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barrierlab.impl import DirectoryStore, Ledger, MemoryStore, Triggered
+from tests.breadth import examples
 from tests.impl.job import Job, Outside, Troubled
 from tests.impl.support import Join
 
@@ -112,7 +113,7 @@ TROUBLE = st.lists(st.sampled_from(["", "refused", "part refused", "lost", "land
     FAILURES,
     TROUBLE,
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_number_of_failures(outside, unaligned, guarantee, interval, failures, trouble):
     """If it fails, some chain of failures loses an event, or a sink keeps less than it guarantees.
 

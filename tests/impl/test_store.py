@@ -27,6 +27,7 @@ from barrierlab.impl import (
     SnapshotStore,
     StoreFailedError,
 )
+from tests.breadth import examples
 from tests.impl.disk import Disk
 from tests.impl.stored import JOIN, QUIET, SOURCE, begun, kept
 
@@ -346,5 +347,5 @@ class Alike(RuleBasedStateMachine):
         self.both(lambda store: store.clean())
 
 
-Alike.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Alike.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
 TestAlike = Alike.TestCase

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barrierlab.impl import CheckpointBarrier, Event, Gate, Reason, StreamMessage, Watermark
+from tests.breadth import examples
 from tests.impl.support import END, barrier, cancel, flagged, unaligned
 
 THRESHOLD_NS, TIMEOUT_NS = 5, 12
@@ -155,7 +156,7 @@ def events(messages) -> list[str]:
 
 
 @given(jobs())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_state_and_record_are_what_came_before_the_barriers(job):
     """If it fails, an event in flight is lost to a checkpoint, doubled, or out of order (CUT)."""
     _, book = play(job)
@@ -172,7 +173,7 @@ def test_state_and_record_are_what_came_before_the_barriers(job):
 
 
 @given(jobs())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_is_lost_or_reordered_live(job):
     """If it fails, a message in flight is processed twice, never, or before its turn (NOLOSS, FIFO, WM)."""
     gate, book = play(job)
@@ -186,7 +187,7 @@ def test_nothing_is_lost_or_reordered_live(job):
 
 
 @given(jobs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_gate_is_what_it_captured(job):
     """If it fails, a task that is restored in the middle of recording goes on otherwise."""
     gate, book = play(job)
@@ -196,7 +197,7 @@ def test_a_gate_is_what_it_captured(job):
 
 
 @given(st.integers(1, 5), st.integers(1, 4), st.booleans(), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_all_barriers_in_means_all_checkpoints_complete(num_inputs, checkpoints, in_turn, data):
     """If it fails, a checkpoint whose barriers all came does not complete, whether they overtook or not (LIVE)."""
     book = Book(num_inputs)

@@ -30,6 +30,7 @@ from barrierlab.impl.join import (
 )
 from barrierlab.impl.join import codec as module
 from barrierlab.impl.join.merge_map import NULL_I32, NULL_I64, NULL_U32, NULL_U64
+from tests.breadth import examples
 from tests.join.peer import extended, shipped, size_of, understood
 from tests.join.support import SLOT, at, at_ns, numbers, times, window, window_ns
 
@@ -187,7 +188,7 @@ def messages(draw: st.DrawFn) -> Any:
     return TimestampMergeMapAnnounce(out, epoch, domain, tuple(rules), draw(stales), late)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(messages())
 def test_another_implementation_reads_what_we_write_and_writes_the_same(message: Any) -> None:
     """We would understand ourselves only."""
@@ -286,7 +287,7 @@ def test_an_announce_that_is_no_map_says_for_which_output(data: bytes, words: st
     assert words in answer.reason
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.sampled_from(MESSAGES), st.data())
 def test_any_bytes_are_answered(message: Any, data: st.DataObject) -> None:
     """A peer could stop a joiner with a few bytes."""

@@ -28,6 +28,7 @@ from barrierlab.impl.join import (
 )
 from barrierlab.model.join.invariants import judge_join
 from barrierlab.model.join.world import JoinWorld
+from tests.breadth import examples
 from tests.join.support import FRAME, OUT, SLOT, at, at_ns, window, window_ns
 
 STREAMS = (1, 2, 3)
@@ -93,7 +94,7 @@ moves = st.sampled_from(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.data())
 def test_whatever_happens_the_invariants_hold(data: st.DataObject) -> None:
     """A join would go wrong in an order of things that nobody thought of."""
@@ -157,7 +158,7 @@ def test_whatever_happens_the_invariants_hold(data: st.DataObject) -> None:
     assert verdict.violations == (), "\n".join(map(str, [*verdict.violations, *journal, *it.entries]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(1, 30))
 def test_a_shorter_window_than_the_lateness_is_never_a_map(window_of: int, lateness: int, out: int) -> None:
     """A ready window might be empty for sure (defect J-08)."""

@@ -21,6 +21,7 @@ from barrierlab.model.checkpoint.trace import header_of_topology, read, write
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
+from tests.breadth import examples
 from tests.model.reference_dataflow import FINISHED, topology_named
 from tests.model.reference_recovery import FallibleWorld
 from tests.model.test_any_schedule import GRAPHS, JOIN, topologies
@@ -42,7 +43,7 @@ def promises(draw: st.DrawFn) -> tuple[Topology, dict[str, str]]:
     return topology, {sink: draw(st.sampled_from(kinds)) for sink in topology.sinks}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     promised=promises(),
     chance=st.randoms(use_true_random=False),

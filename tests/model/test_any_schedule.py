@@ -15,6 +15,7 @@ from barrierlab.model.checkpoint.trace import header_of_topology, read, write
 from barrierlab.model.defects.alignment.A04_barrier_after_held_records import DrainsFirst
 from barrierlab.model.spec.history import COORDINATOR, Entry
 from barrierlab.model.spec.topology import Topology
+from tests.breadth import examples
 from tests.model.mutants import PromisesTheMost
 from tests.model.reference_dataflow import UnalignedWorld, World, judge_entries, topology_named
 
@@ -43,7 +44,7 @@ def topologies() -> st.SearchStrategy[Topology]:
     return st.sampled_from(GRAPHS).flatmap(wide)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     topology=topologies(),
     chance=st.randoms(use_true_random=False),
@@ -74,7 +75,7 @@ def test_any_schedule_holds(
     assert (entries, write(entries, head)) == (world.entries, text)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(
     topology=topologies(),
     chance=st.randoms(use_true_random=False),

@@ -18,6 +18,7 @@ from barrierlab.model.checkpoint.external import parts_of
 from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.checkpoint.world import MOST_TO_REST, World
 from barrierlab.model.explore.checker import ExplorationLimits, Quiescent, UndecidedError, explore, traps
+from tests.breadth import examples
 from tests.model.schemes import Scheme, class_of
 
 PAIR = "a->s b->s"
@@ -125,7 +126,7 @@ def test_asking_at_rest_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) < 12
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20), st.sets(st.integers(0, 19)))
 def test_traps_are_the_sets_that_nothing_leads_out_of(edges: list[tuple[int, int]], faults: set[int]) -> None:
     """A set of states would be missed in which a run stays for ever, or one be taken for one that can be left."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from barrierlab.impl import CheckpointBarrier, EndOfInput
 from barrierlab.sim import run
+from tests.breadth import examples
 from tests.sim.support import (
     CHANNELS,
     FAILING,
@@ -453,7 +454,7 @@ def _holds(job: dict[str, Any], seed: int, folder: Path) -> None:
 
 
 @given(drawn=jobs())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_job_survives_any_faults(drawn: tuple[dict[str, Any], int], tmp_path: Path) -> None:
     """Some order of failures that nobody thought of would lose an event, or count it twice."""
     _holds(*drawn, tmp_path)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barrierlab.sim import Scenario, ScenarioError, load
+from tests.breadth import examples
 from tests.sim.support import SKEWED, barrierlab, toml, with_changes
 from tests.sim.test_determinism import BUSY
 
@@ -425,7 +426,7 @@ def _places(table: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @given(chance=st.integers(0, 2**32), values=st.lists(_ODD, min_size=1, max_size=4), rename=st.booleans())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_anything_is_a_scenario_or_one_line(chance: int, values: list[Any], rename: bool, tmp_path: Path) -> None:
     """Some slip that nobody thought of would end in a traceback."""
     choose = random.Random(chance)

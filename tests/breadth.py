@@ -1,0 +1,13 @@
+"""The breadth of a search at random: all of it in `make test-full`, a part in `make test`."""
+
+from __future__ import annotations
+
+IN_TEN = 3
+"""So many tenths of the examples does a property see in a run without slow tests."""
+
+is_whole = True
+
+
+def examples(count: int) -> int:
+    """Return how many examples a property is asked of, of `count`."""
+    return count if is_whole else max(10, count * IN_TEN // 10)
