@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,12 @@ def barrierlab(capture: pytest.CaptureFixture[str], *arguments: str) -> tuple[in
         status = int(ended.code or 0)
     printed = capture.readouterr()
     return status, printed.out, printed.err
+
+
+def in_this_process(
+    processes: int, chunks: Sequence[Any], work: Callable[[Any], None], watch: Callable[[], None]
+) -> None:
+    """`on_processes` without a process more, where that tells nothing: it takes longer to start than most work."""
+    for chunk in chunks:
+        work(chunk)
+        watch()

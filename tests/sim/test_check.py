@@ -7,7 +7,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -19,7 +19,7 @@ import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.explore.checker import NonDeterministicError
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import CheckError, CheckPlan, check_one, plan, run
-from tests.sim.support import barrierlab
+from tests.sim.support import barrierlab, in_this_process
 
 Command = Callable[..., tuple[int, str, str]]
 FORGETFUL = """
@@ -74,12 +74,27 @@ def apart(capsys: pytest.CaptureFixture[str]) -> Command:
 def check(apart: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The same without a process more, where that tells nothing: it takes longer to start than most scopes."""
 
-    def here(processes: int, names: list[str], work: Callable[[str], None], watch: Callable[[], None]) -> None:
-        for name in names:
-            work(name)
-
-    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", here)
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
     return apart
+
+
+@pytest.fixture(params=["in this process", pytest.param("apart", marks=pytest.mark.slow)])
+def anew(request: pytest.FixtureRequest) -> Iterator[Command]:
+    """The command as of a new process: one apart, or this one, which forgets what it has loaded of one's own."""
+    command: Command = request.getfixturevalue("apart" if request.param == "apart" else "check")
+
+    def forget() -> None:
+        for name in ("mine", "part", "made"):
+            sys.modules.pop(name, None)
+        sim_check_runner._known_keys.clear()
+        sim_check_runner._opened.clear()
+
+    def called(*arguments: str) -> tuple[int, str, str]:
+        forget()
+        return command(*arguments)
+
+    yield called
+    forget()
 
 
 def test_what_holds_is_said_so_by_protocol(mine: Path, apart: Command) -> None:
@@ -278,34 +293,25 @@ CHANGES = {
 }
 
 
-def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, apart: Command) -> None:
+def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, anew: Command) -> None:
     """A broken class would inherit the verdict of a sound one that had its name; after a repair its run would stay."""
     for name, text in THREE_FILES.items():
         (mine / name).write_text(text, encoding="utf-8")
-    forget("mine", "part")
     arguments = ("--impl", "mine:Mine", "--scope", SMALLER, "--save", "kept", "--resume")
-    assert apart(*arguments)[0] == 0
+    assert anew(*arguments)[0] == 0
     (verdict,) = [each for each in (mine / "kept").glob("*.json") if each.name != KEPT]
     written_ns = verdict.stat().st_mtime_ns
-    assert apart(*arguments)[0] == 0
+    assert anew(*arguments)[0] == 0
     assert verdict.stat().st_mtime_ns == written_ns  # nothing has changed, so it is taken over
     for change, (name, text) in CHANGES.items():
         (mine / name).write_text(text, encoding="utf-8")
-        forget("mine", "part")
-        status, _, err = apart(*arguments)
+        status, _, err = anew(*arguments)
         assert status == 1, change
         assert "--resume: 1 of 1 kept verdicts do not count: what they depend on has changed" in err
         assert list((mine / "kept").glob("*.trace"))
         (mine / name).write_text(THREE_FILES[name], encoding="utf-8")
-        forget("mine", "part")
-        assert apart(*arguments)[0] == 0, change
+        assert anew(*arguments)[0] == 0, change
         assert not [*(mine / "kept").glob("*.trace"), *(mine / "kept").glob("*.svg"), *(mine / "kept").glob("*.html")]
-
-
-def forget(*modules: str) -> None:
-    """Let this process import them anew, as a command in a process of its own does."""
-    for name in modules:
-        sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize(
@@ -316,15 +322,13 @@ def forget(*modules: str) -> None:
     ],
     ids=["a module made of nothing", "a module imported while it runs"],
 )
-def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, apart: Command) -> None:
+def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, anew: Command) -> None:
     """It would be reused for whatever the class has become since."""
     (mine / "part.py").write_text("", encoding="utf-8")
     (mine / "mine.py").write_text(SOUND_ALIGNER.format(imports=imports, first=first, loses="False"), encoding="utf-8")
-    forget("mine", "part")
     arguments = ("--impl", "mine:Mine", "--scope", TWO_EVENTS, "--save", "kept", "--resume")
-    assert apart(*arguments)[0] == 0
-    status, _, err = apart(*arguments)
-    forget("mine", "part", "made")
+    assert anew(*arguments)[0] == 0
+    status, _, err = anew(*arguments)
     assert status == 0
     assert "--resume: 1 of 1 kept verdicts do not count: " in err
 

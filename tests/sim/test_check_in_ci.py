@@ -19,7 +19,7 @@ import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome, ScopeViolation
 from barrierlab.sim.check.runner import CheckPlan, check_one, plan
 from barrierlab.sim.check.sarif import place_of, sarif
-from tests.sim.support import barrierlab
+from tests.sim.support import barrierlab, in_this_process
 
 Command = Callable[..., tuple[int, str, str]]
 TWO_EVENTS = "aligned: a->join b->join join->s; events 2, checkpoints 1; no fault"
@@ -346,11 +346,7 @@ def changed(capsys: pytest.CaptureFixture[str], folder: Path, monkeypatch: pytes
     The worker is this process, which forgets what it has loaded.
     """
 
-    def here(processes: int, names: list[str], work: Callable[[str], None], watch: Callable[[], None]) -> None:
-        for name in names:
-            work(name)
-
-    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", here)
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
 
     def command(*arguments: str) -> tuple[int, dict[str, Any], list[str]]:
         for name in ("engine_in_ci", "part_in_ci"):

@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pyarrow as pa
@@ -20,6 +21,8 @@ import pytest
 import barrierlab.sim.cli.ask as sim_cli_ask
 import barrierlab.sim.cli.check as sim_cli_check
 from barrierlab.model.checkpoint.check import Outcome
+from barrierlab.sim import load
+from barrierlab.sim import run as simulated
 from barrierlab.sim.ask.bench import Serial
 from barrierlab.sim.check.report import KEPT
 from barrierlab.sim.check.runner import plan, run
@@ -72,17 +75,17 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "asked" / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
     (folder / "id").write_text(swept.run_id, encoding="utf-8")
     run(plan(SCOPE, (), ""), "processes[1]", None, folder / "kept")
+    (folder / "run.trace").write_text(simulated(load(folder / "job.toml")).trace(), encoding="utf-8")
     return folder
 
 
 @pytest.fixture
-def place(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Path:
-    """A copy of it, in which commands are called; with a trace and a kept verdict."""
+def place(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, in which commands are called."""
     shutil.copytree(good, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     sys.modules.pop("mine", None)
-    barrierlab(capfd, "run", "job.toml", "--trace", "run.trace")
     of_run = ("rerun", "swept", (tmp_path / "here" / "id").read_text(encoding="utf-8"))
     TO_FILE["rerun", "trace"] = (*of_run, "--trace")
     READS["rerun", "scenario"] = [(lambda place: place / "job.toml", (*of_run, "--scenario", "job.toml"))]
@@ -97,6 +100,7 @@ def _verdict(place: Path) -> Path:
     return next(path for path in (place / "kept").glob("*.json") if path.name != KEPT)
 
 
+ASK = ("ask", "Q10", "--scenario", "job.toml", "--precision", "50%")
 CHECK = ("check", "--scope", SCOPE, "--master", "processes[1]")
 READS: dict[tuple[str, str], list[tuple[Callable[[Path], Path], tuple[str, ...]]]] = {
     ("run", "scenario"): [(lambda place: place / "job.toml", ("run", "job.toml"))],
@@ -164,7 +168,7 @@ TO_FILE = {
     ("import", "save"): ("import", "flink", "answers.json", "--save"),
     ("show", "out"): ("show", "run.trace", "--out"),
     ("rerun", "trace"): ("rerun", "swept"),  # and the id, once it is known
-    ("ask", "file"): ("ask", "Q10", "--scenario", "job.toml", "--json"),
+    ("ask", "file"): (*ASK, "--json"),
     ("check", "junit_file"): (*CHECK, "--junit"),
     ("check", "sarif_file"): (*CHECK, "--sarif"),
     ("check", "markdown_file"): (*CHECK, "--markdown"),
@@ -175,7 +179,7 @@ TO_FOLDER = {
     ("check", "ledger"): (*CHECK, "--changed", "--ledger"),
     ("sweep", "directory"): ("sweep", "many.toml", "--master", "processes[1]", "--out"),
     ("report", "target"): ("report", "swept", "--out"),
-    ("ask", "directory"): ("ask", "Q10", "--scenario", "job.toml", "--out"),
+    ("ask", "directory"): (*ASK, "--out"),
 }
 """The files that are written; `report` needs an analysis, which is kept in the folder for it (`_with_analysis`)."""
 
@@ -237,10 +241,14 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
-def _rows() -> Iterator[tuple[tuple[str, str], int, str]]:
+def _rows() -> Iterator[Any]:
+    """All rows; of the tables that a command reads alike, the quick ones are of the first, and one of each other."""
     for key, ways in READS.items():
+        alike = key[1] == "directory" and key[0] in ("analyse", "verify", "report")
         for number in range(len(ways)):
-            yield from ((key, number, damage) for damage in DAMAGES)
+            for damage in DAMAGES:
+                is_slow = alike and number > 1 and damage != "truncated"
+                yield pytest.param(key, number, damage, marks=[pytest.mark.slow] * is_slow)
 
 
 def _is_another_case(path: Path, damage: str) -> bool:

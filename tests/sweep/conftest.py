@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.support import in_this_process
+
 HERE = Path(__file__).parent
 sys.path.append(str(HERE))  # for fake_runs, here and in worker processes
 
@@ -24,6 +26,12 @@ def programs_but_java(folder: Path) -> str:
                 link.unlink(missing_ok=True)
                 link.symlink_to(program)
     return str(folder)
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Sweeps on processes are computed in this one: a test of what is stored need not wait for one that starts."""
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
 
 
 @pytest.fixture(scope="session")

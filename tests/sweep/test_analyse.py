@@ -25,6 +25,7 @@ from barrierlab.sim.sweep.report import SECTIONS, render
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.summary import answer
 from barrierlab.sim.sweep.tables import TABLES
+from tests.sim.support import in_this_process
 
 RATE = "source.source.rate_per_s"
 
@@ -40,7 +41,9 @@ def store(tmp_path_factory):
     """A sweep of runs that cost nothing, one of which raised."""
     plan = plan_of(SWEEP, "two_ways", Path("two_ways.toml"))
     store = Store.create(tmp_path_factory.mktemp("sweep") / "out", plan)
-    execute(plan, store, "processes[2]", simulate="fake_runs:compute")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
+        execute(plan, store, "processes[2]", simulate="fake_runs:compute")
     return store
 
 
@@ -48,6 +51,12 @@ def store(tmp_path_factory):
 def analysis(store):
     """The analysis of that sweep."""
     return on_duckdb(store)
+
+
+@pytest.fixture(scope="module")
+def page(analysis, store):
+    """The report on it, which takes seconds to draw."""
+    return render(analysis, store)
 
 
 @pytest.fixture(scope="module")
@@ -181,23 +190,21 @@ def test_drawn_axes_are_shown_in_bins(analysis, frame):
     assert effect["differences"] == []
 
 
-def test_the_report_stands_alone(analysis, store):
+def test_the_report_stands_alone(page, store):
     """One file, to be mailed or kept: no script, no link out, every section, well formed, ids unique."""
-    text = render(analysis, store)
-    stands_alone(text, SECTIONS)
+    stands_alone(page, SECTIONS)
     # Time: three parts, as one raised; axes: two parts; measured. Each for a page and for a telephone.
-    assert text.count("<svg") == 2 * 6
-    assert "came out otherwise than it is stored, so it is not drawn" in text  # these runs are made up
-    marks = names_runs(text, store.done())
+    assert page.count("<svg") == 2 * 6
+    assert "came out otherwise than it is stored, so it is not drawn" in page  # these runs are made up
+    marks = names_runs(page, store.done())
     assert marks["tr"] > len(store.done())
     assert marks["g"] > 20
-    assert "Two ways &lt;to&gt; ask" in text
+    assert "Two ways &lt;to&gt; ask" in page
 
 
-def test_the_report_says_what_the_analysis_says(analysis, store):
+def test_the_report_says_what_the_analysis_says(analysis, page):
     """Verdict, answer, error and the way to reproduce stand in the report."""
-    text = render(analysis, store)
-    plain = re.sub(r"<[^>]+>", "", text)
+    plain = re.sub(r"<[^>]+>", "", page)
     assert verdict_line(analysis["runs"]) in plain
     for sentence in answer(analysis):
         assert sentence in plain.replace("&#39;", "'")
@@ -207,14 +214,14 @@ def test_the_report_says_what_the_analysis_says(analysis, store):
     assert "25% alignment" in answer(analysis)[0]
 
 
-def test_the_report_is_the_same_every_time(analysis, store):
+def test_the_report_is_the_same_every_time(analysis, page, store):
     """No date and no chance in it, so two reports can be compared."""
-    assert render(analysis, store) == render(analysis, store)
+    assert render(analysis, store) == page
 
 
-def test_a_report_says_of_each_invariant_in_how_many_runs_it_was_judged(analysis, store):
+def test_a_report_says_of_each_invariant_in_how_many_runs_it_was_judged(page, store):
     """`0 violations` would be read as a verdict on what no run had: no crash, so no restore."""
-    page = " ".join(render(analysis, store).split())
+    page = " ".join(page.split())
     runs = [row for row in store.read("runs").to_pylist() if row["status"] == "OK"]
     assert len(runs) > 10
     for name, judged in (("REC", 0), ("NOLOSS", len(runs)), ("CUT", len(runs))):
@@ -235,17 +242,16 @@ def test_an_unfinished_sweep_can_be_analysed(tmp_path):
     assert f"{number} of {number} planned runs are not done yet" in render(empty, store)
 
 
-def test_measured_jobs_stand_beside_their_prediction(analysis, store):
+def test_measured_jobs_stand_beside_their_prediction(analysis, page):
     """Runs that are measured jobs are found by their parameters and compared, with every cell of every job."""
     cells = {(cell["job"], cell["statistic"]): cell for cell in analysis["measured"]}
     assert len(cells) == sum(len(job.values) for job in load_measured())
     assert cells["R_chain_sat_4ms_aligned", "end to end"]["predicted"] == pytest.approx(16.0)
     assert cells["R_chain_sat_4ms_aligned", "start delay of fast"]["predicted"] is None
-    text = render(analysis, store)
-    assert re.findall(r'scope="colgroup">([^<]*)</th>', text) == list(MODES)
-    assert re.findall(r'scope="rowgroup">([^<]*)</th>', text) == list(dict.fromkeys(j.setup for j in load_measured()))
+    assert re.findall(r'scope="colgroup">([^<]*)</th>', page) == list(MODES)
+    assert re.findall(r'scope="rowgroup">([^<]*)</th>', page) == list(dict.fromkeys(j.setup for j in load_measured()))
     assert re.search(
-        r'<td class="first"[^>]*>1467.5</td><td [^>]*class="bad">16.0<span class="mark">✗</span></td>', text
+        r'<td class="first"[^>]*>1467.5</td><td [^>]*class="bad">16.0<span class="mark">✗</span></td>', page
     )
     json.dumps(analysis, allow_nan=False)
 

@@ -25,7 +25,7 @@ def test_help_has_an_example(capfd, command):
     assert f"Example: barrierlab {command.name}" in " ".join(out.split())
 
 
-def test_a_sweep_prints_one_json_object(capfd, tmp_path):
+def test_a_sweep_prints_one_json_object(capfd, tmp_path, in_process):
     """Machines read stdout, so there must be nothing else on it."""
     out = tmp_path / "out"
     status, stdout, stderr = barrierlab(
@@ -71,7 +71,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     sweep_file.write_text(
         '[[part]]\nscenario = "diamond"\nseeds = { first = 1, last = 400 }\nset = { until_s = 1.0 }\n'
     )
-    arguments = ["sweep", str(sweep_file), "--out", str(out), "--master", "processes[2]"]
+    arguments = ["sweep", str(sweep_file), "--out", str(out), "--master", "processes[1]"]
     with subprocess.Popen(
         [sys.executable, "-m", "barrierlab", *arguments],
         stdout=subprocess.PIPE,

@@ -31,7 +31,7 @@ def test_chunks_hold_every_run_once():
         assert len(chunks) >= min(len(runs), 8 * workers)
 
 
-def test_a_killed_sweep_computes_nothing_twice(tmp_path, monkeypatch):
+def test_a_killed_sweep_computes_nothing_twice(tmp_path, in_process, monkeypatch):
     """After a kill -9 only the runs that were not stored are computed; none is lost and none is there twice."""
     log, pipe = tmp_path / "computed", tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -76,7 +76,7 @@ if __name__ == "__main__":
     assert store.count() == store.read("runs").num_rows == 9
 
 
-def test_half_written_chunks_do_not_count(tmp_path):
+def test_half_written_chunks_do_not_count(tmp_path, in_process):
     """A chunk of which one table was not stored yet is no chunk; a draft of a file is no file."""
     plan = plan_with(1, 2, 3)
     store = Store.create(tmp_path / "out", plan)
@@ -91,7 +91,7 @@ def test_half_written_chunks_do_not_count(tmp_path):
     assert [f.name for f in store.directory.rglob(".*")] == []
 
 
-def test_a_second_sweep_in_a_directory_is_refused(tmp_path):
+def test_a_second_sweep_in_a_directory_is_refused(tmp_path, in_process):
     """Two sweeps would compute everything twice, and each would remove what the other is just writing."""
     plan = plan_with(1, 2)
     first, second = Store.create(tmp_path / "out", plan), Store(tmp_path / "out")
@@ -117,7 +117,7 @@ with Store({str(store.directory)!r}).writing():
         pass
 
 
-def test_what_another_laid_into_the_directory_stays(tmp_path):
+def test_what_another_laid_into_the_directory_stays(tmp_path, in_process):
     """Notes beside the results would be gone after the next sweep; or they would be counted as chunks."""
     store = Store.create(tmp_path / "out", plan_with(1))
     notes = store.directory / "runs" / "notes.txt"
@@ -127,7 +127,7 @@ def test_what_another_laid_into_the_directory_stays(tmp_path):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_chunk_counts_only_with_all_its_tables(tmp_path, table):
+def test_a_chunk_counts_only_with_all_its_tables(tmp_path, in_process, table):
     """A run would count as done whose rows are lost, and --resume would never bring them back."""
     plan = plan_with(1, 2)
     store = Store.create(tmp_path / "out", plan)
@@ -139,7 +139,7 @@ def test_a_chunk_counts_only_with_all_its_tables(tmp_path, table):
     assert contents(store) == whole
 
 
-def test_a_run_that_is_there_twice_is_read_once(tmp_path):
+def test_a_run_that_is_there_twice_is_read_once(tmp_path, in_process):
     """Two sweeps into one directory at once must not count a run twice."""
     plan = plan_with(1, 2)
     store = Store.create(tmp_path / "out", plan)
@@ -154,7 +154,7 @@ def test_a_run_that_is_there_twice_is_read_once(tmp_path):
         assert store.read(table).equals(before[table])
 
 
-def test_a_run_that_raises_is_a_row_with_its_error(tmp_path):
+def test_a_run_that_raises_is_a_row_with_its_error(tmp_path, in_process):
     """One bad run must not cost the others, and its error must not be lost."""
     plan = plan_with(1, 13, 2)
     store = Store.create(tmp_path / "out", plan)

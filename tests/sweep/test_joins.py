@@ -22,7 +22,7 @@ from barrierlab.sim.sweep.plan import load_plan, plan_of
 from barrierlab.sim.sweep.report import interval_text
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.tables import TABLES
-from tests.sim.support import barrierlab
+from tests.sim.support import barrierlab, in_this_process
 
 SMALL = """
 question = "Which barrier, and what lateness budget?"
@@ -45,11 +45,15 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """That sweep, run."""
     plan = plan_of(SMALL, "small", Path("small.toml"))
     store = Store.create(tmp_path_factory.mktemp("joins") / "out", plan)
-    execute(plan, store, "processes[2]")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
+        execute(plan, store, "processes[2]")
     return store
 
 
-def test_a_sweep_of_joins_answers_its_question(capfd: pytest.CaptureFixture[str], tmp_path: Any) -> None:
+def test_a_sweep_of_joins_answers_its_question(
+    capfd: pytest.CaptureFixture[str], tmp_path: Any, in_process: None
+) -> None:
     """A hundred runs would end in numbers, and nobody would know which barrier to take."""
     file, out = tmp_path / "small.toml", tmp_path / "out"
     file.write_text(SMALL)

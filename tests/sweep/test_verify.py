@@ -474,7 +474,7 @@ def test_wrong_input_is_one_line_and_status_2(
 SMALL = '[[part]]\nscenario = "survive_anything"\nseeds = [1]\nset = { until_s = 0.6 }\n'
 
 
-def test_events_are_stored_on_request_only(tmp_path: Path) -> None:
+def test_events_are_stored_on_request_only(tmp_path: Path, in_process: None) -> None:
     """A sweep would be many times its size; or lack what was asked for, or mix runs with and without."""
     plan = plan_of(SMALL, "small", Path("small.toml"))
     stores = {keeps: Store.create(tmp_path / str(keeps), plan, keeps) for keeps in (False, True)}
