@@ -31,14 +31,21 @@ demo: $(STAMP)  ## the main job: sweep, verdict, report (at most three minutes)
 	@$(BIN)/barrierlab sweep aligned_under_backpressure --out $(OUT)
 	@$(BIN)/barrierlab report $(OUT)
 
-test: lint types  ## lint, types, quick tests, doctests, notebooks
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 10 -m "not slow"
+# Where nothing is cached the types take a quarter of a minute on one core: beside the tests, and told if they are wrong.
+define tests_and_types
+	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(1); tests=$$?; \
+	wait $$types || { cat $(VENV)/types.log >&2; exit 1; }; exit $$tests
+endef
 
-test-full: lint types fuzz  ## the same with the slow tests, and fuzzing
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations 20
+test: lint  ## lint, types, quick tests, doctests, a notebook
+	$(call tests_and_types,--durations 10 -m "not slow")
 
-check: lint types  ## lint, types, quick tests that need no Spark
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -q -m "not slow and not spark"
+test-full: lint fuzz  ## the same with the slow tests, all notebooks, and fuzzing
+	$(call tests_and_types,--durations 20)
+
+check: lint  ## lint, types, quick tests that need no Spark
+	$(call tests_and_types,-q -m "not slow and not spark")
 
 fuzz: $(STAMP)  ## the readers of stored data under coverage guidance, where Atheris has a wheel
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -c constraints.txt atheris || { \

@@ -69,10 +69,10 @@ def breaches(path: str, source: str) -> Iterator[str]:
 MODULES = sorted(str(path.relative_to(ROOT)) for package in PACKAGES for path in ROOT.glob(f"{package}/**/*.py"))
 
 
-@pytest.mark.parametrize("path", MODULES)
-def test_a_module_imports_only_what_it_may(path: str) -> None:
+def test_a_module_imports_only_what_it_may() -> None:
     """The protocol could read a clock, or the specification be written in terms of the code it judges."""
-    assert list(breaches(path, (ROOT / path).read_text())) == []
+    assert [breach for path in MODULES for breach in breaches(path, (ROOT / path).read_text())] == []
+    assert len(MODULES) > 300
 
 
 @pytest.mark.parametrize(

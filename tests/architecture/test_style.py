@@ -52,10 +52,11 @@ def first_sentence_problem(source: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_says_in_one_sentence_what_it_is(path: Path) -> None:
+def test_a_module_says_in_one_sentence_what_it_is() -> None:
     """A newcomer would have to read a module to learn what it is for."""
-    assert first_sentence_problem(path.read_text()) is None
+    found = {str(path.relative_to(ROOT)): first_sentence_problem(path.read_text()) for path in MODULES}
+    assert {path: problem for path, problem in found.items() if problem} == {}
+    assert len(found) > 300
 
 
 @pytest.mark.parametrize(
