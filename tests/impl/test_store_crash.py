@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barrierlab.impl import DirectoryStore, Manifest, StoreFailedError
+from tests.breadth import examples
 from tests.impl.disk import FATES, Crash, Disk, Fate, new, old, torn, zeros
 from tests.impl.stored import JOIN, QUIET, SOURCE, begun, kept
 
@@ -150,7 +151,7 @@ def test_an_id_is_used_up_by_a_crash() -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_crash_of_a_job_leaves_whole_checkpoints(data: st.DataObject) -> None:
     """Some mixture of kept and lost changes, over several checkpoints and retention, would not be recovered from."""
 
@@ -264,7 +265,8 @@ def test_a_part_that_failed_can_be_written_again() -> None:
 # A reader while retention runs.
 
 
-def test_a_reader_is_never_lost_while_retention_runs() -> None:
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_reader_is_never_lost_while_retention_runs(every: int) -> None:
     """A recovery that reads while checkpoints come and go would fail, or get a half of one."""
     reads: list[None] = []
     probe = disk_with(1, 2)
@@ -273,7 +275,7 @@ def test_a_reader_is_never_lost_while_retention_runs() -> None:
     taken = {2: (SOURCE, JOIN), 3: (SOURCE, QUIET), 4: (SOURCE, QUIET)}
     seen = set()
     for first in range(len(reads)):
-        for second in range(first, len(reads) + 10):
+        for second in range(first, len(reads) + 10, every):
             disk = disk_with(1, 2)
             writer = DirectoryStore("job/store", disk)
             reader = DirectoryStore("job/store", disk)

@@ -30,7 +30,14 @@ def test_a_planted_mistake_comes_out(kind: type) -> None:
     assert violation.steps > 1
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in SOUND.items() for name in names])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        pytest.param(kind, name, marks=[pytest.mark.slow] * (place > 0))
+        for kind, names in SOUND.items()
+        for place, name in enumerate(names)
+    ],
+)
 def test_what_is_sound_holds(kind: type, name: str) -> None:
     """An engine would hear that it is wrong, though it writes batches, or names its transactions otherwise."""
     found = outcome(kind, name)

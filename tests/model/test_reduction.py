@@ -199,7 +199,8 @@ def fitting(bounds: Bounds) -> Iterator[str]:
 
 MANY_MACHINES = (
     *("join, room for one", "join, watermarks", "diamond"),
-    *("a crash, two checkpoints", "a crash, idempotent", "a crash, it ends early"),
+    *("join, it ends early", "aligned_with_timeout, join"),
+    *("a crash, two checkpoints", "a crash, idempotent", "a crash, it ends early", "a crash, unaligned"),
 )
 """Scopes that take seconds, as often as there are machines."""
 

@@ -33,9 +33,15 @@ from barrierlab.sim import load
 from barrierlab.sim import run as simulate
 from barrierlab.sim.scenario.load import Scenario
 from barrierlab.sim.scenario.settings import aligner_config, unaligned_config
+from tests.breadth import examples
 from tests.model.table_replay import departures
 
-QUICK = [pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * scope.slow) for scope in SCOPES]
+MOST_STATES = 600
+"""Scopes with more are left to `make test-full`: each takes seconds, and `barrierlab check` explores them, too."""
+QUICK = [
+    pytest.param(scope, id=str(scope), marks=[pytest.mark.slow] * (scope.slow or scope.states > MOST_STATES))
+    for scope in SCOPES
+]
 
 
 @pytest.mark.parametrize("scope", QUICK)
@@ -137,7 +143,7 @@ CASES = [
 
 @pytest.mark.parametrize(("table", "rules", "stimuli"), CASES, ids=["aligned", "unaligned", "aligned_with_timeout"])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_machine_and_table_agree_in_long_runs(
     table: Table, rules: GateRules, stimuli: list[Stimulus], data: st.DataObject
 ) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from scipy.special import lambertw
 
+import barrierlab.sim.advise.simulated as sim_advise_simulated
 import barrierlab.sim.cli.ask as sim_cli_ask
+from barrierlab.sim.advise.simulated import FAILURES
 from barrierlab.sim.ask.analyses import ANALYSES, Analysed
 from barrierlab.sim.ask.answer import answered
 from barrierlab.sim.ask.bench import Bench, Number, QuestionError, Serial
@@ -65,8 +67,10 @@ def test_q4_through_equal_exchanges_all_is_start_delay() -> None:
     assert q4.numbers["cause"] == "data queued ahead of the barrier"
 
 
-def test_q9_is_the_optimum_of_lambert_w() -> None:
+@pytest.mark.parametrize("failures", [2, pytest.param(FAILURES, marks=pytest.mark.slow)])
+def test_q9_is_the_optimum_of_lambert_w(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interval would be none that is best."""
+    monkeypatch.setattr(sim_advise_simulated, "FAILURES", failures)
     q9 = found("Q9")
     cost, mtbf_s = 0.1 / 3600, 3600.0
     exact_s = mtbf_s * (1 + cost + lambertw(-math.exp(-1 - cost)).real)
@@ -89,6 +93,7 @@ def test_q10_the_newest_checkpoint_is_as_old_as_the_closed_form_says() -> None:
     assert at(q10, "four") == pytest.approx(7000 + 2000 / 2, rel=0.005)
 
 
+@pytest.mark.slow
 def test_q14_a_commit_waits_for_half_a_period_and_a_checkpoint() -> None:
     """A reader would be promised records that are not there yet, or a broker drop a transaction that is still open."""
     q14 = found("Q14")
@@ -238,6 +243,7 @@ def test_q15_catching_up_takes_what_the_law_says() -> None:
     )
 
 
+@pytest.mark.slow
 def test_j1_the_skew_of_each_barrier_is_that_of_its_rule() -> None:
     """A barrier would be advised by waits alone, and join what does not belong together."""
     j1 = found("J1", precision=0.2)

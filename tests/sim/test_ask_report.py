@@ -41,7 +41,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return ask
 
 
-@pytest.mark.parametrize("name", ["Q4", "Q5", "Q10", "Q13"])
+@pytest.mark.parametrize("name", ["Q5", "Q10", *(pytest.param(each, marks=pytest.mark.slow) for each in ("Q4", "Q13"))])
 def test_an_answer_has_a_page(asked: Any, name: str) -> None:
     """It would be a line on a terminal, which nobody can mail, and whose runs nobody can look into."""
     out, kept, text = asked(name)
@@ -60,6 +60,7 @@ def test_an_answer_has_a_page(asked: Any, name: str) -> None:
         assert len(re.findall(r"<title>mean of all: [^<]*; run [0-9a-f]{16}</title>", text)) == 2 * 2
 
 
+@pytest.mark.slow
 def test_an_answer_on_joins_has_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,8 +31,8 @@ def started(folder: Path, arguments: list[str], *path: str) -> subprocess.Comple
     [
         ["run", "diamond"],
         ["check", "--impl", "model.aligner:PhasedAligner", "--scope", SCOPE, "--master", "processes[1]"],
-        ["table", "aligned"],
-        ["scenarios"],
+        pytest.param(["table", "aligned"], marks=pytest.mark.slow),
+        pytest.param(["scenarios"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -106,7 +106,10 @@ def test_time_without_data_does_not_count() -> None:
     assert meter.per_s() == pytest.approx(10_000)  # nothing since: as before
 
 
-@pytest.mark.parametrize("name", ["V_debloat200ms_chain_sat_aligned", "V_debloat200ms_chain_sat_unaligned"])
+@pytest.mark.parametrize(
+    "name",
+    ["V_debloat200ms_chain_sat_aligned", pytest.param("V_debloat200ms_chain_sat_unaligned", marks=pytest.mark.slow)],
+)
 def test_the_measured_job_is_predicted(name: str) -> None:
     """A user would choose a target by durations and bytes that no cluster has: within 15 %, the duration within 10."""
     [job] = [job for job in load_measured() if job.name == name]

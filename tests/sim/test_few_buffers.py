@@ -49,7 +49,10 @@ def test_a_channel_needs_two_buffers_at_least(tmp_path: Path) -> None:
         scenario(tmp_path, SMALLEST, channel={"default": {"most_buffers": 1}})
 
 
-@pytest.mark.parametrize(("wide", "thin", "receivers"), [(4, 1, 2), (1, 3, 2), (1, 1, 4)])
+@pytest.mark.parametrize(
+    ("wide", "thin", "receivers"),
+    [(1, 3, 2), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((4, 1, 2), (1, 1, 4)))],
+)
 def test_inputs_of_unequal_width_hold_what_their_buffers_hold(
     wide: int, thin: int, receivers: int, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_the_workflow_uses_the_action() -> None:
     assert cache["with"]["path"] == ".barrierlab"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(tmp_path: Path, outside: dict[str, str]) -> None:
     """A reader's first try would fail."""
     name, *words = shlex.split(CHECK)

@@ -82,7 +82,9 @@ def test_several_checkpoints_are_under_way_at_once() -> None:
     assert deepest[3] > 0
 
 
-@pytest.mark.parametrize("batch", range(100 // BATCH))
+@pytest.mark.parametrize(
+    "batch", [pytest.param(batch, marks=[pytest.mark.slow] * (batch > 0)) for batch in range(100 // BATCH)]
+)
 def test_every_event_counts_as_promised(batch: int) -> None:
     """Some failure at some moment would lose an event, count one twice, or leave a checkpoint that never ends."""
     found = survived(quick()[batch :: 100 // BATCH])

@@ -227,7 +227,7 @@ def test_a_barrier_that_overtakes_may_take_its_own_time(tmp_path: Path, protocol
     assert delays == {"a": 0.0, "map": pytest.approx(hop_ms), "sink": pytest.approx(2 * hop_ms)}
 
 
-@pytest.mark.parametrize("topology", ["R", "L"])
+@pytest.mark.parametrize("topology", ["L", pytest.param("R", marks=pytest.mark.slow)])
 def test_too_much_in_flight_fails_the_checkpoint(topology: str) -> None:
     """A checkpoint would write whatever lies in the channels, sources' too; or never end (protocol rule 18)."""
     settings = {"mode": "unaligned", "topology": topology, "until_s": 8.0, "warmup_s": 2.0}
@@ -283,7 +283,7 @@ def start_of_the_burst(
     return float(delay)
 
 
-@pytest.mark.parametrize("aligns", [True, False])
+@pytest.mark.parametrize("aligns", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_no_barrier_is_taken_in_the_middle_of_a_step(tmp_path: Path, aligns: bool) -> None:
     """A task that fires very many windows would take the barrier with its results half out (FLINK-26762)."""
     # 240 results are 24 buffers: 20 are there, two more are free by 2.1 s, the other two at 2.15 and 2.2 s

@@ -26,6 +26,7 @@ def gap_ms(settings: dict[str, object], seed: int) -> float:
     return abs(statistics.fmean(delays[0][-3:]) - statistics.fmean(delays[1][-3:]))
 
 
+@pytest.mark.slow
 def test_equal_subtasks_stand_as_far_apart_as_measured() -> None:
     """Of two equal subtasks the slower one is waited for, on every cluster; it would be predicted on none.
 

@@ -28,7 +28,9 @@ def values(plan, name="source.source.rate_per_s"):
     return [run.parameters[name] for run in plan.runs]
 
 
-@pytest.mark.parametrize("name", shipped_sweeps())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "survive_anything")) for name in shipped_sweeps()]
+)
 def test_shipped_sweeps_can_be_planned(name):
     """Each shipped sweep must run, and say what it asks."""
     plan = load_plan(name)
