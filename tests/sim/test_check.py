@@ -250,8 +250,9 @@ def test_what_the_budget_does_not_reach_is_undecided(mine: Path, apart: Command)
     assert "undecided: aligned: a->s; " in out
 
 
-def test_a_check_goes_on_where_it_was(mine: Path) -> None:
+def test_a_check_goes_on_where_it_was(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hours would be lost to an interruption; or an undecided scope would stay so."""
+    monkeypatch.setattr("barrierlab.sim.sweep.execute.on_processes", in_this_process)
     chosen = plan("tiny", ["join"], "")
     chosen = replace(chosen, names=chosen.names[:3])
     none = run(chosen, "processes[1]", 0.0001, mine / "kept")
