@@ -27,6 +27,9 @@ def _check_id(checkpoint_id: int) -> None:
         raise CheckpointIdError(checkpoint_id)
 
 
+EVENT_FIELDS = ("key", "part", "sequence", "size_bytes", "source", "timestamp_ms", "value")
+
+
 class Event:
     """One data element, named for its source and its place there.
 
@@ -51,7 +54,7 @@ class Event:
         What the event counts against a limit in bytes.
     """
 
-    __slots__ = ("key", "part", "sequence", "size_bytes", "source", "timestamp_ms", "value")
+    __slots__ = EVENT_FIELDS
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from barrierlab.impl.checkpoint.inputs import InputBuffers, Room
 from barrierlab.impl.checks import check_number
@@ -181,8 +182,8 @@ class BarrierAligner:
     0 a1 DRAIN_BUFFERED
     """
 
-    blocks = True
-    mixes_flags = False
+    blocks: ClassVar[bool] = True
+    mixes_flags: ClassVar[bool] = False
 
     __slots__ = (
         "_first_ns",
@@ -292,13 +293,17 @@ class BarrierAligner:
     def on_barrier(self, input_id: int, barrier: CheckpointBarrier, now_ns: int) -> AlignerAction:
         """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
-        if barrier is not current:
+        if current is None:
+            if barrier.checkpoint_id <= self.last_terminated_id:
+                return _IGNORED
+            self.barrier = barrier
+            self._first_ns = now_ns
+        elif barrier is not current:
             checkpoint_id = barrier.checkpoint_id
             if checkpoint_id <= self.last_terminated_id:
                 return _IGNORED
-            if current is None or checkpoint_id > current.checkpoint_id:
-                if current is not None:
-                    self.abort_here(current.checkpoint_id, Reason.SUBSUMED)
+            if checkpoint_id > current.checkpoint_id:
+                self.abort_here(current.checkpoint_id, Reason.SUBSUMED)
                 self.barrier = barrier
                 self._first_ns = now_ns
             elif (
@@ -307,7 +312,13 @@ class BarrierAligner:
                 or barrier.flags != current.flags
             ):
                 return self.repeated(barrier, current)
-        return self.all_in(now_ns) if self.inputs.block(input_id) else _BLOCKED
+        inputs = self.inputs
+        if inputs.ready:
+            return self.all_in(now_ns) if inputs.block(input_id) else _BLOCKED
+        blocked = inputs.blocked  # as `InputBuffers.block` where nothing is drained, without the call
+        blocked.add(input_id)
+        self.free.discard(input_id)
+        return _BLOCKED if len(blocked) < inputs.open_count else self.all_in(now_ns)
 
     def repeated(self, barrier: CheckpointBarrier, current: CheckpointBarrier) -> AlignmentAction:
         """A barrier up to the current one that adds nothing, unless it contradicts the current one (A-16)."""
@@ -322,7 +333,8 @@ class BarrierAligner:
     def all_in(self, now_ns: int) -> AlignmentAction:
         """The last barrier, or end, of the current checkpoint has come, and nothing is recorded."""
         self.triggered = True
-        self.note_duration(now_ns)
+        if now_ns - self._first_ns > self.max_alignment_duration_ns:
+            self.note_duration(now_ns)
         return _TRIGGER
 
     def on_end(self, input_id: int, now_ns: int) -> AlignerAction:

@@ -209,16 +209,18 @@ class InputBuffers:
 
     def unblock_all(self) -> None:
         """No input waits any more; what they buffered is drained from here on, input by input in turn."""
-        queues, free = self.queues, self.free
-        buffering = []
-        for input_id in self.blocked:
+        queues, blocked = self.queues, self.blocked
+        for input_id in blocked:
             if queues[input_id]:
-                buffering.append(input_id)
-            else:
-                free.add(input_id)
-        self.blocked.clear()
-        if buffering:
-            self.ready.extend(sorted(buffering))
+                break
+        else:  # nothing is buffered: they are free, all at once
+            self.free |= blocked
+            blocked.clear()
+            return
+        buffering = sorted([input_id for input_id in blocked if queues[input_id]])
+        self.ready.extend(buffering)
+        self.free.update(blocked.difference(buffering))
+        blocked.clear()
 
     def close(self, input_id: int) -> None:
         """The end of this input takes effect."""

@@ -12,6 +12,8 @@ Flink, which counts up to 50 checkpoints side by side, a newer barrier ends the 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, StreamMessage
 
@@ -34,7 +36,7 @@ class BarrierTracker(BarrierAligner):
 
     __slots__ = ()
 
-    blocks = False
+    blocks: ClassVar[bool] = False
 
     def process_message(self, input_id: int, message: StreamMessage, now_ns: int = 0) -> AlignerAction:
         """As `BarrierAligner.process_message`; the end of an input that has delivered its barrier is buffered."""

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import ClassVar
 
 from barrierlab.impl.checkpoint.alignment import (
     AlignerAction,
@@ -166,7 +167,7 @@ class UnalignedCheckpointer(BarrierAligner):
     >>> machine.complete_alignment()
     """
 
-    mixes_flags = True
+    mixes_flags: ClassVar[bool] = True
 
     __slots__ = (
         "_asked",

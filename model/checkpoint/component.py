@@ -164,13 +164,14 @@ def _held(machine: object) -> dict[str, object]:
     kind = type(machine)
     names = _slots.get(kind)
     if names is None:
-        slots = (name for base in kind.__mro__ for name in getattr(base, "__slots__", ()))
+        slots = (name for base in kind.__mro__ for listed in _LISTED for name in vars(base).get(listed, ()))
         names = _slots[kind] = tuple(name for name in dict.fromkeys(slots) if name not in COUNTERS)
     buffered = {name: getattr(machine, name, _UNSET) for name in names}
     buffered |= {name: each for name, each in getattr(machine, "__dict__", {}).items() if name not in COUNTERS}
     return {name: each for name, each in buffered.items() if each is not _UNSET and not callable(each)}
 
 
+_LISTED = ("__slots__", "__mypyc_attrs__")  # the second where the class is compiled
 _UNSET = object()
 _slots: dict[type, tuple[str, ...]] = {}
 
@@ -210,7 +211,7 @@ def _reader(kind: type) -> Callable[[Any], object]:
     for gives in ("capture", "checkpoint"):  # a machine, an operator
         if hasattr(kind, gives):
             return lambda buffered, gives=gives: _value(getattr(buffered, gives)())  # type: ignore[misc]
-    if hasattr(kind, "__slots__") and kind.__module__.startswith("barrierlab.impl."):
+    if any(hasattr(kind, listed) for listed in _LISTED) and kind.__module__.startswith("barrierlab.impl."):
         return lambda buffered: tuple(fields_of(buffered).items())
     return lambda buffered: buffered
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from barrierlab.impl.checkpoint.recorder import InFlightChannelData
 from barrierlab.impl.checkpoint.report import Acknowledge, digest
@@ -157,6 +157,12 @@ class Owed(NamedTuple):
     outputs: tuple[int, ...]
 
 
+_OWN = (
+    *("waiting", "applied", "sent", "made", "finished", "suspects", "settled", "done", "cuts", "state"),
+    *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
+)
+
+
 class TaskMonitor(TaskWatch):
     """The state of one task that judging needs: its watch, and what a journal tells otherwise.
 
@@ -183,11 +189,7 @@ class TaskMonitor(TaskWatch):
         What was seen since it was last emptied.
     """
 
-    _OWN = (
-        *("waiting", "applied", "sent", "made", "finished", "suspects", "settled", "done", "cuts", "state"),
-        *("unseen", "covered", "due", "rows", "visible_rows", "most_made", "owed", "has_announced"),
-    )
-    KEPT = (*TaskWatch.KEPT, *_OWN)
+    KEPT: ClassVar[tuple[str, ...]] = (*TaskWatch.KEPT, *_OWN)
     __slots__ = (
         *_OWN,
         "_ahead",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from barrierlab.impl.messages import Event
+from barrierlab.impl.messages import EVENT_FIELDS, Event
 
 V = TypeVar("V")
 
@@ -44,7 +44,7 @@ def _reader(kind: type) -> Callable[[Any], Hashable]:
         return lambda held: (dict, frozenset(map(_all, held.items())))
     if kind is set or kind is frozenset:
         return lambda held: frozenset(map(exact, held))
-    names = Event.__slots__ if kind is Event else getattr(kind, "__dataclass_fields__", None)
+    names = EVENT_FIELDS if kind is Event else getattr(kind, "__dataclass_fields__", None)
     if names is None:
         return lambda held: held
     if len(names) < 2:

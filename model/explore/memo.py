@@ -58,6 +58,10 @@ class Memo(dict[tuple[Any, ...], R]):
             if again == result:
                 yield None
                 continue
-            first, second = [", ".join(words(each)) or "nothing" for each in (result, again)]
+            first, second = _listed(words(result)), _listed(words(again))
             does = f"{name} does not do the same twice in {asked(key)}: {first}; then {second}"
             yield f"{does}; all that it goes by has to be in `capture`"
+
+
+def _listed(words: Iterator[str]) -> str:
+    return ", ".join(words) or "nothing"

@@ -10,7 +10,7 @@ Like `model.spec.history`, this imports nothing of the code under test.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from barrierlab.model.spec import equations
 from barrierlab.model.spec.messages import UNALIGNED_FLAG, MessageView
@@ -59,7 +59,7 @@ class TaskWatch:
         The checkpoints that it declined, or cancelled at its outputs.
     """
 
-    KEPT: tuple[str, ...] = (
+    KEPT: ClassVar[tuple[str, ...]] = (
         *("promised", "open", "watermark_ms", "marks", "last_in", "last_out", "blocked"),
         *("newest", "epoch", "last_cut", "cause", "begun", "unaligned", "aborted"),
     )
