@@ -1,6 +1,6 @@
 """The cost of the machines of `impl`, as multiples of an empty bound-method call measured in the same run.
 
-    python -m tests.bench.bench_impl [--repeats N]
+    python -m tests.bench.bench_impl [--repeats N] [--documents]
 
 Each figure is the least of interleaved repeats, less the loop around it. The documents' targets are nanoseconds of
 compiled code; ours are ratios, which move less with the machine. A row without a target is there to be watched.
@@ -373,6 +373,67 @@ def ratios(repeats: int = 15) -> list[Ratio]:
     return [Ratio(row.name, row.ns / floor_ns, "an empty call") for row in rows]
 
 
+class Documented(NamedTuple):
+    """The figure of a document for one of its benchmarks.
+
+    Attributes
+    ----------
+    document, figure : str
+    unit_ns : float
+        What the row's nanoseconds are divided by, to be in the figure's unit.
+    unit : str
+    carries_events : bool
+        Whether it moves messages that each may be a batch of events; else barriers, or bytes.
+    """
+
+    document: str
+    figure: str
+    unit_ns: float
+    unit: str
+    carries_events: bool = False
+
+
+D1, D2, D6 = "F-DCKP-001", "F-DCKP-002", "F-DCKP-006"
+BATCH = 100  # events: to a document a message is a batch of them, and each machine takes it as one
+RECOVERY = "bench_unaligned_recovery_10k_inflight"
+DOCUMENTS = {
+    "bench_poll_barrier_no_pending": Documented(D1, "< 10 ns", 1, "ns"),
+    "bench_poll_barrier_with_pending": Documented(D1, "< 30 ns", 1, "ns"),
+    "bench_barrier_processing": Documented(D1, "< 50 ns", 1, "ns"),
+    "bench_stream_message_push_pop": Documented(D1, "< 60 ns", 1, "ns", True),
+    "bench_barrier_injection_throughput": Documented(D1, "> 50 M/s (20 ns)", 1, "ns"),
+    "bench_single_input_alignment": Documented(D2, "< 20 ns", 1, "ns"),
+    "bench_two_input_alignment": Documented(D2, "< 100 ns", 1, "ns"),
+    "bench_event_buffering": Documented(D2, "< 50 ns", 1, "ns", True),
+    "bench_buffer_drain_10k": Documented(D2, "> 20 M/s (50 ns)", 1, "ns", True),
+    "bench_alignment_with_100k_buffered": Documented(D2, "none", 1, "ns", True),
+    "bench_unaligned_trigger": Documented(D6, "< 100 ns", 1, "ns"),
+    "bench_inflight_capture_10k": Documented(D6, "< 1 ms", 1e6, "ms"),
+    "bench_inflight_serialize_1mb": Documented(D6, "< 5 ms", 1e6, "ms"),
+    "bench_mode_switch": Documented(D6, "< 1 ms", 1e6, "ms"),
+    RECOVERY: Documented(D6, "< 50 ms", 1e6, "ms"),
+}
+
+
+def documented(repeats: int = 15) -> list[str]:
+    """Return the documents' benchmarks as a table in Markdown, with what an event of a batch costs."""
+    from tests.bench import bench_store
+
+    floor_ns, rows = measure(repeats)
+    spent = {row.name: row.ns for row in rows}
+    spent[RECOVERY] = {row.name: ms * 1e6 for row, ms in bench_store.measure(repeats)}[RECOVERY]
+    table = [
+        f"| benchmark | document | its figure | here | of an event, {BATCH} a message | as empty calls |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, each in DOCUMENTS.items():
+        ns = spent[name]
+        batch = f"{ns / BATCH:.2g} ns" if each.carries_events else "-"
+        here = f"{ns / each.unit_ns:.3g} {each.unit}"
+        table.append(f"| `{name}` | {each.document} | {each.figure} | {here} | {batch} | {ns / floor_ns:.3g} |")
+    return table
+
+
 def missed(row: Row, floor_ns: float) -> bool:
     """Return whether a row is beyond its target."""
     if row.name in DRAINS:
@@ -402,7 +463,9 @@ def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15, metavar="N", help="interleaved repeats (default: 15)")
-    print("\n".join(lines(*measure(parser.parse_args().repeats))))
+    parser.add_argument("--documents", action="store_true", help="the documents' fifteen, beside their own figures")
+    asked = parser.parse_args()
+    print("\n".join(documented(asked.repeats) if asked.documents else lines(*measure(asked.repeats))))
     return 0
 
 

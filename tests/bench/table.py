@@ -114,6 +114,18 @@ def page(rows: list[Kept], about: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def documents(text: str) -> str:
+    """Return the page's table of the documents' benchmarks, that of each build below a line that names it."""
+    return text.partition(DOCUMENTS)[2]
+
+
+def with_documents(text: str, which: str, table: list[str]) -> str:
+    """Return the same with the table of one build put in."""
+    parts = dict(re.findall(r"^### (.+?)\n\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL))
+    parts[which] = "\n".join(table)
+    return "".join(f"### {name}\n\n{parts[name].strip()}\n\n" for name in BUILDS if name in parts).strip()
+
+
 def shown(ratio: float) -> str:
     """Return a ratio with three digits."""
     return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:.0f}"
@@ -133,6 +145,14 @@ def slower(kept: list[Kept], found: dict[str, list[Ratio]], which: str) -> list[
     return lines
 
 
+DOCUMENTS = """
+## The documents' fifteen benchmarks
+
+A document's figure is of compiled code on its author's machine. Here a message is one event; to the documents it is a
+batch, which each machine takes as one message, so an event of a batch of 100 costs a hundredth.
+`python -m tests.bench.bench_impl --documents` prints the table.
+
+"""
 PAGE = """\
 # Speed, as ratios
 
@@ -154,14 +174,19 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     if unknown := [each for each in asked.modules if each not in modules()]:
         parser.error(f"no benchmark with ratios: {', '.join(unknown)}; there are {', '.join(modules())}")
-    kept, which = read(KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""), build()
+    text = KEPT.read_text(encoding="utf-8") if KEPT.exists() else ""
+    kept, which = read(text), build()
     found = {}
     for module in asked.modules or modules():
         found[module] = measured(module)
         for each in found[module]:
             print(f"{module:<16} {each.name:<42} {shown(each.ratio):>8}x {each.floor}", flush=True)
     if asked.write:
-        KEPT.write_text(page(merged(kept, found, which), machine()), encoding="utf-8")
+        of_documents = documents(text)
+        if "bench_impl" in found:
+            of_documents = with_documents(of_documents, which, import_module("tests.bench.bench_impl").documented())
+        written = page(merged(kept, found, which), machine())
+        KEPT.write_text(f"{written}{DOCUMENTS}{of_documents.strip()}\n", encoding="utf-8")
         print(f"kept in {KEPT}, column {which}")
     if not asked.compare:
         return 0

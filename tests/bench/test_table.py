@@ -33,6 +33,14 @@ def test_other_benchmarks_and_the_other_build_stay() -> None:
     assert table.Kept("bench_a", "pass", "an empty call", (None, 1.5)) in after
 
 
+def test_the_documents_figures_of_the_other_build_stay() -> None:
+    """A run of one build would take the other's away."""
+    text = table.with_documents("", "compiled", ["| a | 1 |"])
+    text = table.with_documents(text + "\n", "pure Python", ["| a | 2 |"])
+    text = table.with_documents(text + "\n", "compiled", ["| a | 3 |"])
+    assert text == "### pure Python\n\n| a | 2 |\n\n### compiled\n\n| a | 3 |"
+
+
 @pytest.mark.parametrize(("ratio", "named"), [(1.79, False), (1.81, True)])
 def test_a_ratio_that_became_a_fifth_slower_is_named(ratio: float, named: bool) -> None:
     """A slow change would come in, or each run would name what only wavers."""
