@@ -201,13 +201,18 @@ PICTURES: dict[str, Callable[[Any, Mapping[str, Any], Analysed], Picture]] = {
 
 
 def rows_of(chart: Chart) -> list[tuple[str, Sequence[Any]]]:
-    """The table behind a chart: a row a point, with its run."""
+    """The table behind a chart: a row a point, with its run, or the name of the series where points are of no run."""
     rows: list[tuple[str, Sequence[Any]]] = []
     for series in chart.series:
         for place, (x, y, run) in enumerate(series.points):
             low, high = series.bounds[place] if place < len(series.bounds) else (None, None)
             at = chart.ticks[int(x)] if chart.ticks else _n(x)
-            rows.append((run, (series.name, at, _n(y), "–" if low is None else f"{_n(low)} to {_n(high or 0.0)}")))
+            rows.append(
+                (
+                    run or series.name,
+                    (series.name, at, _n(y), "–" if low is None else f"{_n(low)} to {_n(high or 0.0)}"),
+                )
+            )
     return rows
 
 

@@ -183,25 +183,30 @@ def report_command(directory: Path, target: Path | None, engine: str, master: st
 
     Example: barrierlab report out/demo
     """
-    from barrierlab.sim.core.files import write
+    from barrierlab.sim.core.files import check_writable, write
     from barrierlab.sim.sweep import report, summary
     from barrierlab.sim.sweep.errors import SweepError
     from barrierlab.sim.sweep.join import analyse as joins
     from barrierlab.sim.sweep.join import report as join_report
     from barrierlab.sim.sweep.outcome import verdict_line
+    from barrierlab.sim.sweep.store import Store
 
+    path = (target or directory) / "report.html"
+    if target is not None:
+        Store.open(directory)  # before a folder is made for what is no report
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SweepError(
+                f"--out {target}: cannot be made: {error.strerror or error}; name another folder"
+            ) from None
+    if path.parent.is_dir():  # else there is no sweep, as is told below
+        check_writable(path, SweepError, "" if target is None else "--out")
     analysis, store = _analysed(directory, engine, master)
     if store.is_of_joins:
         text, sentences = join_report.render(analysis, store), joins.answer(analysis["cells"])
     else:
         text, sentences = report.render(analysis, store), summary.answer(analysis)
-    path = (target or directory) / "report.html"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SweepError(
-            f"--out {path.parent}: cannot be made: {error.strerror or error}; name another folder"
-        ) from None
     write(path, text, SweepError)
     if question := analysis["sweep"]["question"]:
         click.echo(f"\n{question}")

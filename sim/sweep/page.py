@@ -28,7 +28,7 @@ class PageTable:
     text : int
         So many columns, from the left, are words.
     runs : sequence of str
-        By row: the id of a run; empty if the rows are of no runs.
+        By row: the id of a run, or in some words why it has none; empty if the rows are of no runs.
     """
 
     caption: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
@@ -16,7 +16,7 @@ from barrierlab.sim.sweep.page import PageFigure, PageTable, Section, figure_of,
 from barrierlab.sim.sweep.plan import set_options, shipped_sweeps
 from barrierlab.sim.sweep.run_drawings import JOB_WORDS, Drawn, checkpoint_of, drawn_again, drawn_checkpoint, job_of
 from barrierlab.sim.sweep.samples import CheckpointSample, RunIndex
-from barrierlab.sim.sweep.store import Store
+from barrierlab.sim.sweep.store import SCENARIOS, Store
 from barrierlab.sim.sweep.summary import answer, mean_pieces
 
 FIRST: tuple[Section, ...] = (("asked", "Question"), ("answer", "Answer"))
@@ -80,7 +80,7 @@ def page(
     commands = [f"barrierlab sweep {again} --out out/{name}{options}", f"barrierlab report out/{name}"]
     if index.runs:
         commands.append(f"barrierlab rerun out/{name} {index.runs[0].run_id}   # any run of this page")
-    if example := example_of(analysis):
+    if example := example_of(analysis, own_scenarios(store)):
         commands.append(f"barrierlab run {example}   # one of them, without its directory")
     stopped = (
         f"{runs['ERROR']} run{'' if runs['ERROR'] == 1 else 's'} stopped with an error and count in nothing above."
@@ -202,26 +202,44 @@ def render(analysis: ResultRow, store: Store) -> str:
 
 
 def _drawn(analysis: ResultRow, store: Store, index: RunIndex) -> list[Drawn]:
-    """The job of the first part that has a checkpoint, its typical one, and its worst."""
-    for part in analysis["sweep"]["parts"]:
-        if found := index.checkpoints(part["name"]):
-            many = f"of the {len(found)} steady checkpoints of part “{part['name']}”"
-            return _drawn_of(found[len(found) // 2], found[-1], many, store, index)
-    return []
+    """Of each part that has a checkpoint, which the answer has a sentence on: its job, typical and worst checkpoint."""
+    drawn: list[Drawn] = []
+    for part in (part["name"] for part in analysis["sweep"]["parts"]):
+        if found := index.checkpoints(part):
+            which = f"{len(drawn) // len(DRAWN) + 1}, {part}" if drawn else ""
+            many = f"of the {len(found)} steady checkpoints of part “{part}”"
+            drawn += _drawn_of(sections_drawn(which), found[len(found) // 2], found[-1], many, store, index)
+    return drawn
+
+
+def sections_drawn(which: str = "") -> list[Section]:
+    """The sections of what is drawn, of the first part; or of another, by its number and name.
+
+    >>> sections_drawn("2, joins")[1]
+    ('typical2', 'A typical checkpoint: joins')
+    """
+    number, _, part = which.partition(", ")
+    return [(f"{section}{number}", f"{title}: {part}" if part else title) for section, title in DRAWN]
 
 
 def _drawn_of(
-    middle: CheckpointSample, worst: CheckpointSample, many: str, store: Store, index: RunIndex
+    sections: Sequence[Section],
+    middle: CheckpointSample,
+    worst: CheckpointSample,
+    many: str,
+    store: Store,
+    index: RunIndex,
 ) -> list[Drawn]:
+    job, typical, last = sections
     words = _which(index, middle, f"The median {many}")
 
     def draw(result: Any) -> list[Drawn]:
-        job = job_of(DRAWN[0], result, middle.run_id, JOB_WORDS)
-        return [job, checkpoint_of(DRAWN[1], result, middle.checkpoint_id, middle.run_id, words)]
+        drawn_job = job_of(job, result, middle.run_id, JOB_WORDS)
+        return [drawn_job, checkpoint_of(typical, result, middle.checkpoint_id, middle.run_id, words)]
 
     return [
-        *drawn_again(store.directory, middle.run_id, {DRAWN[0]: JOB_WORDS, DRAWN[1]: words}, draw),
-        drawn_checkpoint(DRAWN[2], store, worst, _which(index, worst, f"The longest {many}")),
+        *drawn_again(store.directory, middle.run_id, {job: JOB_WORDS, typical: words}, draw),
+        drawn_checkpoint(last, store, worst, _which(index, worst, f"The longest {many}")),
     ]
 
 
@@ -454,10 +472,21 @@ def words_of(parameters: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(parameters.items())) or "as it is"
 
 
-def example_of(analysis: ResultRow) -> str:
-    """The arguments of `barrierlab run` for the first run of a shipped scenario; empty if there is none."""
+def own_scenarios(store: Store) -> set[str]:
+    """The names of the scenarios that were files, of which the directory has copies."""
+    return {file.stem for file in (store.directory / SCENARIOS).glob("*/*.toml")}
+
+
+def example_of(analysis: ResultRow, own: Collection[str] = ()) -> str:
+    """The arguments of `barrierlab run` for the first run of a shipped scenario; empty if there is none.
+
+    Parameters
+    ----------
+    own : collection of str
+        Names that are of files, be they those of shipped scenarios or not.
+    """
     parts: Iterable[ResultRow] = analysis["sweep"]["parts"]
-    shipped = all_shipped()
+    shipped = all_shipped().keys() - set(own)
     for part, cell in ((p, c) for p in parts for c in analysis["cells"] if c["part"] == p["name"]):
         if cell["scenario"] not in shipped:
             continue

@@ -60,6 +60,15 @@ def test_an_answer_has_a_page(asked: Any, name: str) -> None:
         assert len(re.findall(r"<title>mean of all: [^<]*; run [0-9a-f]{16}</title>", text)) == 2 * 2
 
 
+def test_points_of_a_closed_form_are_named_as_such(asked: Any) -> None:
+    """A dash would stand where a run id is looked for, and nobody would know that there is none to be made again."""
+    _, kept, text = asked("Q9")
+    rows = re.findall(r'<tr( data-run="\w+")?><th scope="row">closed form</th>.*?class="t">(.*?)</td></tr>', text)
+    assert len(rows) == 9
+    assert set(rows) == {("", "closed form")}
+    names_runs(text, [row["run_id"] for row in kept["runs_made"]])
+
+
 @pytest.mark.slow
 def test_an_answer_on_joins_has_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -53,6 +53,7 @@ def test_a_sweep_prints_one_json_object(capfd, tmp_path, in_process):
         (["sweep", "smoke"], "Missing option '--out'"),
         (["analyse", "{}"], "is not the directory of a sweep"),
         (["report", "{}/nowhere"], "is not the directory of a sweep"),
+        (["report", "{}/nowhere", "--out", "{}/new"], "is not the directory of a sweep"),
         (["measured", "--seeds", "0"], "--seeds"),
     ],
 )
@@ -63,6 +64,25 @@ def test_wrong_input_is_one_line_and_status_2(capfd, tmp_path, arguments, words)
     assert (status, out) == (2, "")
     assert words in err
     assert len(err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("target", ["file/below", "taken", "out"])
+def test_where_a_report_cannot_be_written_nothing_is_analysed(capfd, tmp_path, monkeypatch, target):
+    """The analysis of a large sweep, and drawings of its runs, would be made for nothing."""
+    import barrierlab.sim.sweep.analyse as module
+    from barrierlab.sim.sweep.plan import load_plan
+    from barrierlab.sim.sweep.store import Store
+
+    Store.create(tmp_path / "out", load_plan("smoke"))
+    (tmp_path / "file").touch()
+    for folder in ("taken", "out"):
+        (tmp_path / folder / "report.html").mkdir(parents=True)
+    monkeypatch.setattr(module, "analysed", lambda *_: pytest.fail("it was analysed"))
+    options = [] if target == "out" else ["--out", str(tmp_path / target)]
+    status, out, err = barrierlab(capfd, "report", str(tmp_path / "out"), *options)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert str(tmp_path / target) in err
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path):

@@ -12,11 +12,15 @@ from browser import CHROMIUM, measured, picture, printed
 from page import names_runs, stands_alone
 
 from barrierlab.sim.sweep import drawings, figures
+from barrierlab.sim.sweep.analyse import READ
+from barrierlab.sim.sweep.analyse import analyse as analyse_jobs
+from barrierlab.sim.sweep.engines import engine_for
 from barrierlab.sim.sweep.execute import SIMULATE, work_chunk
 from barrierlab.sim.sweep.join.analyse import analyse
 from barrierlab.sim.sweep.join.report import SECTIONS, render
 from barrierlab.sim.sweep.plan import plan_of
-from barrierlab.sim.sweep.report import FIRST
+from barrierlab.sim.sweep.report import DRAWN, FIRST
+from barrierlab.sim.sweep.report import render as render_jobs
 from barrierlab.sim.sweep.run_drawings import checkpoint_of, drawn_checkpoint, job_of
 from barrierlab.sim.sweep.samples import RunIndex
 from barrierlab.sim.sweep.store import Store
@@ -130,6 +134,24 @@ def test_the_drawn_path_is_the_critical_path(jobs: Store) -> None:
     gone = drawn_checkpoint(("worst", ""), jobs, worst._replace(run_id="0" * 16), "The longest.")
     assert not gone.figures
     assert "Not drawn: no run '0000000000000000'" in gone.words
+
+
+def test_each_part_is_drawn(tmp_path: Path) -> None:
+    """The answer has a sentence on each part, and all but the first would have nothing behind it."""
+    other = JOBS[JOBS.index("[[part]]") :].replace("scenario =", 'name = "other"\nscenario =').replace("1.1", "0.9")
+    other = other.replace("[1, 2]", "[3, 4]")
+    none = other.replace('"other"', '"none"').replace("= 0.5 }", "= 50.0 }")
+    store = swept(JOBS + none + other, tmp_path)
+    with engine_for(store, READ, "duckdb", None) as sql:
+        analysis = analyse_jobs(sql, store)
+    text = render_jobs(analysis, store)
+    second = [("job2", "The job, and its bottleneck: other"), ("worst2", "The worst checkpoint: other")]
+    stands_alone(text, [*DRAWN, *second, ("typical2", "A typical checkpoint: other")])
+    assert text.count('class="brl-run"') == 4
+    assert 'id="job3"' not in text  # no checkpoint of the part between them completed
+    words = re.findall(r"The longest of the \d+ steady checkpoints of part “(\w+)”: checkpoint", text)
+    assert words == ["skewed_join", "other"]
+    names_runs(text, store.done())
 
 
 def test_the_bottleneck_is_marked_once(jobs: Store) -> None:

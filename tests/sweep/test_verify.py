@@ -391,12 +391,12 @@ def test_the_two_judges_agree_on_many_runs(tmp_path: Path) -> None:
     assert by_run == {name: asked(journal.judged()) for name, journal in journals.items()}
 
 
-def test_a_run_on_which_the_judges_differ_is_named(found: dict[str, object]) -> None:
+def test_a_run_on_which_the_judges_differ_is_named(found: dict[str, object], store: Store) -> None:
     """A judge that is wrong would not be noticed: neither one that finds nothing, nor one that finds too much."""
-    again = "barrierlab run bent --seed 1 --set load=0.5"
+    again = f"barrierlab rerun {store.directory} 'bent {{}}'".format
     assert sorted(found["disagreements"], key=lambda row: row["run_id"]) == [
-        {"run_id": "bent no snapshot", "here": ["ONCE"], "where_it_ran": [], "reproduce": again},
-        {"run_id": "bent sound", "here": [], "where_it_ran": ["ONCE"], "reproduce": again},
+        {"run_id": "bent no snapshot", "here": ["ONCE"], "where_it_ran": [], "reproduce": again("no snapshot")},
+        {"run_id": "bent sound", "here": [], "where_it_ran": ["ONCE"], "reproduce": again("sound")},
     ]
     assert "REC" in ELSEWHERE
     json.dumps(found, allow_nan=False)
@@ -500,8 +500,7 @@ def test_events_are_stored_on_request_only(tmp_path: Path, in_process: None) -> 
 
 def test_how_to_reproduce_a_run() -> None:
     """The line that is printed would not make the run again."""
-    run = {"scenario": "chain", "seed": 7, "parameters": '{"a b": "x y", "flag": true, "load": 0.5}'}
-    assert reproduce(run) == "barrierlab run chain --seed 7 --set 'a b=x y' --set flag=true --set load=0.5"
+    assert reproduce(Store("my sweep"), "5f3c09a1") == "barrierlab rerun 'my sweep' 5f3c09a1"
     analysis: Any = {
         "sweep": {"parts": [{"name": "p", "seeds": [7]}]},
         "cells": [

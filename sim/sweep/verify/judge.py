@@ -7,7 +7,6 @@ for both engines, which is asked of runs that are far apart in one go on Spark, 
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from barrierlab.model.spec.invariants import OF_A_STATE
 from barrierlab.sim.sweep.engines import QueryEngine, engine_for, quoted
 from barrierlab.sim.sweep.errors import SweepError
-from barrierlab.sim.sweep.plan import set_options
 from barrierlab.sim.sweep.store import Store
 from barrierlab.sim.sweep.verify.queries import QUERIES
 from barrierlab.sim.sweep.verify.views import VIEWS
@@ -73,11 +71,11 @@ def verify(
         "invariants": {name: sum(row["violations"] for row in rows.values()) for name, rows in found.items()},
         "elsewhere": ELSEWHERE,
         "violations": [
-            {"invariant": name, **row, "reproduce": reproduce(runs[run_id])}
+            {"invariant": name, **row, "reproduce": reproduce(store, run_id)}
             for name, rows in found.items()
             for run_id, row in sorted(rows.items())
         ],
-        "disagreements": list(_disagreements(runs, found, told)),
+        "disagreements": list(_disagreements(store, runs, found, told)),
     }
 
 
@@ -87,10 +85,9 @@ def _equal(column: pa.ChunkedArray, value: str) -> pa.ChunkedArray:
     return pc.equal(column, value)
 
 
-def reproduce(run: Mapping[str, Any]) -> str:
-    """The command that makes the run of a row of `runs` again."""
-    settings = set_options(json.loads(run["parameters"]))
-    return shlex.join(["barrierlab", "run", run["scenario"], "--seed", str(run["seed"]), *settings])
+def reproduce(store: Store, run_id: str) -> str:
+    """The command that makes a run again, of a scenario of any origin, and checks its digest."""
+    return shlex.join(["barrierlab", "rerun", str(store.directory), run_id])
 
 
 def _batches(runs: pa.Table) -> Iterator[tuple[int, str]]:
@@ -144,7 +141,10 @@ def _are_whole(sql: QueryEngine, store: Store) -> None:
 
 
 def _disagreements(
-    runs: Mapping[str, JudgedRow], found: Mapping[str, Mapping[str, JudgedRow]], told: Iterable[JudgedRow]
+    store: Store,
+    runs: Mapping[str, JudgedRow],
+    found: Mapping[str, Mapping[str, JudgedRow]],
+    told: Iterable[JudgedRow],
 ) -> Iterator[JudgedRow]:
     """The runs that one of the two judges calls broken, and the other does not, as far as both are asked."""
     told = list(told)
@@ -163,5 +163,5 @@ def _disagreements(
                 "run_id": run_id,
                 "here": here,
                 "where_it_ran": there,
-                "reproduce": reproduce(run),
+                "reproduce": reproduce(store, run_id),
             }
