@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "backlog": {"until_s": 24.0},
     "nexmark_q3": {"until_s": 5.0, "warmup_s": 0.0},
     "nexmark_q8": {"until_s": 5.0, "warmup_s": 0.0},
+    "shuffle_128": {"ways": 8, "until_s": 2.5, "warmup_s": 0.0},
 }
 SHORT = {"until_s": 2.5, "warmup_s": 0.0}
 
@@ -89,6 +91,14 @@ def test_a_capacity_is_judged_from_the_text() -> None:
     text = run(load("diamond", {"until_s": 5.0}), seed=2).trace()
     assert "source->left=16" in text
     assert judged(text.replace("source->right=16", "source->right=1")).verdict == "broken"
+
+
+def test_a_task_of_a_shuffle_waits_for_the_slowest_of_its_barriers() -> None:
+    """The shuffle would show something else than that: of n exponential delays, the last after the first."""
+    result = run(load("shuffle_128", {"ways": 32, "until_s": 5.0, "warmup_s": 0.0}), seed=1)
+    waits = [row["alignment_ms"] for row in result.task_rows() if row["operator"] == "count"]
+    assert len(waits) >= 4 * 32
+    assert fmean(waits) == pytest.approx(10.0 * sum(1 / k for k in range(1, 32)), rel=0.05)
 
 
 @pytest.mark.slow
