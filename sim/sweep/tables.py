@@ -6,6 +6,7 @@ The pyarrow schema, the Spark schema and the report's data dictionary all come f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barrierlab.impl.join import SkipReason
@@ -34,10 +35,7 @@ class TableSchema(NamedTuple):
 
     def arrow(self) -> pa.Schema:
         """The pyarrow schema; every column but the key's may be missing."""
-        import pyarrow as pa
-
-        kinds = {"text": pa.string(), "whole": pa.int64(), "real": pa.float64(), "flag": pa.bool_()}
-        return pa.schema([pa.field(c.name, kinds[c.kind], c.name not in self.key) for c in self.columns])
+        return _arrow(self)
 
     def spark(self) -> StructType:
         """The Spark schema of the same table."""
@@ -50,17 +48,25 @@ class TableSchema(NamedTuple):
         """The rows as an Arrow table; KeyError names a column that a row has and the table has not."""
         import pyarrow as pa
 
-        rows, names = list(rows), {c.name for c in self.columns}
-        for row in rows:
-            if unknown := row.keys() - names:
-                raise KeyError(f"table {self.name!r} has no column {', '.join(sorted(unknown))}")
-        columns = {c.name: [_plain(row.get(c.name)) for row in rows] for c in self.columns}
-        return pa.Table.from_pydict(columns, schema=self.arrow())
+        rows, schema = list(rows), self.arrow()
+        present = {name for keys in {tuple(row) for row in rows} for name in keys}
+        if unknown := present.difference(schema.names):
+            raise KeyError(f"table {self.name!r} has no column {', '.join(sorted(unknown))}")
+        columns = [
+            pa.array([row.get(field.name) for row in rows], field.type)
+            if field.name in present
+            else pa.nulls(len(rows), field.type)
+            for field in schema
+        ]
+        return pa.table(columns, schema=schema)
 
 
-def _plain(value: Any) -> Any:
-    """A numpy scalar as the Python value it stands for."""
-    return value.item() if hasattr(value, "item") else value
+@cache  # a chunk of short runs is written a hundred times a minute
+def _arrow(table: TableSchema) -> pa.Schema:
+    import pyarrow as pa
+
+    kinds = {"text": pa.string(), "whole": pa.int64(), "real": pa.float64(), "flag": pa.bool_()}
+    return pa.schema([pa.field(c.name, kinds[c.kind], c.name not in table.key) for c in table.columns])
 
 
 _RUN = Column("run_id", "text", "", "the run: a digest of scenario, parameters and seed")
