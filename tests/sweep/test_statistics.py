@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from barrierlab.sim.ask.analyses import _quantile_of
 from barrierlab.sim.sweep.analyse import LEAST_RUNS, quantile_ranks, t_interval
 from barrierlab.sim.sweep.outcome import outcome
 from barrierlab.sim.sweep.summary import answer, mean_pieces
@@ -123,3 +125,29 @@ def test_every_figure_weighs_runs_alike() -> None:
     ]
     found = mean_pieces(cells)
     assert (found["n"], found["end_to_end_ms"], found["start_delay_ms"]) == (120, 35.0, 1.0)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9])
+def test_an_answer_pools_runs_as_a_bootstrap_over_them_does(quantile: float) -> None:
+    """An answer's quantile would be as sure as if all checkpoints were of runs of their own: a third of the width."""
+    from scipy.stats import bootstrap
+
+    random = np.random.default_rng(11)
+    own = [
+        100.0 + 10.0 * random.normal() + 5.0 * random.normal(size=random.integers(15, 30)) for _ in range(40)
+    ]  # of unequal numbers of checkpoints
+    facts: Any = [SimpleNamespace(durations_ms=tuple(each)) for each in own]
+    found = _quantile_of(facts, quantile, quantile_ranks)
+
+    def pooled(runs: Any) -> float:
+        return float(np.quantile(np.concatenate([own[run] for run in runs]), quantile))
+
+    resampled = bootstrap(
+        (np.arange(40),), pooled, n_resamples=2000, vectorized=False, method="percentile", rng=np.random.default_rng(5)
+    ).confidence_interval
+    width = resampled.high - resampled.low
+    assert found.at == pytest.approx(pooled(range(40)))
+    assert (found.low, found.high) == pytest.approx((resampled.low, resampled.high), abs=0.25 * width)
+    alone = quantile_ranks(sum(map(len, own)), quantile, 40, 0.0)
+    values = np.sort(np.concatenate(own))
+    assert values[alone[1] - 1] - values[alone[0] - 1] < 0.5 * width
