@@ -2,26 +2,29 @@
 
 Each measurement is a process of its own. CPU and memory are those of it and all that it starts, the JVM and Spark's
 workers included. Ratios are of CPU, and of wall time only where both sides are measured here, one after the other.
-With `--share` a measurement takes that share of the full size.
+With `--share` a measurement takes that share of the full size, with `--on` it is made there alone (`loop`, a master,
+an engine), and with `--keep DIR` what was made to be measured is kept there, and found there the next time.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-RUNS, ROWS, ENTRIES, PLANNED = 20_000, 1_000_000, 10_000_000, 1_000_000
+RUNS, ROWS, ENTRIES, PLANNED, MODELLED = 20_000, 1_000_000, 10_000_000, 1_000_000, 100_000
 RUN_S = 0.005
 
 
 class Used(NamedTuple):
-    """Time and memory of a process and all of its session."""
+    """Time and memory of a process and all that it starts."""
 
     wall_s: float
     cpu_s: float
@@ -29,13 +32,26 @@ class Used(NamedTuple):
     said: str
 
 
+class Asked(NamedTuple):
+    """What the command line asks of a figure."""
+
+    share: float
+    folder: Path
+    on: list[str] | None
+
+    def of(self, *possible: str) -> list[str]:
+        """Return where it is measured."""
+        return [each for each in possible if self.on is None or each in self.on]
+
+
 def measured(*arguments: str) -> Used:
-    """Run `python -m tests.bench.bench_sweep do ARGUMENTS`, and look at its session ten times a second."""
-    start, cpu, peak = time.monotonic(), dict[int, float](), 0.0
+    """Run `python -m tests.bench.bench_sweep do ARGUMENTS`, and look at its processes ten times a second."""
+    start, cpu, peak, family = time.monotonic(), dict[int, float](), 0.0, set[int]()
     command = [sys.executable, "-m", "tests.bench.bench_sweep", "do", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        family.add(process.pid)
         while process.poll() is None:
-            now = of_session(process.pid)
+            now = of_family(family)
             cpu |= {pid: seconds for pid, (seconds, _) in now.items()}
             peak = max(peak, sum(mb for _, mb in now.values()))
             time.sleep(0.1)
@@ -45,18 +61,20 @@ def measured(*arguments: str) -> Used:
     return Used(time.monotonic() - start, sum(cpu.values()), peak, said.strip())
 
 
-def of_session(session: int) -> dict[int, tuple[float, float]]:
-    """CPU seconds and MB (shared pages by their share) of each process of a session."""
+def of_family(family: set[int]) -> dict[int, tuple[float, float]]:
+    """CPU seconds and MB (shared pages by their share) of each process of a family, to which children are added."""
     found = {}
     tick = os.sysconf("SC_CLK_TCK")
-    for folder in Path("/proc").glob("[0-9]*"):
+    for pid in sorted(int(folder.name) for folder in Path("/proc").glob("[0-9]*")):
+        folder = Path("/proc", str(pid))
         try:
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) != session:
+            if pid not in family and int(fields[1]) not in family:
                 continue
+            family.add(pid)
             lines = (folder / "smaps_rollup").read_text().splitlines()
             mb = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
-            found[int(folder.name)] = ((int(fields[11]) + int(fields[12])) / tick, mb)
+            found[pid] = ((int(fields[11]) + int(fields[12])) / tick, mb)
         except (OSError, StopIteration, ValueError, IndexError):
             continue  # it has just ended
     return found
@@ -67,10 +85,27 @@ def of_session(session: int) -> dict[int, tuple[float, float]]:
 
 def short_run(run: Any) -> dict[str, list[dict[str, Any]]]:
     """Take 5 ms of CPU, and give the rows of a small run: four checkpoints of three tasks."""
-    end = time.process_time() + RUN_S
+    work(RUN_S)
+    return rows_of_run(run.seed, 4, 3)
+
+
+def tiny_run(run: Any) -> dict[str, list[dict[str, Any]]]:
+    """Take 1 ms of CPU, and give the rows of `short_run`."""
+    work(0.001)
+    return rows_of_run(run.seed, 4, 3)
+
+
+def wordy_run(run: Any) -> dict[str, list[dict[str, Any]]]:
+    """Take 1 ms of CPU, and give ten times the rows of `short_run`."""
+    work(0.001)
+    return rows_of_run(run.seed, 40, 3)
+
+
+def work(seconds: float) -> None:
+    """Take so much CPU."""
+    end = time.process_time() + seconds
     while time.process_time() < end:
         pass
-    return rows_of_run(run.seed, 4, 3)
 
 
 def rows_of_run(number: int, checkpoints: int, tasks: int) -> dict[str, list[dict[str, Any]]]:
@@ -113,21 +148,26 @@ def do_plan(runs: str) -> None:
     print(len(plan.runs), plan.digest)
 
 
-def do_sweep(directory: str, master: str, runs: str) -> None:
-    """Sweep short runs, and bring their files together; print the wall time of the runs alone."""
+def do_sweep(directory: str, master: str, runs: str, kind: str = "short_run") -> None:
+    """Sweep runs, and bring their files together; print the wall time of plan, runs and bringing together."""
     from barrierlab.sim.sweep.compact import compact
     from barrierlab.sim.sweep.execute import execute
     from barrierlab.sim.sweep.session import process_count, spark_session
     from barrierlab.sim.sweep.store import Store
 
+    times = [time.monotonic()]
     plan = plan_of_runs(int(runs))
     store = Store.create(directory, plan)
+    times.append(time.monotonic())
     if process_count(master) is None:
         spark_session(master).range(1).count()  # the fixed start
     start = time.monotonic()
-    execute(plan, store, master, simulate="tests.bench.bench_sweep:short_run")
-    print(time.monotonic() - start)
+    execute(plan, store, master, simulate=f"tests.bench.bench_sweep:{kind}")
+    times.append(times[-1] + time.monotonic() - start)
+    start = time.monotonic()
     compact(store)
+    times.append(times[-1] + time.monotonic() - start)
+    print(*(after - before for before, after in pairwise(times)))
 
 
 def do_loop(runs: str) -> None:
@@ -211,45 +251,84 @@ def do_verify(directory: str, engine: str) -> None:
 # The figures.
 
 
-def plan(share: float, _: Path) -> None:
+def plan(asked: Asked) -> None:
     """A million runs, all different."""
-    runs = int(PLANNED * share)
+    runs = int(PLANNED * asked.share)
     show(f"plan {runs:,} runs", measured("plan", str(runs)), "2 min, 1 GB for a million")
 
 
-def sweep(share: float, folder: Path) -> None:
+def sweep(asked: Asked) -> None:
     """Short runs."""
-    runs = max(100, int(RUNS * share) // 100 * 100)
-    loop = measured("loop", str(runs))
-    show(f"{runs:,} runs of 5 ms in a plain loop", loop)
+    runs = max(100, int(RUNS * asked.share) // 100 * 100)
     walls = {}
-    for master in ("processes[2]", "local[1]", "local[2]"):
-        used = measured("sweep", str(folder / master), master, str(runs))
-        walls[master] = float(used.said)
-        files = len(list((folder / master).rglob("*.parquet")))
-        show(f"the same on {master}, stored, in {files} files", used, "1.5 GB for 20,000 on local[2]")
-    overhead = walls["local[1]"] / float(loop.said) - 1
-    print(f"  overhead over the loop on local[1]: {overhead:.1%} (target: 10 %)")
-    print(f"  local[2] is {walls['local[1]'] / walls['local[2]']:.2f} times local[1] (target: 1.8, on two free cores)")
+    for where in asked.of("loop", "processes[2]", "local[1]", "local[2]"):
+        if where == "loop":
+            loop = measured("loop", str(runs))
+            walls[where] = float(loop.said)
+            show(f"{runs:,} runs of 5 ms in a plain loop", loop)
+            continue
+        shutil.rmtree(asked.folder / where, ignore_errors=True)
+        used = measured("sweep", str(asked.folder / where), where, str(runs))
+        walls[where] = float(used.said.split()[1])
+        files = len(list((asked.folder / where).rglob("*.parquet")))
+        target = "1.5 GB for 20,000" if where.startswith("local") else ""
+        show(f"{runs:,} runs of 5 ms on {where}, stored, in {files} files", used, target)
+    if {"loop", "local[1]"} <= set(walls):
+        print(f"  overhead over the loop on local[1]: {walls['local[1]'] / walls['loop'] - 1:.1%} (target: 10 %)")
+    if {"local[1]", "local[2]"} <= set(walls):
+        times = walls["local[1]"] / walls["local[2]"]
+        print(f"  local[2] is {times:.2f} times local[1] (target: 1.8, on two free cores)")
 
 
-def analyse(share: float, folder: Path) -> None:
+def analyse(asked: Asked) -> None:
     """Checkpoint rows."""
-    rows = int(ROWS * share)
-    show(f"make {rows:,} checkpoint rows", measured("rows", str(folder / "rows"), str(rows)))
-    both = {engine: measured("analyse", str(folder / "rows"), engine) for engine in ("duckdb", "spark")}
+    rows = int(ROWS * asked.share)
+    folder = made(asked, f"{rows} rows", "rows", rows)
+    both = {engine: measured("analyse", str(folder), engine) for engine in asked.of("duckdb", "spark")}
     for engine, used in both.items():
-        show(f"analyse them on {engine}", used, "60 s" if engine == "duckdb" else "10 min")
-    print(f"  the same rows: {both['duckdb'].said == both['spark'].said}")
+        show(f"analyse {rows:,} checkpoint rows on {engine}", used, "60 s" if engine == "duckdb" else "10 min")
+    print(f"  the same rows: {len({used.said for used in both.values()}) == 1}")
 
 
-def verify(share: float, folder: Path) -> None:
+def verify(asked: Asked) -> None:
     """Events, of a tenth and of all."""
-    for name, entries in (("tenth", int(ENTRIES * share / 10)), ("all", int(ENTRIES * share))):
-        show(f"make {entries:,} events", measured("journals", str(folder / name), str(entries)))
-        show("verify them on duckdb", measured("verify", str(folder / name), "duckdb"), "5 min for 10 million")
-        if entries <= ENTRIES // 50:
-            show("verify them on spark", measured("verify", str(folder / name), "spark"))
+    for entries in (int(ENTRIES * asked.share / 10), int(ENTRIES * asked.share)):
+        folder, said = made(asked, f"{entries} events", "journals", entries), set()
+        for engine in asked.of("duckdb", "spark"):
+            used = measured("verify", str(folder), engine)
+            show(f"verify {entries:,} events on {engine}", used, "5 min for 10 million")
+            said.add(used.said)
+        print(f"  the same rows: {len(said) == 1}")
+
+
+def made(asked: Asked, name: str, kind: str, size: int) -> Path:
+    """Return the directory of a sweep that is made to be measured, if it is not there."""
+    folder = asked.folder / name
+    if not folder.exists():
+        show(f"make {name}", measured(kind, str(folder), str(size)))
+    return folder
+
+
+def model(asked: Asked) -> None:
+    """The cost model of `docs/scale.md`: constants from sweeps of 2,000 runs, and a hundred thousand runs beside it."""
+    runs, small = int(MODELLED * asked.share), 2000
+    rows, many = (sum(map(len, rows_of_run(1, checkpoints, 3).values())) for checkpoints in (4, 40))
+    for where in asked.of("processes[2]", "local[2]"):
+        found = {}
+        for kind, count in (("tiny_run", small), ("wordy_run", small), ("tiny_run", 2 * small), ("tiny_run", runs)):
+            folder = asked.folder / f"{where} {kind} {count}"
+            used = measured("sweep", str(folder), where, str(count), kind)
+            show(f"{count:,} runs of 1 ms on {where} ({kind})", used)
+            found[kind, count] = (*map(float, used.said.split()), used.cpu_s)
+            shutil.rmtree(folder)
+        few, double, wordy = found["tiny_run", small], found["tiny_run", 2 * small], found["wordy_run", small]
+        for step, word in enumerate(("planned, s", "run, s", "brought together, s", "CPU, s")):
+            a_run, a_row = (double[step] - few[step]) / small, (wordy[step] - few[step]) / (small * (many - rows))
+            predicted = few[step] + a_run * (runs - small)
+            print(
+                f"  {word:20} {1e6 * a_run:7.1f} us a run, of it {1e6 * a_row:6.2f} us a row; "
+                f"{runs:,} runs: predicted {predicted:7.1f}, measured {found['tiny_run', runs][step]:7.1f}"
+            )
 
 
 def show(what: str, used: Used, target: str = "") -> None:
@@ -258,7 +337,7 @@ def show(what: str, used: Used, target: str = "") -> None:
     print(f"{what:58} {used.cpu_s:8.1f} s CPU {used.wall_s:8.1f} s wall {used.peak_mb:8.0f} MB{told}", flush=True)
 
 
-FIGURES = {each.__name__: each for each in (plan, sweep, analyse, verify)}
+FIGURES = {each.__name__: each for each in (plan, sweep, analyse, verify, model)}
 
 
 def main() -> None:
@@ -269,10 +348,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*FIGURES, []])
     parser.add_argument("--share", type=float, default=0.1)
-    asked = parser.parse_args()
+    parser.add_argument("--on", action="append", help="a plain loop (`loop`), a master or an engine; repeatable")
+    parser.add_argument("--keep", type=Path, help="a folder for what is made to be measured")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="barrierlab-bench-") as folder:
-        for name in asked.names or FIGURES:
-            FIGURES[name](asked.share, Path(folder))
+        for name in given.names or FIGURES:
+            FIGURES[name](Asked(given.share, (given.keep or Path(folder)).resolve(), given.on))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The parts of a report, for the tests of all reports."""
+"""The parts of a report, and the values of an analysis, for the tests of all of them."""
 
 from __future__ import annotations
 
@@ -54,3 +54,12 @@ def stands_alone(text, sections):
     assert {name for name, _ in sections} <= set(page.ids)
     for _, title in sections:
         assert f">{title}</h2>" in text
+
+
+def rounded(value, directory=None):
+    """The same with numbers to nine digits: sums of the same numbers in another order; and without the directory."""
+    if isinstance(value, dict):
+        return {key: rounded(each, directory) for key, each in value.items() if (key, each) != ("out", directory)}
+    if isinstance(value, list):
+        return [rounded(each, directory) for each in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value

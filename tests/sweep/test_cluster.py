@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
 import threading
+import time
 import zipfile
 from pathlib import Path
 
 import pytest
+from page import rounded
 from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from barrierlab.sim.sweep import session
 from barrierlab.sim.sweep.errors import SweepError
+from barrierlab.sim.sweep.java import find_java
 from barrierlab.sim.sweep.session import _check_reachable, _packed
 from barrierlab.sim.sweep.store import Store
 from tests.sim.support import barrierlab
@@ -73,31 +80,89 @@ def test_a_cluster_that_starts_no_executor_is_one_line(monkeypatch):
     assert stopped.is_set()
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_workers_need_the_libraries_and_not_the_package(tmp_path):
-    """On a cluster every run would end in ModuleNotFoundError: No module named 'barrierlab'."""
-    bare = tmp_path / "python"  # -S: the files of site-packages that lead to this package are not read
-    bare.write_text(
+ROOT = str(Path(__file__).parents[2] / "src")
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A Python that has the libraries, and not the package: -S reads no files of site-packages that lead to it."""
+    python = tmp_path / "python"
+    python.write_text(
         f'#!/bin/sh\nPYTHONPATH="{sysconfig.get_path("purelib")}:$PYTHONPATH" exec "{sys.executable}" -S "$@"\n'
     )
-    bare.chmod(0o755)
+    python.chmod(0o755)
+    return python
+
+
+def command(folder, python, *arguments):
+    """Run a command whose workers have that Python; what it prints."""
+    environ = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": ROOT, "SPARK_LOCAL_IP": "127.0.0.1"}
+    words = [sys.executable, "-m", "barrierlab", *map(str, arguments)]
+    found = subprocess.run(words, env=environ, cwd=folder, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_workers_need_the_libraries_and_not_the_package(tmp_path, bare):
+    """On a cluster every run would end in ModuleNotFoundError: No module named 'barrierlab'."""
     without = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     bare_import = [bare, "-c", "import simpy, barrierlab"]
     lacking = subprocess.run(bare_import, env=without, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "No module named 'barrierlab'" in lacking.stderr
-    root = str(Path(__file__).parents[2] / "src")
-    command = [sys.executable, "-m", "barrierlab", "sweep", "smoke", "--out", tmp_path / "out"]
-    swept = subprocess.run(
-        [*command, "--master", "local-cluster[2,1,1024]"],
-        env={**without, "PYSPARK_PYTHON": str(bare), "PYTHONPATH": root},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert swept.returncode == 0, swept.stderr
+    command(tmp_path, bare, "sweep", "smoke", "--out", "out", "--master", "local-cluster[2,1,1024]")
     assert Store.open(tmp_path / "out").count() == 8
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """A standalone cluster of the wheel's own Spark, on loopback: a master and a worker with two cores; its URL."""
+    import pyspark
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"spark://127.0.0.1:{port}"
+    master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    worker = ["worker.Worker", "--host", "127.0.0.1", "--cores", "2", "--memory", "2g", "--webui-port", "0"]
+    worker += ["--work-dir", str(tmp_path / "work"), url]
+    environ = {**os.environ, "JAVA_HOME": str(find_java().home), "SPARK_LOCAL_IP": "127.0.0.1"}
+    program = Path(pyspark.__file__).with_name("bin") / "spark-class"
+    with contextlib.ExitStack() as stack:
+        for name, *options in (master, worker):
+            log = stack.enter_context(open(tmp_path / f"{name}.log", "w"))
+            words = [program, f"org.apache.spark.deploy.{name}", *options]
+            process = stack.enter_context(
+                subprocess.Popen(words, stdout=log, stderr=log, env=environ, cwd=tmp_path, start_new_session=True)
+            )
+            stack.callback(os.killpg, process.pid, signal.SIGTERM)
+            while process.poll() is None and name == master[0]:  # a worker that finds no master gives up
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+        yield url
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_standalone_cluster_gives_the_same(tmp_path, bare, standalone):
+    """Sweeps, analyses and verdicts of a real cluster would be other than those of one machine."""
+    on_cluster = ("--master", standalone)
+    for out, master in (("there", on_cluster), ("here", ("--master", "processes[2]"))):
+        command(tmp_path, bare, "sweep", "smoke", "--events", "--out", out, *master)
+    there, here = (Store.open(tmp_path / name) for name in ("there", "here"))
+    assert there.count() == here.count() == 8
+    for table in here.tables:
+        assert there.read(table).equals(here.read(table)), table
+    for name in ("analyse", "verify"):
+        for store in (there, here):
+            (store.directory / "analysis.json").unlink(missing_ok=True)
+        found = json.loads(command(tmp_path, bare, name, "there", "--json", *on_cluster))
+        plain = json.loads(command(tmp_path, bare, name, "here", "--json", "--engine", "duckdb"))
+        assert (found.pop("engine", "Spark"), plain.pop("engine", "DuckDB")) == ("Spark", "DuckDB")
+        assert rounded(found, "there") == rounded(plain, "here")
 
 
 @pytest.mark.parametrize("raised", ["a lost connection", "a stack of Java"])

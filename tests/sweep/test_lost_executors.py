@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from page import rounded
 
 from barrierlab.sim.sweep.store import Store
 
@@ -105,12 +106,3 @@ def test_queries_lose_and_double_no_row(swept, name):
     assert there.pop("engine", "Spark") == "Spark"
     here.pop("engine", None)
     assert rounded(there) == rounded(here)
-
-
-def rounded(value):
-    """The same with numbers to nine digits: sums of the same numbers in another order."""
-    if isinstance(value, dict):
-        return {key: rounded(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [rounded(each) for each in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
