@@ -146,7 +146,7 @@ def standalone(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_standalone_cluster_gives_the_same(tmp_path, bare, standalone):
     """Sweeps, analyses and verdicts of a real cluster would be other than those of one machine."""
     on_cluster = ("--master", standalone)

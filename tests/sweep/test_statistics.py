@@ -147,7 +147,11 @@ def test_an_answer_pools_runs_as_a_bootstrap_over_them_does(quantile: float) -> 
     ).confidence_interval
     width = resampled.high - resampled.low
     assert found.at == pytest.approx(pooled(range(40)))
-    assert (found.low, found.high) == pytest.approx((resampled.low, resampled.high), abs=0.25 * width)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < resampled.low + 0.25 * width
+    assert found.high > resampled.high - 0.25 * width
+    assert found.high - found.low < 2.0 * width
     alone = quantile_ranks(sum(map(len, own)), quantile, 40, 0.0)
     values = np.sort(np.concatenate(own))
     assert values[alone[1] - 1] - values[alone[0] - 1] < 0.5 * width
