@@ -33,7 +33,7 @@ class Used(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the command line asks of a figure."""
+    """A request of the command line for a figure."""
 
     share: float
     folder: Path
