@@ -64,7 +64,7 @@ def test_an_answer_has_a_page(asked: Any, name: str) -> None:
 
 
 def test_points_of_a_closed_form_are_named_as_such() -> None:
-    """A dash would stand where a run id is looked for, and nobody would know that there is none to be made again."""
+    """A dash would stand where a run id is looked for, and nobody would know that there is no such run."""
     chart = Chart("x", "y", [ChartSeries("closed form", [(1.0, 2.0, "")]), ChartSeries("a run", [(1.0, 3.0, "beef")])])
     table = PageTable.of("Points", ["series", "x", "y", "from, to"], rows_of(chart))
     macros = Environment(loader=PackageLoader("barrierlab.sim.sweep", "templates"), autoescape=True)
