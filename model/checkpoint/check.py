@@ -10,7 +10,7 @@ need never happen; a state in which only faults can follow is not asked in a sco
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Protocol, TypeVar
@@ -204,28 +204,32 @@ class WorldScope:
         """The mode of its barriers."""
         return self.bounds.mode
 
-    def check(self, components: Components, seconds: float | None) -> Outcome:
-        """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines."""
+    def check(self, components: Components, seconds: float | None, explores: Explores | None = None) -> Outcome:
+        """Explore it reduced; and whole, if it is broken, or if the reduction was not for such machines.
+
+        With `explores`, somewhere else than here: each plan is then a world of its own.
+        """
         begun = monotonic()
         if not components.reducible or not can_be_planned(self.bounds, components):
-            return self._whole(components, seconds, begun)
+            return self._whole(components, seconds, begun, explores=explores)
         states = transitions = 0
-        first: World | None = None
+        worlds: list[World] = []
         for planned in plans(self.bounds):
-            world = first.planned(planned) if first is not None else World(planned, components)
-            first = world  # the plans of bounds share their tables
+            shares = explores is None and bool(worlds)
+            world = worlds.pop().planned(planned) if shares else World(planned, components)  # they share their tables
+            worlds.append(world)
             ample = Ample(world, self.bounds)
-            result = _explored(world, _left(seconds, begun), ample)
+            result = (explores or explored)(world, _left(seconds, begun), ample)
             states += result.counts.states
             transitions += result.counts.transitions
             if result.verdict == BROKEN:
-                return self._whole(components, seconds, begun, (world, result))
+                return self._whole(components, seconds, begun, (world, result), explores)
             if result.verdict == HOLDS and ample.reduction_unsound:
-                return self._whole(components, seconds, begun)
+                return self._whole(components, seconds, begun, explores=explores)
             if result.verdict == UNDECIDED:
-                return self._outcome(world, UNDECIDED, result.why, states, transitions, begun)
+                return self._outcome(worlds, UNDECIDED, result.why, states, transitions, begun)
         why = "every reachable state was seen"
-        return self._outcome(world, HOLDS, why, states, transitions, begun, seconds=seconds)
+        return self._outcome(worlds, HOLDS, why, states, transitions, begun, seconds=seconds)
 
     def _whole(
         self,
@@ -233,10 +237,11 @@ class WorldScope:
         seconds: float | None,
         begun: float,
         broken: tuple[World, Exploration[WorldState, Move]] | None = None,
+        explores: Explores | None = None,
     ) -> Outcome:
         """Explore it without reduction, unless there is no time for that and it is known to be broken."""
         world = World(self.bounds, components)
-        result = _explored(world, _left(seconds, begun), None)
+        result = (explores or explored)(world, _left(seconds, begun), None)
         if result.verdict == HOLDS and not all(table.is_acyclic() for table in world.tables):
             result = _gone_round(world, result, seconds, begun)
         if result.verdict == UNDECIDED and broken is not None:
@@ -245,7 +250,7 @@ class WorldScope:
             violation_of(world, self.name, broken.moves, broken.property, broken.reason) for broken in result.violations
         )
         return self._outcome(
-            *(world, result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations),
+            *([world], result.verdict, result.why, result.counts.states, result.counts.transitions, begun, violations),
             seconds,
         )
 
@@ -260,7 +265,7 @@ class WorldScope:
 
     def _outcome(
         self,
-        world: World,
+        worlds: Sequence[World],
         verdict: str,
         why: str,
         states: int,
@@ -269,13 +274,16 @@ class WorldScope:
         violations: tuple[ScopeViolation, ...] = (),
         seconds: float | None = None,
     ) -> Outcome:
-        if verdict == HOLDS and world.components != SOUND:
-            verdict, why = self._made_again(world, why, seconds, begun)
-            if verdict == BROKEN:
-                violations = (ScopeViolation(NOT_REPEATABLE, self.name, 0, why),)
+        for world in worlds:
+            if verdict == HOLDS and world.components != SOUND:
+                verdict, why = self._made_again(world, why, seconds, begun)
+                if verdict == BROKEN:
+                    violations = (ScopeViolation(NOT_REPEATABLE, self.name, 0, why),)
+        premises = _most([premises_of(world) for world in worlds])
+        has_struck = _most([struck(self.bounds, world) for world in worlds])
         return Outcome(
             *(self.name, self.protocol, verdict, why, states, transitions, monotonic() - begun, violations),
-            *(premises_of(world), asked_for(self.bounds), struck(self.bounds, world)),
+            *(premises, asked_for(self.bounds), has_struck),
         )
 
 
@@ -331,7 +339,17 @@ def properties(world: World) -> list[Always[WorldState] | Quiescent[WorldState]]
     return [Always(ALWAYS, world.broken), Quiescent(QUIESCENT, world.liveness_violation)]
 
 
-def _explored(world: World, seconds: float | None, ample: Ample | None) -> Exploration[WorldState, Move]:
+def _most(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """By name, the most that any of several worlds has."""
+    return {name: max(each[name] for each in counts) for name in counts[0]}
+
+
+Explores = Callable[[World, float | None, Ample | None], Exploration[WorldState, Move]]
+"""A way to explore a world, for so many seconds at most, reduced or not."""
+
+
+def explored(world: World, seconds: float | None, ample: Ample | None) -> Exploration[WorldState, Move]:
+    """Explore a world here, its states in memory."""
     return explore(
         world,
         properties(world),

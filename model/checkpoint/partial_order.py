@@ -129,6 +129,9 @@ class Ample:
     Attributes
     ----------
     world : World
+    whole : Bounds or None
+    ahead : dict of (int, int) to set of int
+        By task and order, in which cells that order was made early.
     reduction_unsound : bool
         Whether the exploration so far has seen what this reduction is not for (the table above): what was explored by
         it says nothing then.
@@ -136,8 +139,9 @@ class Ample:
 
     def __init__(self, world: World, whole: Bounds | None = None) -> None:
         self.world = world
+        self.whole = whole
         self._may_expire = bool((whole or world.bounds).expiries)
-        self._ahead: dict[tuple[int, int], set[int]] = {}  # by task and order, in which cells that was made early
+        self.ahead: dict[tuple[int, int], set[int]] = {}
         bounds, topology, is_other = world.bounds, world.topology, world.components != SOUND
         self._roomy = _most_messages(bounds, world) <= bounds.capacity and not bounds.sender_records
         self._senders = [
@@ -166,7 +170,7 @@ class Ample:
                 return True
             if self._may_expire and not self._is_open_ended and not table.declines_what_is_late():
                 return True
-        return not all(world.changes_nothing_later(*where, cells) for where, cells in self._ahead.items())
+        return not all(world.changes_nothing_later(*where, cells) for where, cells in self.ahead.items())
 
     def moves(self, state: WorldState, moves: Sequence[Move]) -> Sequence[Move]:
         """Those of `moves` that are enough; all of them if it is not known which."""
@@ -211,7 +215,7 @@ class Ample:
         if not self.world.changes_nothing(state, move):
             return False
         at, number = move.numbers
-        self._ahead.setdefault((at, number), set()).add(state[at])
+        self.ahead.setdefault((at, number), set()).add(state[at])
         return True
 
     def _is_settled(self, state: WorldState, at: int, its: Sequence[Move]) -> bool:

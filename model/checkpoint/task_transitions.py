@@ -167,6 +167,10 @@ class TaskTransitions:
         ``settled[cell, checkpoint_id, completed]``: the monitor learns that a checkpoint has ended.
     part : Memo of CompletedCut
         ``part[cell, checkpoint_id]``: what the monitor has to say about a checkpoint that completes.
+    past : Memo of Past
+        ``past[cell, checkpoint_id]``: what a restore of a checkpoint that has just completed must come back to.
+    dead : Memo of int
+        ``dead[cell,]``: the task is gone, and all that only it knew.
     pulls : bool
         Whether the task's gate reads the channels itself (`model.checkpoint.external.PullAligner`).
     parts_are_late : bool
@@ -200,6 +204,8 @@ class TaskTransitions:
         self.reported: Memo[tuple[int, tuple[int, ...]]] = Memo(self._report)
         self.settled: Memo[int] = Memo(self._settle)
         self.part: Memo[CompletedCut] = Memo(self._part)
+        self.past: Memo[Past] = Memo(self._past)
+        self.dead: Memo[int] = Memo(self._die)
         self.pulls = hasattr(getattr(self.task, "gate", None), "poll")
         self.parts_are_late = False
         self.start = self._captured()
@@ -243,13 +249,11 @@ class TaskTransitions:
         self._put_back(cell)
         return self.monitor.part(checkpoint_id, self.task)
 
-    def past(self, cell: int, checkpoint_id: int) -> Past:
-        """Return what a restore of a checkpoint that has just completed must come back to."""
+    def _past(self, cell: int, checkpoint_id: int) -> Past:
         self._put_back(cell)
         return self.monitor.past(checkpoint_id, self.task)
 
-    def died(self, cell: int) -> int:
-        """The task is gone, and all that only it knew."""
+    def _die(self, cell: int) -> int:
         start = self.cells.values[self.start]
         self.monitor.restore(self.cells.values[cell].monitor)
         self.monitor.die(start.monitor)

@@ -157,14 +157,18 @@ class World:
         self._queues, self._reports, self._orders = Queues(self._takes_room, self._is_barrier), Queues(), Queues()
         self._report_values: Interner[object] = Interner()
         self._hearings: Memo[Decision] = Memo(self._hearing)
+        self._recoveries: Memo[tuple[LocalStep, Acknowledge | None]] = Memo(self._recovered)
         self._order_values: Interner[CoordinatorOrder] = Interner()
         self._broken: Interner[tuple[Breach, ...]] = Interner(())
         self.gave_up = self.was_full = False
         self._log: list[Note] | None = None  # what happens, while anyone asks
         self._tables = [self._table(name) for name in topology.tasks]
         self._infos = [table.infos for table in self._tables]
-        pasts = tuple(table.past(table.start, 0) for table in self._tables)
+        pasts = tuple(table.past[table.start, 0] for table in self._tables)
         self._stored: Interner[Stored] = Interner(Stored(0, (), pasts))
+        self._pasts: Interner[Past] = Interner()
+        self._past_numbers: Memo[int] = Memo(self._past_number)
+        self._storings: Memo[int] = Memo(self._storing)
         self._plans: dict[int, Restore] = {}
         self._wiring = _wiring(topology)
         self._coordinator = CoordinatorTransitions(
@@ -640,7 +644,7 @@ class World:
             self._breaks(new, (*decision.broken, *self._stored.values[number].wrong))
             decision = decision._replace(ends=())
         elif self.may_fail(state):  # else nobody comes back to it
-            new[self._stored_at] = self._store(state, move.numbers[0], decision.parts)
+            new[self._stored_at] = self._store(state, move.numbers[0], is_written=False)
         new = list(self._decided(new, decision))
         if not state[self._down_at] and not self.may_fail(state):  # else no task is left to say, or a restore will
             self._breaks(new, tuple(self._differ_from_the_cut(state, move.numbers[0], decision.parts)))
@@ -651,13 +655,26 @@ class World:
     ) -> Iterator[Breach]:
         for part in parts:
             at = self._task_at[part.task]
-            yield from differs(part, self._tables[at].past(state[at], checkpoint_id))
+            yield from differs(part, self._tables[at].past[state[at], checkpoint_id])
 
-    def _store(
-        self, state: Sequence[int], checkpoint_id: int, parts: tuple[Acknowledge, ...], wrong: tuple[Breach, ...] = ()
-    ) -> int:
-        pasts = tuple(table.past(state[at], checkpoint_id) for at, table in enumerate(self._tables))
-        return self._stored.number(Stored(checkpoint_id, parts, pasts, wrong))
+    def _store(self, state: Sequence[int], checkpoint_id: int, is_written: bool, wrong: tuple[Breach, ...] = ()) -> int:
+        """The number of a checkpoint as it is stored: one that is published, or whose manifest has been written."""
+        pasts = [self._past_numbers[at, state[at], checkpoint_id] for at in range(len(self._tables))]
+        return self._storings[state[self._coordinator_at], is_written, checkpoint_id, wrong, *pasts]
+
+    def _past_number(self, at: int, cell: int, checkpoint_id: int) -> int:
+        return self._pasts.number(self._tables[at].past[cell, checkpoint_id])
+
+    def _storing(self, cell: int, is_written: bool, checkpoint_id: int, wrong: tuple[Breach, ...], *pasts: int) -> int:
+        if is_written:
+            parts = self._coordinator.parts(cell)
+        else:
+            decision = self._coordinator.published(cell)
+            assert decision is not None
+            parts = decision.parts
+        return self._stored.number(
+            Stored(checkpoint_id, parts, tuple(self._pasts.values[number] for number in pasts), wrong)
+        )
 
     def _crash(self, state: WorldState, move: Move) -> WorldState:
         """A task fails, and with it the job: what the others may do until it is restored, they may do before."""
@@ -684,7 +701,7 @@ class World:
         checkpoint_id = self._coordinator.publishing[cell]
         acknowledged = self._coordinator.monitors[cell].acknowledged_by(checkpoint_id)
         wrong = completes(checkpoint_id, self._parts(state, checkpoint_id), acknowledged, self.topology, self.limits)
-        return self._store(state, checkpoint_id, self._coordinator.parts(cell), tuple(wrong))
+        return self._store(state, checkpoint_id, True, tuple(wrong))
 
     def _gone(self, state: WorldState, writing: int = 0) -> WorldState:
         """No task is left, nor what was under way to it and from it; but for what is being written, if anything is."""
@@ -692,7 +709,7 @@ class World:
         new[self._crashes_at] -= 1
         new[self._down_at] = _DOWN + writing
         for at, table in enumerate(self._tables):
-            new[at] = table.died(state[at])
+            new[at] = table.dead[state[at],]
         queues = len(self.topology.channels) + 2 * len(self._tables)
         new[len(self._tables) : len(self._tables) + queues] = [0] * queues
         return tuple(new)
@@ -715,12 +732,10 @@ class World:
         notes: list[Note] = []
         finished: dict[str, Acknowledge] = {}
         for name, at in self._task_at.items():
-            past = self._without_orphans(stored, name)
-            step = self._tables[at].recover(new[at], plan.tasks[name], stored.checkpoint_id, past)
+            step, part = self._recoveries[at, new[at], number]
             new[at] = step.cell
             self._breaks(new, step.broken)
             notes += step.notes
-            part = self._tables[at].finished_part(step.cell)
             if part is not None:
                 finished[name] = part
         for channel, messages in plan.channels.items():
@@ -738,6 +753,13 @@ class World:
         except Exception as error:
             self._breaks(new, (raised(COORDINATOR, error),))
         return tuple(new)
+
+    def _recovered(self, at: int, cell: int, number: int) -> tuple[LocalStep, Acknowledge | None]:
+        """Return what comes of a task that is restored from what is stored, and its part if it had finished."""
+        stored, name, table = self._stored.values[number], self.topology.tasks[at], self._tables[at]
+        past = self._without_orphans(stored, name)
+        step = table.recover(cell, self._plan(number).tasks[name], stored.checkpoint_id, past)
+        return step, table.finished_part(step.cell)
 
     def _without_orphans(self, stored: Stored, name: str) -> Past:
         """The past of a task, but that no event counts as taken that its sender is to send: it comes again."""

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from barrierlab.impl.messages import EVENT_FIELDS, Event
+from barrierlab.model.explore.growth import GROWTH
 
 V = TypeVar("V")
 
@@ -89,6 +90,7 @@ class Interner(Generic[V]):
             key = exact(value)
         number = self._numbers.get(key)
         if number is None:
+            GROWTH.check()
             number = self._numbers[key] = len(self.values)
             self.values.append(value)
         return number

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar
 
+from barrierlab.model.explore.growth import GROWTH
+
 R = TypeVar("R")
 
 
@@ -35,6 +37,7 @@ class Memo(dict[tuple[Any, ...], R]):
         self._does = does
 
     def __missing__(self, key: tuple[Hashable, ...]) -> R:
+        GROWTH.check()
         result = self[key] = self._does(*key)
         return result
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from barrierlab.model.explore.growth import GROWTH
+
 
 class Queues:
     """The contents of queues as numbers; 0 is the empty one.
@@ -41,6 +43,7 @@ class Queues:
         """The number of the queue that holds `items`."""
         number = self._numbers.get(items)
         if number is None:
+            GROWTH.check()
             number = self._numbers[items] = len(self.contents)
             self.contents.append(items)
             self.depths.append(sum(map(self._takes_room, items)))

@@ -1,7 +1,7 @@
 """Scopes checked side by side, on the cores of this machine or on Spark; each verdict is kept as soon as it is there.
 
 What is spread are whole scopes: the states of one scope have to meet in one place, so that sharing them out costs more
-than it gains.
+than it gains. For a scope that is larger than memory there is that other way, on Spark (`sim.check.spread`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from barrierlab.model.checkpoint.components import SOUND, Components
 from barrierlab.model.checkpoint.external import drains_first, load
 from barrierlab.model.checkpoint.external_parts import ALIGNER, External
 from barrierlab.model.checkpoint.hosting import ExternalError
+from barrierlab.model.checkpoint.partial_order import Ample
 from barrierlab.model.checkpoint.protocols import PROTOCOLS as OF_BARRIERS
 from barrierlab.model.checkpoint.state_graph import StateGraph, state_graph
-from barrierlab.model.checkpoint.world import World
+from barrierlab.model.checkpoint.world import Move, World, WorldState
 from barrierlab.model.errors import InputError
-from barrierlab.model.explore.checker import UNDECIDED, NonDeterministicError
+from barrierlab.model.explore.checker import UNDECIDED, Exploration, NonDeterministicError
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
@@ -38,6 +39,11 @@ from barrierlab.sim.check.sources import VerdictKey, external_modules, is_extern
 from barrierlab.sim.core.files import write
 
 PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
+SPREADS = ("scopes", "states")
+"""What is spread over workers."""
+STATES = SPREADS[1]
+Elsewhere = Callable[[Callable[[], Components], World, float | None, Ample | None], Exploration[WorldState, Move]]
+"""`Explores`, given what makes the components in a worker."""
 BUDGETS_S = {"full": 3600.0}
 """Of groups of which not every scope can be seen to its end: their budgets, where none is given."""
 
@@ -189,6 +195,7 @@ def run(
     tick: Callable[[int], None] = lambda done: None,
     say: Callable[[str], None] = lambda line: None,
     is_ledger: bool = False,
+    spread: str = SPREADS[0],
 ) -> list[Outcome]:
     """Check what is planned, and give the outcomes in the plan's order.
 
@@ -214,21 +221,30 @@ def run(
     is_ledger : bool
         Whether the folder is a ledger: it is resumed, and if a verdict in it cannot be read, that is said, and
         everything is checked anew.
+    spread : str
+        One of `SPREADS`: the scopes, or the states of each, one scope after the other (`sim.check.spread`).
 
     Raises
     ------
     CheckError
+        If states are to be spread over processes.
         If the folder cannot be made, or a verdict in it cannot be read that is in no ledger.
     """
     from barrierlab.sim.sweep.session import PROCESSES, check_master
 
+    if spread == STATES and check_master(master).startswith(PROCESSES):
+        raise CheckError(f"--spread {spread} with --master {master}: allowed with a Spark master, such as local[2]")
     try:
         if directory is not None:
-            return _run(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, keeps=True)
+            return _run(
+                *(chosen, check_master(master), budget_s, directory, resume, tick, say, is_ledger, spread), keeps=True
+            )
         if chosen.implementation and chosen.group == "tiny" and check_master(master) == PROCESSES:
             return _run_here(chosen, budget_s, tick)
         with TemporaryDirectory(prefix="barrierlab-check-") as temporary:
-            return _run(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, keeps=False)
+            return _run(
+                *(chosen, check_master(master), budget_s, Path(temporary), False, tick, say, False, spread), keeps=False
+            )
     finally:
         end_programs()
 
@@ -265,6 +281,7 @@ def _run(
     tick: Callable[[int], None],
     say: Callable[[str], None],
     is_ledger: bool,
+    spread: str,
     keeps: bool,
 ) -> list[Outcome]:
     from barrierlab.sim.sweep.execute import interrupts, on_processes, on_spark
@@ -278,7 +295,8 @@ def _run(
     files = {name: file_of(directory, chosen.implementation, name) for name in chosen.names}
     taken = _taken_over(list(files.values()), chosen, resume, is_ledger, say)
     missing = [name for name, path in files.items() if path not in taken]
-    deadline_s, share_s = _limits(budget_s, processes or os.cpu_count() or 1, len(missing))
+    workers = 1 if spread == STATES else processes or os.cpu_count() or 1
+    deadline_s, share_s = _limits(budget_s, workers, len(missing))
     work = partial(_check_into, chosen, str(directory.resolve()), deadline_s, share_s, keeps)
     with interrupts() as interrupted:
 
@@ -289,7 +307,15 @@ def _run(
 
         if missing and processes is None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (chosen.folder, os.environ.get("PYTHONPATH"))))
-            on_spark(spark_session(master), missing, work, watch)
+            session = spark_session(master)
+            if spread == STATES:
+                from barrierlab.sim.check.spread import explored_on
+
+                for name in missing:
+                    work(name, partial(explored_on, session, directory.resolve(), watch))
+                    watch()
+            else:
+                on_spark(session, missing, work, watch)
         elif missing:
             on_processes(processes or 1, missing, work, watch)
         watch()
@@ -339,7 +365,13 @@ def _taken_over(
 
 
 def _check_into(
-    chosen: CheckPlan, directory: str, deadline_s: float | None, share_s: float | None, keeps: bool, name: str
+    chosen: CheckPlan,
+    directory: str,
+    deadline_s: float | None,
+    share_s: float | None,
+    keeps: bool,
+    name: str,
+    elsewhere: Elsewhere | None = None,
 ) -> None:
     """Check one scope, and write down what it came to: whole or not at all.
 
@@ -349,7 +381,7 @@ def _check_into(
         _key(chosen) if keeps and not chosen.is_program else VerdictKey("")
     )  # of what this process loads, whatever the plan was made of
     with _noting_files():
-        outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s))
+        outcome = check_one(chosen, name, _seconds_left(deadline_s, share_s), elsewhere)
     late = chosen.implementation and (external_modules() - _imported or _opened - key.files)
     keep(file_of(Path(directory), chosen.implementation, name), "" if late else key.digest, outcome)
 
@@ -375,8 +407,10 @@ def _note(event: str, arguments: tuple[object, ...]) -> None:
             _opened.add(str(path))
 
 
-def check_one(chosen: CheckPlan, name: str, seconds: float | None = None) -> Outcome:
-    """Check one scope of a plan, here and now."""
+def check_one(
+    chosen: CheckPlan, name: str, seconds: float | None = None, elsewhere: Elsewhere | None = None
+) -> Outcome:
+    """Check one scope of a plan, here and now; the states of a dataflow elsewhere, if that is said."""
     scope = _scopes(chosen.group)[name]
     if seconds is not None and seconds <= 0:
         return Outcome(name, scope.protocol, UNDECIDED, "the budget was used up before it began", 0, 0, 0.0)
@@ -386,7 +420,12 @@ def check_one(chosen: CheckPlan, name: str, seconds: float | None = None) -> Out
         gc.disable()
     try:
         with faults_told():
-            outcome = scope.check(_components(chosen, scope.protocol), seconds)
+            components = _components(chosen, scope.protocol)
+            if elsewhere is not None and isinstance(scope, WorldScope):
+                explores = partial(elsewhere, partial(_components, chosen, scope.protocol))
+                outcome = scope.check(components, seconds, explores)
+            else:
+                outcome = scope.check(components, seconds)
             if chosen.is_program:
                 aligner_of(chosen.implementation, chosen.folder, chosen.limit_s).program.take_again()
     except (ExternalError, NonDeterministicError) as error:  # the class did something that it must not, deep in a run

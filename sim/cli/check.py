@@ -17,7 +17,7 @@ from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import DIRECTORY
 from barrierlab.sim.check.program import LIMIT_S
 from barrierlab.sim.check.report import as_json, junit, markdown, save, show, violations_of, workflow_commands
-from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, CheckError, make_folder, plan, run
+from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, SPREADS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
 from barrierlab.sim.cli.choices import KnownName
 from barrierlab.sim.core.budget import SECONDS
@@ -69,6 +69,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--master", default="processes", show_default=True, help="processes[N], or a Spark master.")
 @click.option(
+    "--spread",
+    type=click.Choice(SPREADS),
+    default=SPREADS[0],
+    show_default=True,
+    help="What the workers share: the scopes; or, on Spark, the states of each, for one that is larger than memory.",
+)
+@click.option(
     "--save",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -100,6 +107,7 @@ def check_command(
     strict: bool,
     budget_s: float | None,
     master: str,
+    spread: str,
     directory: Path | None,
     resume: bool,
     changed: bool,
@@ -155,7 +163,9 @@ def check_command(
         make_folder(directory, "--save")
     try:
         with ProgressWatch(len(chosen.names), what="scopes") as watch:
-            outcomes = run(chosen, master, budget_s, kept_in, resume, watch.tick, _say, is_ledger=changed)
+            outcomes = run(
+                chosen, master, budget_s, kept_in, resume, watch.tick, _say, is_ledger=changed, spread=spread
+            )
     except KeyboardInterrupt:
         if command is not None:
             _say("interrupted: nothing is kept of a program")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barrierlab.model.explore.checker import Always
+from barrierlab.model.explore.growth import GROWTH
 
 PROCESSES = 3
 TOKEN, MARKER = "t", "m"
@@ -80,6 +81,7 @@ class Ring:
     def _number(self, process: Process) -> int:
         number = self._numbers.get(process)
         if number is None:
+            GROWTH.check()
             number = self._numbers[process] = len(self.parts)
             self.parts.append(process)
             self._is_full.append(len(process.channel) >= self.capacity)

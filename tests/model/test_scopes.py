@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -19,6 +20,7 @@ from barrierlab.model.control.runs import ControlRunScope
 from barrierlab.model.defects.alignment.A05_second_barrier_marks_again import DEFECT as A_05
 from barrierlab.model.storage.scopes import BytesScope, CallsScope, StoreScope
 from barrierlab.model.suites.standard import COMBINED, FAULTS, SCOPES, connected_dataflows, full
+from tests.kept import keep
 from tests.model.mutants import SnapshotsAtTheFirst
 
 # Rows of what only a simulation's driver asks, or of what sound sources and coordinators never send: the scopes of
@@ -42,6 +44,8 @@ NOT_IN_A_WORLD = {
 
 
 TINY = list(SCOPES["tiny"]())
+NAMES_OF_FULL = Path(__file__).with_name("full_scopes.txt")
+"""The scopes of ``full``, a line each, in the order in which they are checked."""
 HELD_ELSEWHERE = (StoreScope, CallsScope, BytesScope, RunScope, ControlRunScope)
 """Kinds of which a test beside their model holds every scope, not those of tiny alone, with its number of states."""
 
@@ -63,6 +67,11 @@ def test_every_scope_has_a_name_of_its_own(group: str) -> None:
     """Of two scopes of one name the verdict of one would be lost."""
     names = [scope.name for scope in SCOPES[group]()]
     assert len(names) == len(set(names))
+
+
+def test_full_asks_exactly_the_scopes_that_are_named(rewrite: bool) -> None:
+    """`full` would be decided sooner because it asks less, and nobody would see which scope has gone."""
+    keep(NAMES_OF_FULL, "".join(f"{scope.name}\n" for scope in SCOPES["full"]()), rewrite)
 
 
 def test_full_has_every_dataflow_in_every_mode_with_every_fault() -> None:

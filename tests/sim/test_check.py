@@ -391,6 +391,13 @@ def test_a_wrong_input_is_one_line(name: str, mine: Path, check: Command) -> Non
     assert len(err.splitlines()) == 1
 
 
+def test_states_are_spread_on_spark_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """Processes would be started that share nothing, and each would explore all of it."""
+    status, out, err = barrierlab(capsys, "check", "--scope", SMALLER, "--spread", "states")
+    assert (status, out) == (2, "")
+    assert "--spread states with --master processes: allowed with a Spark master" in err
+
+
 def test_a_wrong_master_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """As above."""
     status, _, err = barrierlab(capsys, "check", "--scope", "tiny", "--master", "proceses")

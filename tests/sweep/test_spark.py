@@ -6,6 +6,7 @@ One file, because pytest-xdist keeps a file together: so there is one JVM.
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,40 @@ def test_scopes_of_a_check_are_spread_as_well(spark, tmp_path, monkeypatch):
     on_spark, here = (check(chosen, master, None) for master in ("local[2]", "processes[1]"))
     assert [(o.name, o.verdict, o.states) for o in on_spark] == [(o.name, o.verdict, o.states) for o in here]
     assert {outcome.verdict for outcome in here} == {"holds"}
+
+
+WHERE_STATES_ARE = (
+    "aligned: a->s; events 1, checkpoints 2; closed input and crash",
+    "aligned: a->join b->join join->s; events 1, checkpoints 1; no fault",
+)
+
+
+@pytest.mark.parametrize("scope", WHERE_STATES_ARE)
+def test_the_states_of_a_scope_are_spread_as_well(spark, scope):
+    """A scope larger than memory would have another number of states on a cluster, or another verdict."""
+    chosen = check_plan(scope, [], "")
+    on_spark = check(chosen, "local[2]", None, spread="states")
+    here = check(chosen, "processes[1]", None)
+    assert [(o.name, o.verdict, o.states, o.transitions, o.premises) for o in on_spark] == [
+        (o.name, o.verdict, o.states, o.transitions, o.premises) for o in here
+    ]
+
+
+def test_a_counterexample_that_is_found_there_is_a_shortest_one(spark, tmp_path, monkeypatch):
+    """A run that goes wrong would go round about, or workers would not find the class that it is about."""
+    own = """
+    from barrierlab.impl import BarrierAligner
+    from barrierlab.impl.checkpoint.alignment import AlignmentAction
+
+
+    class FirstIsEnough(BarrierAligner):
+        def on_barrier(self, input_id, barrier, now_ns):
+            action = super().on_barrier(input_id, barrier, now_ns)
+            return self.all_in(now_ns) if action is AlignmentAction.BLOCKED and input_id == 1 else action
+    """
+    (tmp_path / "first.py").write_text(textwrap.dedent(own), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    chosen = check_plan(WHERE_STATES_ARE[1], [], "first:FirstIsEnough")
+    (on_spark,), (here,) = check(chosen, "local[2]", None, spread="states"), check(chosen, "processes[1]", None)
+    assert on_spark.verdict == here.verdict == "broken"
+    assert [(v.invariant, v.steps) for v in on_spark.violations] == [(v.invariant, v.steps) for v in here.violations]
