@@ -21,7 +21,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 
 
-class Run(NamedTuple):
+class SortedRows(NamedTuple):
     """Some states, sorted by hash.
 
     Attributes
@@ -60,7 +60,7 @@ def hashes_of(rows: Array) -> Array:
     return hashes
 
 
-def distinct(rows: Array) -> Run:
+def distinct(rows: Array) -> SortedRows:
     """Sort rows, each once.
 
     >>> distinct(rows_of([(1, 2), (3, 4), (1, 2)], 2)).rows.shape
@@ -76,13 +76,13 @@ def distinct(rows: Array) -> Run:
             rows = np.unique(rows, axis=0)
             hashes = hashes_of(rows)
             order = np.argsort(hashes, kind="stable")
-            return Run(hashes[order], rows[order])
+            return SortedRows(hashes[order], rows[order])
         first = np.concatenate(([True], ~same))
         hashes, rows = hashes[first], rows[first]
-    return Run(hashes, rows)
+    return SortedRows(hashes, rows)
 
 
-def without(run: Run, known: Run) -> Run:
+def without(run: SortedRows, known: SortedRows) -> SortedRows:
     """Leave out of a run what is in another."""
     if not len(known.hashes) or not len(run.hashes):
         return run
@@ -96,14 +96,14 @@ def without(run: Run, known: Run) -> Run:
         while place < len(known.hashes) and known.hashes[place] == run.hashes[at]:
             is_known[at] |= bool((known.rows[place] == run.rows[at]).all())
             place += 1
-    return Run(run.hashes[~is_known], run.rows[~is_known])
+    return SortedRows(run.hashes[~is_known], run.rows[~is_known])
 
 
-def merged(runs: Sequence[Run]) -> Run:
+def merged(runs: Sequence[SortedRows]) -> SortedRows:
     """Several runs, of which no two have a state in common, as one."""
     hashes = np.concatenate([run.hashes for run in runs])
     order = np.argsort(hashes, kind="stable")
-    return Run(hashes[order], np.concatenate([run.rows for run in runs])[order])
+    return SortedRows(hashes[order], np.concatenate([run.rows for run in runs])[order])
 
 
 def save(path: Path, rows: Array) -> None:
@@ -135,14 +135,14 @@ class Visited:
         listed = folder / f"runs-{partition}-{level - 1}.txt"
         self._names = listed.read_text().split() if level else []
 
-    def new(self, rows: Array) -> Run:
+    def new(self, rows: Array) -> SortedRows:
         """Return those of the rows that were not found before, each once."""
         run = distinct(rows)
         for name in self._names:
             run = without(run, self._run(name))
         return run
 
-    def add(self, run: Run) -> None:
+    def add(self, run: SortedRows) -> None:
         """Keep the states of this level, and merge runs so that each is at least twice as large as the one behind."""
         runs, names = [run], [*self._names]
         size = len(run.hashes)
@@ -158,5 +158,5 @@ class Visited:
         unfinished.write_text("\n".join([*names, name]))
         unfinished.replace(listed)
 
-    def _run(self, name: str) -> Run:
-        return Run(load(self._folder / f"{name}.hashes"), load(self._folder / f"{name}.rows"))
+    def _run(self, name: str) -> SortedRows:
+        return SortedRows(load(self._folder / f"{name}.hashes"), load(self._folder / f"{name}.rows"))

@@ -20,7 +20,7 @@ from barrierlab.model.checkpoint.scope import Bounds
 from barrierlab.model.explore.checker import explore
 from barrierlab.sim.check import rows as rows_module
 from barrierlab.sim.check import spread
-from barrierlab.sim.check.rows import Run, distinct, hashes_of, merged, rows_of, states_of, without
+from barrierlab.sim.check.rows import SortedRows, distinct, hashes_of, merged, rows_of, states_of, without
 from barrierlab.sim.check.spread import Spread, SpreadError, Subject, explored_on
 from tests.model.mutants import SnapshotsAtTheFirst
 from tests.model.ring import Process, Ring
@@ -181,6 +181,6 @@ def test_runs_are_sets(most: int) -> None:
         left = without(run, known)
         assert set(states_of(left.rows)) == set(one) - set(other)
         both = merged([known, left])
-        assert isinstance(both, Run)
+        assert isinstance(both, SortedRows)
         assert sorted(states_of(both.rows)) == sorted(set(one) | set(other))
         assert (np.diff(both.hashes.astype(float)) >= 0).all()
