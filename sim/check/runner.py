@@ -40,7 +40,7 @@ from barrierlab.sim.core.files import write
 
 PROTOCOLS = (*OF_BARRIERS, "control", "join", "component", "store")
 SPREADS = ("scopes", "states")
-"""What is spread over workers."""
+"""The kinds of parts that workers may share."""
 STATES = SPREADS[1]
 Elsewhere = Callable[[Callable[[], Components], World, float | None, Ample | None], Exploration[WorldState, Move]]
 """`Explores`, given what makes the components in a worker."""

@@ -73,7 +73,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice(SPREADS),
     default=SPREADS[0],
     show_default=True,
-    help="What the workers share: the scopes; or, on Spark, the states of each, for one that is larger than memory.",
+    help="Share the scopes among workers; or, on Spark, the states of each, for one that is larger than memory.",
 )
 @click.option(
     "--save",
