@@ -62,6 +62,17 @@ def of_mean(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pictur
     return chart, f"{words}: each point is a run of its own seed, {len(points)} of them."
 
 
+def _differing(a: Changes, b: Changes) -> list[str]:
+    """Return the words for two variants: what differs, without the table of a key.
+
+    >>> _differing({"mode": "aligned", "checkpoint.max_concurrent": 1}, {"mode": "aligned"})
+    ['max concurrent 1', '']
+    """
+    names = [name for name in {**a, **b} if a.get(name) != b.get(name)]
+    words = {name: name.rpartition(".")[2].replace("_", " ") for name in names}
+    return [", ".join(f"{words[name]} {each[name]}" for name in names if name in each) for each in (a, b)]
+
+
 def of_compare(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
     """Both variants, seed by seed."""
     measure = next(iter(options["numbers"].values()))["measure"]
@@ -77,7 +88,7 @@ def of_compare(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pic
         if values:
             means.append((float(place), *_mean(values)))
     pairs = [ChartSeries(f"seed {seed:.0f}", points, is_line=True) for seed, points in list(of_seed.items())[:5]]
-    ticks = [", ".join(f"{k} {v}" for k, v in changes.items()) for changes, _ in variants]
+    ticks = _differing(options["a"], options["b"])
     chart = Chart("", words, [*pairs, ChartSeries("mean of all", means, is_line=True)], ticks=ticks)
     return chart, f"{words}: a line joins the two runs of a seed, which differ in nothing else ({len(of_seed)} seeds)."
 
