@@ -215,13 +215,10 @@ class TaskNode(Generic[SomeTask]):
         for channel in self._outputs:
             channel.flush()
 
-    def _serve(self) -> bool:
-        """Begin the service that the last effects asked for, if they did."""
-        if not self.work_ns:
-            return False
-        self._begin_service(self.work_ns)
-        self.work_ns = 0
-        return True
+    def _serve(self) -> None:
+        """Begin the service that the last effects asked for."""
+        work_ns, self.work_ns = self.work_ns, 0
+        self._begin_service(work_ns)
 
     def _begin_service(self, work_ns: int) -> None:
         now = self.clock.now
@@ -464,7 +461,8 @@ class SourceNode(TaskNode[SourceTask]):
                 if task.injector.due_request(now) is not None:
                     self.coordinator.request()
                 if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
-                    if self._serve():
+                    if self.work_ns:
+                        self._serve()
                         return
                     continue
                 if task.finished:
@@ -497,7 +495,8 @@ class SourceNode(TaskNode[SourceTask]):
                 self._wake_at(self._next_due_ns())
                 return
             self._emit(now)
-            if self._serve():
+            if self.work_ns:
+                self._serve()
                 return
 
     def _wake_at(self, due_ns: int | None) -> None:
@@ -666,7 +665,8 @@ class OperatorNode(TaskNode[OperatorTask]):
     def run(self) -> None:
         if self.serving or self.stalled:
             return
-        task, inbox, entries, name, clock = self.task, self.inbox, self.entries, self.name, self.clock
+        task, entries, name, clock, names = self.task, self.entries, self.name, self.clock, self.input_names
+        take, offer = self.inbox.take, task.gate.offer
         continues = False
         while True:
             if not self._calm:
@@ -683,16 +683,19 @@ class OperatorNode(TaskNode[OperatorTask]):
             if not self._calm and self._drain(now):
                 pass
             else:
-                taken = inbox.take()
+                taken = take()
                 if taken is None:
                     self.enter(IDLE)
                     return
                 index, message = taken
-                channel = self.input_names[index]
+                channel = names[index]
                 entries.append((now, ">deliver", name, channel, None))
                 entries.append((now, "take", name, channel, message))
-                self._offer(index, message)
-            if self.work_ns and self._serve():
+                took = offer(index, message, now)
+                if not took or not self._calm:  # else an event took effect at once, and takes nobody's room
+                    self._offered(index, message, took)
+            if self.work_ns:
+                self._serve()
                 return
 
     def _attend(self, continues: bool) -> bool:
@@ -704,7 +707,8 @@ class OperatorNode(TaskNode[OperatorTask]):
                 self.begin_ns = 0
                 return False
             blocked = (bool(task.outbox) or self._spans) and not self._push(continues)
-            if self.work_ns and self._serve():  # the image, behind a barrier that goes ahead of everything
+            if self.work_ns:  # the image, behind a barrier that goes ahead of everything
+                self._serve()
                 return False
             if task.reports:
                 self._report()
@@ -736,7 +740,8 @@ class OperatorNode(TaskNode[OperatorTask]):
             task.drain_next(now)
         elif self._in_hand is not None:  # it was over a limit; what was held before it has gone by now
             self.entries.append((now, ">drain", self.name, None, None))
-            self._offer(*self._in_hand)
+            index, message = self._in_hand
+            self._offered(index, message, task.gate.offer(index, message, now))
         else:
             return False
         return True
@@ -747,14 +752,13 @@ class OperatorNode(TaskNode[OperatorTask]):
             return False
         return all(pool.unwritten is None for pool in self._pools)
 
-    def _offer(self, index: int, message: StreamMessage) -> None:
-        """Give the gate a message; one that it does not take stays in hand."""
-        gate = self.task.gate
-        if not gate.offer(index, message, self.clock.now):
-            self._in_hand, self._calm = (index, message), False
-        elif not self._calm:
+    def _offered(self, index: int, message: StreamMessage, took: bool) -> None:
+        """The gate was given a message; one that it did not take stays in hand."""
+        if took:
             self._in_hand = None
-        if not self._calm and not gate.can_take(index):  # an event that takes effect at once takes nobody's room
+        else:
+            self._in_hand, self._calm = (index, message), False
+        if not self.task.gate.can_take(index):
             self.inbox.block(index)
 
     def _take_overtaking(self, index: int, came_ns: int) -> None:

@@ -22,10 +22,10 @@ class Timer:
     4.1, kept in this module alone and held by a test.
     """
 
-    __slots__ = ("_callbacks", "_env", "_event")
+    __slots__ = ("_callbacks", "_event", "_schedule")
 
     def __init__(self, env: simpy.Environment, fire: Callable[[Any], None]) -> None:
-        self._env = env
+        self._schedule = env.schedule
         self._event = simpy.Event(env)
         self._event._ok, self._event._value = True, None
         self._callbacks = [fire]
@@ -33,7 +33,7 @@ class Timer:
     def start(self, delay_ns: int) -> None:
         """Fire `delay_ns` from now. The caller knows that it is not armed."""
         self._event.callbacks = self._callbacks
-        self._env.schedule(self._event, NORMAL, delay_ns)
+        self._schedule(self._event, NORMAL, delay_ns)
 
 
 class Runnable(Protocol):
@@ -57,10 +57,11 @@ class Clock:
         Those that may go on, first come, first served.
     """
 
-    __slots__ = ("_env", "attempt", "now", "ready")
+    __slots__ = ("_env", "_next", "attempt", "now", "ready")
 
     def __init__(self) -> None:
         self._env: Any = simpy.Environment(initial_time=0)  # SimPy types every time as int or float
+        self._next: Callable[[], None] = self._env.step
         self.now = 0
         self.attempt = 0
         self.ready: deque[Runnable] = deque()
@@ -104,7 +105,7 @@ class Clock:
 
     def step(self) -> None:
         """Let the time move to the next call that is due, make it, and let those go on who may by that."""
-        self._env.step()
+        self._next()
         ready = self.ready
         while ready:
             node = ready.popleft()
