@@ -11,7 +11,7 @@ from math import inf
 
 from barrierlab.impl import Restore
 from barrierlab.model.checkpoint.components import SOUND, Components
-from barrierlab.model.spec.history import Entry
+from barrierlab.model.spec.history import Entry, expanded
 from barrierlab.sim.channels.network import NetworkChannel
 from barrierlab.sim.checkpoint.build import JobBuilder
 from barrierlab.sim.checkpoint.coordinator import NAME, CoordinatorNode, Latencies, switch_ns
@@ -33,6 +33,8 @@ class Engine:
     ----------
     job : Job
         The tasks and channels of the attempt that runs.
+    rows : list of Entry
+        The journal as it is written, with the rows of `history.SHORT`.
     cut_off : bool
         Said after `run`: the scenario's time was up while the job still ran.
     """
@@ -40,7 +42,7 @@ class Engine:
     def __init__(self, scenario: Scenario, seed: int, components: Components = SOUND) -> None:
         self.scenario, self.seed, self.components = scenario, seed, components
         self.clock = Clock()
-        self.entries: list[Entry] = []
+        self.rows: list[Entry] = []
         self.job = Job()
         self.metrics = Metrics()
         self.cut_off = False
@@ -73,7 +75,12 @@ class Engine:
         )
         self.coordinator = self._new_coordinator(first_id=1)
         self._build()
-        self.standstill = Standstill(scenario, self.clock, self.entries, self.job, self._is_busy, self.recovery)
+        self.standstill = Standstill(scenario, self.clock, self.rows, self.job, self._is_busy, self.recovery)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The journal."""
+        return list(expanded(self.rows))
 
     def _draw_each(self, dist: Distribution, purpose: str) -> dict[str, Callable[[], int]]:
         """One stream for each task."""
@@ -87,7 +94,7 @@ class Engine:
         return CoordinatorNode(
             scenario,
             self.clock,
-            self.entries,
+            self.rows,
             self.metrics,
             self.job,
             machine,
@@ -102,7 +109,7 @@ class Engine:
         """Put new tasks and channels into the job."""
         ports = Ports(
             self.clock,
-            self.entries,
+            self.rows,
             self.metrics,
             self.coordinator,
             switch_ns(self.scenario),
@@ -195,7 +202,7 @@ class Engine:
 
     def restart(self, restore: Restore) -> None:
         """Put everything back everywhere; then, and only then, it runs (rule 22)."""
-        entries, now, checkpoint_id = self.entries, self.clock.now, restore.checkpoint_id
+        entries, now, checkpoint_id = self.rows, self.clock.now, restore.checkpoint_id
         entries.append((now, ">restore", NAME, None, checkpoint_id))
         if checkpoint_id:
             self.metrics.restored(checkpoint_id)

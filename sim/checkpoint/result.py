@@ -15,7 +15,7 @@ from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import header_of_topology, write
 from barrierlab.model.render.html import block, paragraph, table
 from barrierlab.model.spec.attempts import Run
-from barrierlab.model.spec.history import Entry, History
+from barrierlab.model.spec.history import Entry, History, entry_count, expanded
 from barrierlab.model.spec.invariants import Fold, Limits, Verdict, Violation, judge_attempts
 from barrierlab.model.spec.witness import CutWitness, witness
 from barrierlab.sim.checkpoint import figures
@@ -63,7 +63,6 @@ class Result:
 
     def __init__(self, scenario: Scenario, seed: int, engine: Engine) -> None:
         self.scenario, self.seed = scenario, seed
-        self.entries: list[Entry] = engine.entries
         self._metrics = engine.metrics
         self._engine = engine
         self.duration_ns = engine.clock.now
@@ -122,7 +121,12 @@ class Result:
     @cached_property
     def attempts(self) -> Run:
         """The journal, taken apart at the restores."""
-        return Run.of(self.entries, self.scenario.topology)
+        return Run.of(self._engine.rows, self.scenario.topology)
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The journal, made of the rows that were written when it is asked for."""
+        return self._engine.entries
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -198,7 +202,7 @@ class Result:
             "behind": arrivals - events_in,
             "sim_duration_s": seconds,
             "journal_digest": self.digest,
-            "journal_entries": len(self.entries),
+            "journal_entries": entry_count(self._engine.rows),
             "consistency": self.scenario.mode.consistency,
             "cut_off": self._engine.cut_off,
             "backpressure_max": backpressure,
@@ -327,7 +331,7 @@ class Result:
 
     @cached_property
     def _journal(self) -> Journal:
-        return Journal(self.entries, self.scenario.topology)
+        return Journal(self._engine.rows, self.scenario.topology)
 
     def _start_delay(self, record: CheckpointRecord, part: TaskPart) -> float:
         return (part.first_barrier_ns - record.triggered_ns) / NS_PER_MS
@@ -347,7 +351,7 @@ class Result:
         """A digest of the journal: equal runs have equal digests, in every process."""
         texts: dict[int, str] = {}  # one object is the subject of many entries, and its text is what costs
         lines = []
-        for at_ns, verb, node, channel, subject in self.entries:
+        for at_ns, verb, node, channel, subject in expanded(self._engine.rows):
             text = texts.get(id(subject))
             if text is None:
                 text = texts[id(subject)] = str(subject)

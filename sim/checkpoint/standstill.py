@@ -19,7 +19,7 @@ MOST_LOOKS = 1000
 INTERVALS = 2
 """So many checkpoint intervals without a record at a sink are a standstill: a checkpoint may hold records for one."""
 
-_MOVED = frozenset((">emit", "send", "take"))
+_MOVED = frozenset((">emit", "send", "take", "pass", "push"))
 
 
 def overdue_ns_of(scenario: Scenario, source: str) -> int:
@@ -95,7 +95,7 @@ class Standstill:
 
     def _is_taken(self, entry: Entry) -> bool:
         _, verb, node, _, subject = entry
-        return verb == "deliver" and node in self._sinks and kind_of(subject) == "Event"
+        return (verb == "pass" or verb == "deliver") and node in self._sinks and kind_of(subject) == "Event"
 
     def _await(self) -> None:
         if self._clock.now + self._every_ns < self._until_ns:

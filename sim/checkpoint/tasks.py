@@ -279,11 +279,15 @@ class TaskNode(Generic[SomeTask]):
                 if self._unsettled and self._turn_late():
                     continue
                 return False
-            if not continues:
-                entries.append((now, ">push", name, None, None))
-                continues = True
             outbox.popleft()
-            entries.append((now, "send", name, names[index], message))
+            if continues:
+                entries.append((now, "send", name, names[index], message))
+            elif type(message) is Event:
+                entries.append((now, "push", name, names[index], message))
+            else:
+                entries.append((now, ">push", name, None, None))
+                entries.append((now, "send", name, names[index], message))
+            continues = True
             if is_barrier:
                 self._push_barrier(index, message)  # type: ignore[arg-type]
             elif self._spans and not self._writes_on():
@@ -630,6 +634,7 @@ class OperatorNode(TaskNode[OperatorTask]):
         "_overdue",
         "_overtakers",
         "_service",
+        "_taken",
         "bytes_taken",
         "inbox",
         "written",
@@ -659,13 +664,14 @@ class OperatorNode(TaskNode[OperatorTask]):
         self._interruptible_timers = interruptible_timers
         self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
+        self._taken: tuple[int, StreamMessage] | None = None  # what is offered to the gate, until that is noted
         self.bytes_taken = 0
         self.written = 0  # to the external system, visible at once
 
     def run(self) -> None:
         if self.serving or self.stalled:
             return
-        task, entries, name, clock, names = self.task, self.entries, self.name, self.clock, self.input_names
+        task, clock = self.task, self.clock
         take, offer = self.inbox.take, task.gate.offer
         continues = False
         while True:
@@ -687,11 +693,12 @@ class OperatorNode(TaskNode[OperatorTask]):
                 if taken is None:
                     self.enter(IDLE)
                     return
-                index, message = taken
-                channel = names[index]
-                entries.append((now, ">deliver", name, channel, None))
-                entries.append((now, "take", name, channel, message))
+                index, message = self._taken = taken
+                if not self._calm:
+                    self._note_taken()
                 took = offer(index, message, now)
+                if self._taken is not None:
+                    self._note_taken()
                 if not took or not self._calm:  # else an event took effect at once, and takes nobody's room
                     self._offered(index, message, took)
             if self.work_ns:
@@ -745,6 +752,14 @@ class OperatorNode(TaskNode[OperatorTask]):
         else:
             return False
         return True
+
+    def _note_taken(self) -> None:
+        """Note that a message was taken, ahead of what that leads to: of an event, it is its delivery and no more."""
+        assert self._taken is not None
+        (index, message), self._taken = self._taken, None
+        now, channel = self.clock.now, self.input_names[index]
+        self.entries.append((now, ">deliver", self.name, channel, None))
+        self.entries.append((now, "take", self.name, channel, message))
 
     def _is_interruptible(self) -> bool:
         """Return whether a barrier may be taken although the outbox holds results of the last message."""
@@ -805,8 +820,13 @@ class OperatorNode(TaskNode[OperatorTask]):
 
     def told(self, verb: str, index: int, subject: object) -> None:
         """An effect of the task: into the journal, and what it means in time."""
-        now = self.clock.now
-        if verb == "deliver":
+        now, taken = self.clock.now, self._taken
+        if taken is not None:
+            if verb == "deliver" and taken[1] is subject and type(subject) is Event:
+                self._taken, verb = None, "pass"
+            else:
+                self._note_taken()
+        if verb == "pass" or verb == "deliver":
             self.entries.append((now, verb, self.name, self.input_names[index], subject))
             if type(subject) is Event:
                 self._fires_timers = False

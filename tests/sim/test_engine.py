@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import simpy
 
+from barrierlab.model.spec.attempts import Run
+from barrierlab.model.spec.history import SHORT, entry_count
 from barrierlab.sim import load, run
 from barrierlab.sim.checkpoint.engine import Engine
 from barrierlab.sim.core.clock import Timer
@@ -225,3 +227,20 @@ def test_a_checkpoint_that_there_is_not_is_named() -> None:
     result = run(load("diamond", {"until_s": 5.0}))
     with pytest.raises(KeyError, match=r"there is no checkpoint 99 in this run; allowed: 1, 2"):
         result.timeline(99)
+
+
+@pytest.mark.parametrize("changes", [{}, {"protocol": "unaligned", "channel": {"default": {"capacity": 2}}}])
+def test_rows_of_a_journal_tell_what_its_entries_tell(changes: dict[str, Any], tmp_path: Path) -> None:
+    """The verdict would be of another journal than the one that is shown, written and stored."""
+    small = scenario(tmp_path, until_s=2.0, fault=[{"kind": "crash", "task": "sink", "at_s": 1.2}], **changes)
+    engine = Engine(small, 3)
+    engine.run()
+    assert {row[1] for row in engine.rows} >= SHORT.keys()
+    assert entry_count(engine.rows) == len(engine.entries) > 1.5 * len(engine.rows)
+    of_rows, of_entries = Run.of(engine.rows, small.topology), Run.of(engine.entries, small.topology)
+    assert len(of_rows.attempts) == len(of_entries.attempts) == 2
+    for one, other in zip(of_rows.attempts, of_entries.attempts, strict=True):
+        assert [task.steps for task in one.history.tasks.values()] == [t.steps for t in other.history.tasks.values()]
+        for name, channel in one.history.channels.items():
+            for what in ("sent", "taken", "applied", "deepest", "deepest_ns", "most_buffered", "waiting"):
+                assert getattr(channel, what) == getattr(other.history.channels[name], what), (name, what)

@@ -42,10 +42,9 @@ class LosesCredit(NetworkChannel):
 class SaysNothingOfRoom(SpscChannel):
     """A queue that does not wake its sender when there is room again: a lost wake-up."""
 
-    def open(self) -> Any:
-        message = self.queue.popleft()
+    def take(self) -> Any:
         self._overtakers.opened += 1
-        return [message]
+        return self.queue.popleft()
 
 
 BROKEN = {
