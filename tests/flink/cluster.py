@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,10 @@ def ask(path: str, data: bytes | None = None, method: str | None = None, kind: s
 
 
 @contextmanager
-def cluster(flink: Path, work: Path, managers: int, slots: int) -> Iterator[None]:
-    """Run a cluster of so many task managers, of so many slots each."""
+def cluster(
+    flink: Path, work: Path, managers: int, slots: int, options: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a cluster of so many task managers, of so many slots each, with more options."""
     conf = work / "conf"
     shutil.rmtree(conf, ignore_errors=True)
     for name in ("conf", "checkpoints", "tmp"):
@@ -107,6 +109,7 @@ def cluster(flink: Path, work: Path, managers: int, slots: int) -> Iterator[None
         "state.backend.type": "hashmap",
         "io.tmp.dirs": work / "tmp",
         "metrics.fetcher.update-interval": 500,
+        **(options or {}),
     }
     (conf / "config.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
     (conf / "log4j2.properties").write_text("rootLogger.level = WARN\n")
@@ -147,8 +150,17 @@ def upload(jar: Path) -> str:
 
 
 @contextmanager
-def job(jar: str, arguments: Sequence[str], checkpoints: int, limit_s: float = 150) -> Iterator[str]:
-    """Run a job until it has completed so many checkpoints; give its id, and cancel it then."""
+def job(
+    jar: str,
+    arguments: Sequence[str],
+    checkpoints: int,
+    limit_s: float = 150,
+    watch: Callable[[str], None] = lambda number: None,
+) -> Iterator[str]:
+    """Run a job until it has completed so many checkpoints; give its id, and cancel it then.
+
+    `watch` is called with the id now and then, as soon as the job runs.
+    """
     body = json.dumps({"entryClass": "Bench", "programArgsList": list(arguments)}).encode()
     number = ask(f"/jars/{jar}/run", body, "POST")["jobid"]
     end = time.monotonic() + limit_s
@@ -156,7 +168,9 @@ def job(jar: str, arguments: Sequence[str], checkpoints: int, limit_s: float = 1
         state = ask(f"/jobs/{number}")["state"]
         if state in ("FAILED", "CANCELED", "FINISHED") or time.monotonic() > end:
             raise RuntimeError(f"the job is {state}, and has not {checkpoints} checkpoints: {arguments}")
-        time.sleep(0.5)
+        if state == "RUNNING":
+            watch(number)
+        time.sleep(0.25)
     try:
         yield number
     finally:
