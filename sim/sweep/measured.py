@@ -11,12 +11,13 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from barrierlab.sim.core.files import read_text
@@ -65,13 +66,18 @@ STATISTICS = (
     ALIKE,  # a few ms of chance, since its inputs are alike
     Statistic("alignment of merge", "ms", "align_ms_merge", "alignment_ms", "merge"),
 )
-_SCENARIOS = {"chain": "flink_chain", "join": "flink_join", "union": "flink_union"}
+_SCENARIOS = {"chain": "flink_chain", "forward": "flink_chain", "join": "flink_join", "union": "flink_union"}
+_SATURATED_MS = (1, 4, 16)  # service times of the saturated levels of flink_chain
 _DECIMALS = {"ms": 1, "MB": 3}
+_REPEAT = re.compile(r"_\d+$")
 
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """One measured run: how to simulate it, and its means by statistic. Runs of one `setup` differ in the mode."""
+    """One measured run: how to simulate it, and its means by statistic. Runs of one `setup` differ in the mode.
+
+    Of a run that was repeated `values` are the means over the repeats, `spread` their standard deviations.
+    """
 
     name: str
     setup: str
@@ -81,11 +87,13 @@ class MeasuredJob:
     saturated: bool
     checkpoints: int
     values: dict[str, float]
+    spread: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class MeasuredStatistic:
-    """One statistic of one measured run, predicted and measured, in `unit`. `good` is None where no target is set."""
+    """One statistic of one measured run, predicted and measured, in `unit`. `good` is None where no target is set,
+    `spread` where the run was not repeated."""
 
     job: str
     setup: str
@@ -97,6 +105,7 @@ class MeasuredStatistic:
     measured: float
     target: str
     good: bool | None
+    spread: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -117,7 +126,9 @@ def load_measured() -> tuple[MeasuredJob, ...]:
 
 
 def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
-    """The measured runs of another folder, whose runs.csv has the columns of sim/data/flink.
+    """The measured runs of another folder, whose runs.csv has the columns of sim/data/flink; repeats as one.
+
+    Runs whose names differ in a number before the mode are repeats of each other.
 
     Raises
     ------
@@ -140,11 +151,28 @@ def measured_in(folder: Path) -> tuple[MeasuredJob, ...]:
         found[job.name] = job
     if not found:
         raise SweepError(f"{path}: has no run; {hint}")
-    return tuple(found.values())
+    return tuple(_together(found.values()))
+
+
+def _together(jobs: Iterable[MeasuredJob]) -> Iterable[MeasuredJob]:
+    """Yield each job once, with the means of its repeats and their spread."""
+    groups: dict[str, list[MeasuredJob]] = {}
+    for job in jobs:
+        groups.setdefault(f"{_REPEAT.sub('', job.setup)} {job.mode}", []).append(job)
+    for repeats in groups.values():
+        first = repeats[0]
+        if len(repeats) == 1 or any(job.settings != first.settings for job in repeats):
+            yield from repeats
+            continue
+        setup = _REPEAT.sub("", first.setup)
+        name = f"{setup}{first.name.removeprefix(first.setup)}"
+        values = [job.values for job in repeats]
+        spread = {key: stdev(each[key] for each in values) for key in first.values if all(key in v for v in values)}
+        yield replace(first, name=name, setup=setup, values=mean_of(values), spread=spread)
 
 
 def _job(row: Mapping[str, str]) -> MeasuredJob:
-    level = _level(row)
+    level, rates = _level(row)
     mode = TIMEOUT if "timeout" in row["mode"] else row["mode"]  # the driver of the cluster names how long it is, too
     settings = {
         "level": level,
@@ -153,22 +181,39 @@ def _job(row: Mapping[str, str]) -> MeasuredJob:
         "record_bytes": int(row["record_bytes"]),
         "segment_bytes": int(row["segment_bytes"]),
         "mode": mode,
+        **rates,
     }
+    if row["dag"] == "forward":
+        settings["channel.default.exchange"] = "forward"
+    if int(row["segment_bytes"]) % int(row["record_bytes"]):
+        settings["channel.default.spanning_records"] = True
     if target_ms := row.get("debloat_target_ms"):
         settings |= {"buffer_debloat.enabled": True, "buffer_debloat.target_s": float(target_ms) / 1e3}
+    if interval_ms := row.get("interval_ms"):
+        settings |= {"checkpoint.interval_s": float(interval_ms) / 1e3}
     values = {s.name: float(row[s.measured]) * s.factor for s in STATISTICS if row[s.measured]}
     setup = row["run"].rpartition("_")[0]
     saturated = level.startswith("sat")
     return MeasuredJob(row["run"], setup, mode, _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values)
 
 
-def _level(row: Mapping[str, str]) -> str:
-    """The level: in the run's name, or (single variations, V_...) by the service time of a saturated chain."""
-    name = row["run"]
+def _level(row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """The level: in the run's name, or (single variations, V_...) by the service time of a saturated chain.
+
+    Of a chain whose load or service is no level of it, one that is near, and beside it what differs.
+    """
+    name, dag, service_ms = row["run"], row["dag"], float(row["slow_service_ms"] or 0)
     for level in ("rho050", "rho080", "rho090"):
-        if level in name:
-            return level
-    return "sat" if row["dag"] == "union" else f"sat_{float(row['slow_service_ms']):g}ms"
+        if level in name and (level, dag) != ("rho080", "chain"):
+            return level, {}
+    if dag == "union":
+        return "sat", {}
+    rate = {"source.source.rate_per_s": float(row["rate_A"]) / int(row["parallelism"])}
+    if re.search(r"_rho\d{3}", name):
+        return "rho090", rate
+    if service_ms in _SATURATED_MS or dag == "join":
+        return f"sat_{service_ms:g}ms", {}
+    return "sat_16ms", {**rate, "operator.slow.service_s": service_ms / 1e3}
 
 
 def statistics_of(checkpoints: Iterable[Mapping[str, Any]], tasks: Iterable[Mapping[str, Any]]) -> dict[str, float]:
@@ -230,7 +275,7 @@ def compare(
 def _cell(job: MeasuredJob, statistic: Statistic, predicted: float, measured: float) -> MeasuredStatistic:
     target, good = _judged(job, statistic, predicted, measured)
     about = (job.name, job.setup, job.mode, job.saturated, statistic.name, statistic.unit)
-    return MeasuredStatistic(*about, predicted, measured, target, good)
+    return MeasuredStatistic(*about, predicted, measured, target, good, job.spread.get(statistic.name))
 
 
 def _judged(job: MeasuredJob, statistic: Statistic, predicted: float, measured: float) -> tuple[str, bool | None]:
@@ -262,12 +307,17 @@ def side_by_side(cells: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, lis
 
 
 def shown(cell: Mapping[str, Any] | None) -> tuple[str, str, str]:
-    """The measured and the predicted value of a cell as text, and a mark where there is a target: ✓ met, ✗ missed."""
+    """The measured and the predicted value of a cell as text, and a mark where there is a target: ✓ met, ✗ missed.
+
+    Beside what was measured repeatedly stands its standard deviation.
+    """
     if cell is None:
         return "", "", ""
     digits = _DECIMALS[cell["unit"]]
     predicted = "–" if cell["predicted"] is None else f"{cell['predicted']:.{digits}f}"
-    return f"{cell['measured']:.{digits}f}", predicted, {True: "✓", False: "✗", None: ""}[cell["good"]]
+    spread = "" if cell.get("spread") is None else f" ± {cell['spread']:.{digits}f}"
+    mark = {True: "✓", False: "✗", None: ""}[cell["good"]]
+    return f"{cell['measured']:.{digits}f}{spread}", predicted, mark
 
 
 def markdown(cells: Iterable[MeasuredStatistic]) -> str:

@@ -50,13 +50,18 @@ def install(version: str, work: Path) -> Path:
     python = env / "bin" / "python"
     found = list(env.glob("lib/python*/site-packages/pyflink"))
     if not found:
-        subprocess.run([sys.executable, "-m", "venv", str(env)], check=True)
+        _run([sys.executable, "-m", "venv", str(env)])
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "setuptools<81", "wheel"], check=True)
+        _run([*pip, "setuptools<81", "wheel"])
         libraries = f"apache-flink-libraries=={version}"  # a source archive: needs what is installed above
-        subprocess.run([*pip, "--no-deps", "--no-build-isolation", libraries], check=True)
+        _run([*pip, "--no-deps", "--no-build-isolation", libraries])
         found = list(env.glob("lib/python*/site-packages/pyflink"))
     return found[0]
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run a command; what it says is with the error, if it fails."""
+    subprocess.run(command, check=True, capture_output=True, text=True)
 
 
 def build(flink: Path, work: Path) -> Path:

@@ -64,7 +64,7 @@ WARM_UP = BenchJob("warm_up", "chain", RHO090, 4)  # it is thrown away: the firs
 def at_load(share: float) -> BenchJob:
     """Return the chain at a share of what its slow operator can do."""
     rate = round(500 * share)
-    return BenchJob(f"chain_rho{round(100 * share):03d}", "chain", {"rate": rate, "serviceNanos": 4_000_000}, 12)
+    return BenchJob(f"chain_rho{round(100 * share):03d}", "chain", {"rate": rate, "serviceNanos": 4_000_000}, 10)
 
 
 # What `make flink` runs by default, and whose answers tests keep: one task manager of 16 slots, or ten of one each.
@@ -102,13 +102,15 @@ GROUPS = {
                                BenchJob(f"{LINE}_debloat200ms", "chain", SATURATED, 14, BOTH)), debloating(200)),
     "debloat1000": Group(8, 1, (BenchJob(f"{SLOW_LINE}_debloat1000ms", "chain", SATURATED_16, 14, BOTH, 3),),
                          debloating(1000)),
-    "shapes": Group(8, 1, (
-        BenchJob("chain_sat_rec5000", "chain", {**SATURATED, "payload": 5000 - HEADER}, 12, BOTH),
-        BenchJob("chain_sat_rec50000", "chain", LARGE, 12, BOTH),
-        BenchJob("forward_sat", "forward", SATURATED, 12, BOTH),
-        BenchJob("skewed_sat", "skewed", SATURATED, 12, BOTH))),
-    "wide": Group(10, 1, (BenchJob("union3_sat", "union3", THREE, 12, EACH),)),
-    "loads": Group(8, 1, tuple(at_load(share) for share in (0.6, 0.7, 0.8, 0.95))),
-    "others": Group(8, 1, (BenchJob("chain_sat_every5s", "chain", SATURATED, 8, ("aligned", "timeout"), 1, EVERY_5_S),
-                           BenchJob("window_burst", "window", WINDOW, 12, BOTH))),
+    "shapes": Group(10, 1, (
+        BenchJob("chain_sat_4ms", "chain", SATURATED, 10, EACH),
+        BenchJob("chain_sat_rec5000", "chain", {**SATURATED, "payload": 5000 - HEADER}, 10, BOTH),
+        BenchJob("chain_sat_rec50000", "chain", LARGE, 10, BOTH),
+        BenchJob("forward_sat", "forward", SATURATED, 10, BOTH),
+        BenchJob("skewed_sat", "skewed", SATURATED, 10, BOTH),
+        BenchJob("union3_sat", "union3", THREE, 10, EACH))),
+    "loads": Group(8, 1, (
+        *(at_load(share) for share in (0.6, 0.7, 0.8, 0.95)),
+        BenchJob("chain_sat_every5s", "chain", SATURATED, 8, ("aligned", "timeout"), 1, EVERY_5_S),
+        BenchJob("window_burst", "window", WINDOW, 10, BOTH))),
 }  # fmt: skip

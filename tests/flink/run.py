@@ -6,7 +6,8 @@
 Of each version a cluster of one task manager (local channels) and one of eight (a task manager for each subtask of the
 chain, all channels remote) is started on the loopback device; each job of a group (`tests.flink.jobs`) runs there until
 it has completed enough checkpoints. `barrierlab import --save` reads the answers; samples of its metrics lie beside
-them. Nothing else should run on the machine meanwhile.
+them. At the end the costs of a cluster are read off one run (`tests.flink.predictions`), all others are predicted, and
+measured stands beside predicted. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from barrierlab.sim.twin.answers import FlinkAnswers
 from barrierlab.sim.twin.import_flink import job_of
 from barrierlab.sim.twin.observed import observed_in, saved_text
 from tests.flink.cluster import LOOPBACK, PORT, build, cluster, install, job, upload
-from tests.flink.jobs import GROUPS, WARM_UP
+from tests.flink.jobs import GROUPS, WARM_UP, Group
+from tests.flink.predictions import show
 from tests.flink.samples import Sampler
 
 VERSIONS = ("2.3.0", "1.20.3")
+SEEDS = 5  # of each prediction
 
 
 def main() -> None:
@@ -38,12 +41,12 @@ def main() -> None:
         out = given.out / version
         out.mkdir(parents=True, exist_ok=True)
         for group in given.group or ("local", "remote"):
-            run_group(group, install(version, work), work / version, out)
+            run_jobs(GROUPS[group], install(version, work), work / version, out)
+        show(out, SEEDS)
 
 
-def run_group(group: str, flink: Path, work: Path, out: Path) -> None:
+def run_jobs(of: Group, flink: Path, work: Path, out: Path) -> None:
     """Run the jobs of a group on a cluster of their own, and save what it answers about them."""
-    of = GROUPS[group]
     is_alone = of.slots == 1
     work.mkdir(parents=True, exist_ok=True)
     jar = build(flink, work)
