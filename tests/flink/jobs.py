@@ -102,14 +102,15 @@ GROUPS = {
                                BenchJob(f"{LINE}_debloat200ms", "chain", SATURATED, 14, BOTH)), debloating(200)),
     "debloat1000": Group(8, 1, (BenchJob(f"{SLOW_LINE}_debloat1000ms", "chain", SATURATED_16, 14, BOTH, 3),),
                          debloating(1000)),
-    "shapes": Group(10, 1, (
-        BenchJob("chain_sat_4ms", "chain", SATURATED, 10, EACH),
+    "plain": Group(8, 1, (BenchJob(SLOW_LINE, "chain", SATURATED_16, 14, BOTH, 2),)),
+    "shapes": Group(1, 16, (
+        BenchJob(LINE, "chain", SATURATED, 10, EACH),
         BenchJob("chain_sat_rec5000", "chain", {**SATURATED, "payload": 5000 - HEADER}, 10, BOTH),
         BenchJob("chain_sat_rec50000", "chain", LARGE, 10, BOTH),
         BenchJob("forward_sat", "forward", SATURATED, 10, BOTH),
         BenchJob("skewed_sat", "skewed", SATURATED, 10, BOTH),
         BenchJob("union3_sat", "union3", THREE, 10, EACH))),
-    "loads": Group(8, 1, (
+    "loads": Group(1, 16, (
         *(at_load(share) for share in (0.6, 0.7, 0.8, 0.95)),
         BenchJob("chain_sat_every5s", "chain", SATURATED, 8, ("aligned", "timeout"), 1, EVERY_5_S),
         BenchJob("window_burst", "window", WINDOW, 10, BOTH))),

@@ -23,6 +23,8 @@ from tests.flink.jobs import GROUPS, HEADER, PAYLOAD, BenchJob, Group
 
 MODES = {"aligned": "aligned", "unaligned": "unaligned", "timeout": "aligned-timeout-300ms"}
 PAUSE_S = 0.5
+SHIPPED = ("chain", "forward", "join", "union")
+"""The dataflows of which there is a scenario to simulate them by; runs of others are in tables of their own."""
 SUBTASK = {
     "start_delay_ms": "start_delay_ms",
     "alignment_ms": "alignment_ms",
@@ -72,6 +74,8 @@ class MeasuredRun:
             rows = [each.of(operator) for each in steady]
             found[f"align_ms_{operator}"] = short(fmean(max(s.alignment_ms or 0.0 for s in row) for row in rows))
             found[f"delay_ms_{operator}"] = short(fmean(max(s.start_delay_ms or 0.0 for s in row) for row in rows))
+            services = self.observed.services_s.get(operator, ())
+            found[f"{operator}.service_ms"] = " ".join(f"{1e3 * each:.2f}" for each in services)
             for column, sampled in OF_RUN.items():
                 if values := self.sampled(operator, sampled):
                     found[f"{operator}.{column}"] = short(fmean(values))
@@ -199,8 +203,13 @@ def main() -> None:
     given = parser.parse_args()
     runs = runs_in(given.answers, given.version, given.group)
     given.out.mkdir(parents=True, exist_ok=True)
-    write([run.row() for run in runs], given.out / "runs.csv")
-    write([row for run in runs for row in run.subtask_rows()], given.out / "subtasks.csv")
+    for head, chosen in (
+        ("", [run for run in runs if run.setup["dag"] in SHIPPED]),
+        ("other_", [run for run in runs if run.setup["dag"] not in SHIPPED]),
+    ):
+        if chosen:
+            write([run.row() for run in chosen], given.out / f"{head}runs.csv")
+            write([row for run in chosen for row in run.subtask_rows()], given.out / f"{head}subtasks.csv")
     write([row for run in runs for row in run.buffer_rows()], given.out / "buffers.csv")
 
 
