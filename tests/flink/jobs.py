@@ -67,7 +67,7 @@ def at_load(share: float) -> BenchJob:
     return BenchJob(f"chain_rho{round(100 * share):03d}", "chain", {"rate": rate, "serviceNanos": 4_000_000}, 10)
 
 
-# What `make flink` runs by default, and whose answers tests keep: one task manager of 16 slots, or ten of one each.
+# What `make flink` runs by default, and whose answers tests keep: one task manager of 16 slots, or eight of one each.
 LOCAL = (
     BenchJob("chained_local_saturated", "chained", SATURATED, 9),
     BenchJob("union_local_saturated", "union", UNION, 10, ("timeout",)),
@@ -97,7 +97,7 @@ SLOW_LINE, LINE = "chain_sat_16ms", "chain_sat_4ms"
 GROUPS = {
     "local": Group(1, 16, LOCAL),
     "remote": Group(8, 1, REMOTE),
-    # Measured runs of sim/data/flink/second, each group in a few minutes. Debloating is an option of task managers.
+    # Further runs, some of them in sim/data/flink/second, some minutes a group. Task managers decide on debloating.
     "debloat200": Group(8, 1, (BenchJob(f"{SLOW_LINE}_debloat200ms", "chain", SATURATED_16, 14, BOTH, 3),
                                BenchJob(f"{LINE}_debloat200ms", "chain", SATURATED, 14, BOTH)), debloating(200)),
     "debloat1000": Group(8, 1, (BenchJob(f"{SLOW_LINE}_debloat1000ms", "chain", SATURATED_16, 14, BOTH, 3),),

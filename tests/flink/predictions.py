@@ -97,24 +97,28 @@ def all_predicted(runs: Sequence[SavedRun], seeds: int) -> Iterator[Beside]:
 
 def table(found: Iterable[Beside]) -> str:
     """Return measured beside predicted as Markdown, and below it how many are inside and the median error."""
-    lines = ["| run | statistic | measured | predicted | 90 % interval | error | |", "|---|---|---:|---:|---:|---:|---|"]
+    head = ("run", "statistic", "measured", "predicted", "90 % interval", "error", "")
+    lines = [_line(head), "|---|---|---:|---:|---:|---:|---|"]
     rows = [each for each in found if each.row.measured or each.row.mean]
     for each in rows:
         row, digits, factor = each.row, *((3, 1e-6) if each.row.unit == "B" else (0, 1.0))
         low, high, mean, measured, spread = (
             f"{value * factor:.{digits}f}" for value in (row.low, row.high, row.mean, row.measured or 0.0, each.spread)
         )
-        unit = "MB" if row.unit == "B" else "ms"
+        statistic = f"{row.statistic}, {'MB' if row.unit == 'B' else 'ms'}"
         off = "" if each.error is None else f"{each.error:+.1%}"
         inside = {True: "inside", False: "outside", None: ""}[row.is_inside]
-        lines.append(
-            f"| {each.run} | {row.statistic}, {unit} | {measured} ± {spread} | {mean} | {low} to {high} | {off} | {inside} |"
-        )
+        lines.append(_line((each.run, statistic, f"{measured} ± {spread}", mean, f"{low} to {high}", off, inside)))
     errors = [abs(each.error) for each in rows if each.error is not None]
     judged = [each.row.is_inside for each in rows if each.row.is_inside is not None]
     if errors:
-        lines.append(f"\n{sum(judged)} of {len(judged)} inside; median error {median(errors):.1%}, largest {max(errors):.1%}")
+        off = f"median error {median(errors):.1%}, largest {max(errors):.1%}"
+        lines.append(f"\n{sum(judged)} of {len(judged)} inside; {off}")
     return "\n".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def show(folder: Path, seeds: int) -> None:

@@ -23,6 +23,7 @@ from tests.flink.jobs import GROUPS, HEADER, PAYLOAD, BenchJob, Group
 
 MODES = {"aligned": "aligned", "unaligned": "unaligned", "timeout": "aligned-timeout-300ms"}
 PAUSE_S = 0.5
+QUEUES = ("estimated_ms", "in_buffers", "in_bytes", "out_buffers", "out_bytes", "records_in_per_s")
 SHIPPED = ("chain", "forward", "join", "union")
 """The dataflows of which there is a scenario to simulate them by; runs of others are in tables of their own."""
 SUBTASK = {
@@ -67,9 +68,7 @@ class MeasuredRun:
             ("persisted_bytes", [each.persisted_bytes or 0.0 for each in steady]),
             ("processed_bytes", [each.processed_bytes or 0.0 for each in steady]),
         ):
-            spread = stdev(values) if len(values) > 1 else 0.0
-            summary = {"mean": fmean(values), "sd": spread, "min": min(values), "max": max(values)}
-            found |= {f"{column}_{name}": short(value) for name, value in summary.items()}
+            found |= {f"{column}_{name}": short(value) for name, value in summary(values).items()}
         for operator in self.observed.senders:
             rows = [each.of(operator) for each in steady]
             found[f"align_ms_{operator}"] = short(fmean(max(s.alignment_ms or 0.0 for s in row) for row in rows))
@@ -102,8 +101,15 @@ class MeasuredRun:
         for operator, index in dict.fromkeys((each["task"], each["subtask"]) for each in self.samples):
             if sizes := self.sampled(operator, "debloated_bytes", index):
                 row: dict[str, Any] = {"run": self.name, "task": operator, "subtask": index, "samples": len(sizes)}
-                row |= {f"debloated_bytes_{name}": short(f(sizes)) for name, f in SUMMARY.items()}
-                for column in ("estimated_ms", "in_buffers", "in_bytes", "out_buffers", "out_bytes", "records_in_per_s"):
+                row |= {f"debloated_bytes_{name}": short(value) for name, value in summary(sizes).items()}
+                for column in (
+                    "estimated_ms",
+                    "in_buffers",
+                    "in_bytes",
+                    "out_buffers",
+                    "out_bytes",
+                    "records_in_per_s",
+                ):
                     row[column] = short(fmean(self.sampled(operator, column, index)))
                 yield row
 
@@ -113,7 +119,10 @@ class MeasuredRun:
         return [float(row[column]) for row in rows if row[column] not in ("", "NaN")]
 
 
-SUMMARY = {"mean": fmean, "sd": lambda v: stdev(v) if len(v) > 1 else 0.0, "min": min, "max": max}
+def summary(values: Sequence[float]) -> dict[str, float]:
+    """Return the mean of values, their standard deviation, the least and the largest."""
+    spread = stdev(values) if len(values) > 1 else 0.0
+    return {"mean": fmean(values), "sd": spread, "min": min(values), "max": max(values)}
 
 
 def short(value: float) -> float | int:
@@ -133,6 +142,8 @@ def read_run(each: BenchJob, group: Group, label: str, mode: str, folder: Path, 
     history = answers.get(f"/jobs/{job.id}/checkpoints")["history"]
     settings = {"payload": PAYLOAD, **each.settings}
     options = {**group.options, **each.options}
+    every = options.get("execution.checkpointing.interval", "2 s")
+    interval_s = float(every.split()[0])
     setup = {
         "version": version,
         "topology": "remote" if group.slots == 1 else "local",
@@ -145,17 +156,17 @@ def read_run(each: BenchJob, group: Group, label: str, mode: str, folder: Path, 
         "merge_service_ms": settings.get("mergeNanos", 0) / 1e6,
         "segment_bytes": 32_768,
         "debloat_target_ms": _ms(options.get("taskmanager.network.memory.buffer-debloat.target", "")),
-        "interval_ms": 1000 * int(options.get("execution.checkpointing.interval", "2 s").split()[0]),
+        "interval_ms": round(1e3 * interval_s),
         "mode": MODES[mode],
     }  # fmt: skip
     failed = sum(each["status"] == "FAILED" for each in history)
-    samples = _steady(folder / f"{label}.csv", observed, job, setup["interval_ms"] / 1e3)
+    samples = _steady(folder / f"{label}.csv", observed, job, interval_s)
     name = f"{'R' if group.slots == 1 else 'L'}_{label}"
     return MeasuredRun(name, setup, observed, failed, samples)
 
 
 def _ms(said: str) -> str:
-    return said.split()[0] if said else ""
+    return said.split(maxsplit=1)[0] if said else ""
 
 
 def _steady(path: Path, observed: ObservedJob, job: FlinkJob, interval_s: float) -> list[dict[str, str]]:
@@ -167,9 +178,7 @@ def _steady(path: Path, observed: ObservedJob, job: FlinkJob, interval_s: float)
     names = {each.full_name: each.operator for each in job.vertices}
     lasted = sum(max(interval_s, each.end_to_end_ms / 1e3 + PAUSE_S) for each in observed.checkpoints[-STEADY:])
     end = max(float(row["t_s"]) for row in rows)
-    return [
-        {**row, "task": names.get(row["task"], row["task"])} for row in rows if float(row["t_s"]) >= end - lasted
-    ]
+    return [{**row, "task": names.get(row["task"], row["task"])} for row in rows if float(row["t_s"]) >= end - lasted]
 
 
 def write(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
