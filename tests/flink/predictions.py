@@ -2,20 +2,21 @@
 
     python -m tests.flink.predictions ANSWERS [--version 2.3.0] [--seeds 5]
 
-ANSWERS is the folder that `tests.flink.run` writes. Each run is imported as a scenario, as a user would; a source that
-was held up has the rate that the job was given. Errors of the simulation are those of the shipped measurements.
+ANSWERS is the folder that `tests.flink.run` writes. Each run is imported as a scenario, as a user would. How long an
+operator works for a record is the job's own; all other costs are those of the cluster. Errors of the simulation are
+those of the shipped measurements.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from barrierlab.sim.twin.answers import answers_of
 from barrierlab.sim.twin.calibrate import calibrate
@@ -40,6 +41,11 @@ class SavedRun:
     def kind(self) -> str:
         """local or remote, as its channels are."""
         return "local" if self.observed.is_local else "remote"
+
+    def services(self) -> dict[str, float]:
+        """Return how long each of its operators works for a record, by key: a profile has those of other jobs."""
+        operators = tomllib.loads(self.imported.text)["operator"]
+        return {f"operator.{name}.service_s": keys["service_s"] for name, keys in operators.items()}
 
 
 @dataclass(frozen=True)
@@ -66,15 +72,13 @@ def saved_runs(folder: Path) -> list[SavedRun]:
     return found
 
 
-def predicted(
-    run: SavedRun, calibrated_on: Sequence[SavedRun], seeds: int, settings: Mapping[str, Any] | None = None
-) -> list[Beside]:
-    """Return the statistics of a run, predicted from the costs of others; `settings` are those left to fill in."""
+def predicted(run: SavedRun, calibrated_on: Sequence[SavedRun], seeds: int) -> list[Beside]:
+    """Return the statistics of a run, predicted from the costs of others."""
     profile = calibrate([each.observed for each in calibrated_on])
     with TemporaryDirectory() as folder:
         path = Path(folder) / "job.toml"
         path.write_text(run.imported.text, encoding="utf-8")
-        rows = beside(predict(str(path), settings or {}, profile, seeds), [run.observed])
+        rows = beside(predict(str(path), run.services(), profile, seeds), [run.observed])
     return [Beside(run.name, row, _spread(run.observed, row)) for row in rows if (row.statistic, row.operator) in SHOWN]
 
 
