@@ -61,7 +61,7 @@ bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 bench-compare: $(STAMP)  ## name each ratio that became 20 % slower than docs/bench.md has it
 	@$(BIN)/python -m tests.bench.table --compare
 
-flink: $(STAMP)  ## jobs on real clusters of Apache Flink, their answers into out/flink (needs a JDK; a quarter of an hour)
+flink: $(STAMP)  ## jobs on real clusters of Apache Flink, measured beside predicted (needs a JDK; a quarter of an hour)
 	@$(BIN)/python -m tests.flink.run --work out/flink/work --out out/flink/answers
 
 figures: $(STAMP)  ## measure the figures of README and the kept report anew (a quarter of an hour)

@@ -191,7 +191,8 @@ def _job(row: Mapping[str, str]) -> MeasuredJob:
         settings |= {"buffer_debloat.enabled": True, "buffer_debloat.target_s": float(target_ms) / 1e3}
     if interval_ms := row.get("interval_ms"):
         settings |= {"checkpoint.interval_s": float(interval_ms) / 1e3}
-    values = {s.name: float(row[s.measured]) * s.factor for s in STATISTICS if row[s.measured]}
+    said = {s: row.get(s.measured, "") if s.operator else row[s.measured] for s in STATISTICS}
+    values = {s.name: float(text) * s.factor for s, text in said.items() if text}
     setup = row["run"].rpartition("_")[0]
     saturated = level.startswith("sat")
     return MeasuredJob(row["run"], setup, mode, _SCENARIOS[row["dag"]], settings, saturated, int(row["n"]), values)

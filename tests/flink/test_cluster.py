@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,8 +17,9 @@ from tests.flink.run import run_jobs
 
 ROOT = Path(__file__).parents[2]
 VERSION = "2.3.0"
-NEEDED_GB, MANY_GB = 3, 12
-"""Memory of a cluster of one task manager, and of one that has a task manager for each subtask."""
+NEEDED_GB = 3
+MANY_GB, MANY_CORES = 12, 4
+"""With as much, each subtask has a task manager of its own; with less, one has them all."""
 JOBS = (BenchJob("chain", "chain", SATURATED, 8, ("aligned", "timeout")),)
 
 
@@ -55,7 +57,7 @@ def test_a_job_on_a_real_cluster_is_predicted_from_another_mode(tmp_path: Path) 
     except subprocess.CalledProcessError as failed:
         said = (failed.stderr or failed.stdout or "").strip().splitlines() or ["pip says nothing"]
         pytest.skip(f"Apache Flink {VERSION} cannot be installed: {said[-1]}")
-    many = memory_gb() >= MANY_GB
+    many = memory_gb() >= MANY_GB and (os.cpu_count() or 1) >= MANY_CORES
     run_jobs(Group(8 if many else 1, 1 if many else 16, JOBS), flink, tmp_path / "work", tmp_path)
     aligned, timeout = saved_runs(tmp_path)
     assert (aligned.observed.is_local, aligned.imported.fill_in) == (not many, {})

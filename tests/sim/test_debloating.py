@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from barrierlab.sim.channels.debloat import BufferDebloater, ThroughputMeter
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.scenario.load import ScenarioError
 from barrierlab.sim.scenario.settings import BufferDebloatSettings
-from barrierlab.sim.sweep.measured import load_measured, mean_of, statistics_of
+from barrierlab.sim.sweep.measured import DATA, MeasuredJob, load_measured, mean_of, measured_in, statistics_of
 from tests.sim.support import SKEWED, scenario, with_changes
 
 DEBLOAT = {"buffer_debloat.enabled": True}
@@ -126,6 +128,49 @@ def test_the_measured_job_is_predicted(name: str) -> None:
     else:
         assert means["persisted"] == pytest.approx(job.values["persisted"], rel=0.15)
         assert means["end to end"] < 100.0
+
+
+SECOND = Path(str(DATA / "second"))
+
+
+def _sizes(job: MeasuredJob) -> dict[str, float]:
+    """Return the buffer sizes of a measured job by operator: the mean over repeats, subtasks and samples."""
+    sizes: dict[str, list[float]] = {}
+    with (SECOND / "buffers.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["run"].startswith(job.setup) and row["run"].endswith(f"_{job.mode}"):
+                sizes.setdefault(row["task"], []).append(float(row["debloated_bytes_mean"]))
+    return {operator: fmean(values) for operator, values in sizes.items()}
+
+
+@pytest.mark.parametrize(
+    ("target", "seeds"), [("200ms", (1, 2)), pytest.param("1000ms", (1, 2, 3), marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("mode", ["aligned", "unaligned"])
+def test_buffers_and_durations_at_16_ms_a_record_are_those_of_the_cluster(
+    target: str, seeds: tuple[int, ...], mode: str
+) -> None:
+    """A slow operator would be given buffers, or checkpoints a duration, that no cluster has: within 15 %.
+
+    While the target was 1 s, the cluster's subtasks were up to 4 % apart, and one of two gates ran empty: the sizes at
+    the slow operator and what is queued come out with unequal subtasks alone.
+    """
+    [job] = [job for job in measured_in(SECOND) if job.name == f"R_chain_sat_16ms_debloat{target}_{mode}"]
+    means, sizes = [], dict[str, list[float]]()
+    for seed in seeds:
+        result = run(load(job.scenario, {**job.settings, "until_s": 40.0, "warmup_s": 18.0}), seed)
+        assert result.verdict == "holds", result.violations
+        steady = [row for row in result.checkpoint_rows() if row["steady"]]
+        means.append(statistics_of(steady, result.task_rows()))
+        for row in result.debloating():
+            sizes.setdefault(row["task"].partition("[")[0], []).append(row["debloatedBufferSize"])
+    measured, found = _sizes(job), mean_of(means)
+    for operator in ("fast", "slow") if target == "200ms" else ("fast",):
+        assert fmean(sizes[operator]) == pytest.approx(measured[operator], rel=0.15), operator
+    if mode == "aligned":
+        assert found["end to end"] == pytest.approx(job.values["end to end"], rel=0.15)
+    elif target == "200ms":
+        assert found["persisted"] == pytest.approx(job.values["persisted"], rel=0.15)
 
 
 @pytest.mark.parametrize(("level", "target_s"), [("sat_4ms", 0.2), ("sat_4ms", 0.4), ("sat_16ms", 1.0)])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from statistics import fmean
+from pathlib import Path
+from statistics import fmean, stdev
 
 import pytest
 
@@ -16,22 +17,26 @@ from barrierlab.sim.sweep.measured import (
     load_measured,
     markdown,
     mean_of,
+    measured_in,
     shown,
     side_by_side,
     statistics_of,
 )
 
+SECOND = Path(str(DATA / "second"))
 
-def rows_of(name):
+
+def rows_of(name, folder=DATA):
     """The rows of one file of measurements."""
-    with (DATA / name).open(encoding="utf-8") as file:
+    with (folder / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def test_one_rule_gives_the_columns_of_the_runs():
+@pytest.mark.parametrize(("folder", "head", "least"), [(DATA, "", 100), (SECOND, "", 100), (SECOND, "other_", 20)])
+def test_one_rule_gives_the_columns_of_the_runs(folder, head, least):
     """Mean over steady checkpoints of the largest value over subtasks: the rule by which predictions are taken too."""
     largest, totals = {}, {}
-    for row in rows_of("subtasks.csv"):
+    for row in rows_of(f"{head}subtasks.csv", folder):
         if row["steady"] == "1":
             totals.setdefault(row["run"], {})[row["ckpt_id"]] = float(row["ckpt_e2e_ms"])
             for column in ("start_delay_ms", "alignment_ms"):
@@ -39,7 +44,7 @@ def test_one_rule_gives_the_columns_of_the_runs():
                 value = float(row[column])
                 per_checkpoint[row["ckpt_id"]] = max(value, per_checkpoint.get(row["ckpt_id"], 0.0))
     checked = 0
-    for run in rows_of("runs.csv"):
+    for run in rows_of(f"{head}runs.csv", folder):
         assert fmean(totals[run["run"]].values()) == pytest.approx(float(run["e2e_ms_mean"]), abs=0.051)
         for prefix, column in (("delay_ms_", "start_delay_ms"), ("align_ms_", "alignment_ms")):
             for name in run:
@@ -47,7 +52,44 @@ def test_one_rule_gives_the_columns_of_the_runs():
                 if name.startswith(prefix) and run[name] and values:
                     assert fmean(values.values()) == pytest.approx(float(run[name]), abs=0.051), (run["run"], name)
                     checked += 1
-    assert checked >= 100
+    assert checked >= least
+
+
+def test_repeats_are_one_job_with_their_spread():
+    """Three runs of one job would be three jobs in a table, and nobody would see how far a cluster is from itself."""
+    rows = {row["run"]: row for row in rows_of("runs.csv", SECOND)}
+    jobs = {job.name: job for job in measured_in(SECOND)}
+    name = "R_chain_sat_16ms_debloat200ms"
+    job = jobs[f"{name}_aligned"]
+    durations = [float(rows[f"{name}_{number}_aligned"]["e2e_ms_mean"]) for number in (1, 2, 3)]
+    assert (job.setup, job.values["end to end"], job.spread["end to end"]) == (
+        name,
+        pytest.approx(fmean(durations)),
+        pytest.approx(stdev(durations)),
+    )
+    assert jobs["R_chain_sat_4ms_debloat200ms_aligned"].spread == {}
+    cells = compare({job.name: job.values}, [job])
+    assert shown(cells[0].as_row()) == ("850.1 ± 16.9", "850.1", "✓")
+
+
+def test_a_load_or_size_that_is_no_level_is_that_of_the_row(tmp_path):
+    """A run between two levels, or of records that do not fill a buffer, would be simulated as another one."""
+    row = rows_of("runs.csv", SECOND)[0]
+    changes = [
+        {"run": "L_chain_rho060_aligned", "rate_A": "300", "slow_service_ms": "4", "interval_ms": "5000"},
+        {"run": "L_chain_sat_rec50000_aligned", "rate_A": "75", "slow_service_ms": "40", "record_bytes": "50000"},
+        {"run": "L_forward_sat_aligned", "dag": "forward", "slow_service_ms": "4"},
+    ]
+    with (tmp_path / "runs.csv").open("w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerows(row | change for change in changes)
+    load_060, large, forward = (load(job.scenario, settings=job.settings) for job in measured_in(tmp_path))
+    assert (load_060.sources["source"].rate_per_s, load_060.checkpoint.interval_s) == (150.0, 5.0)
+    assert load_060.operators["slow"].service_s.mean == pytest.approx(0.004)
+    assert (large.sources["source"].rate_per_s, large.operators["slow"].service_s.mean) == (37.5, 0.04)
+    assert {channel.spanning_records for channel in large.channels.values()} == {True}
+    assert {channel.exchange for channel in forward.channels.values()} == {"forward"}
 
 
 def test_statistics_of_a_run_follow_the_same_rule():
