@@ -1,4 +1,4 @@
-"""What a cluster says of a running job now and then: the sizes and the queues of each subtask's buffers."""
+"""Samples of a running job, as its cluster gives them: the sizes and the queues of each subtask's buffers."""
 
 from __future__ import annotations
 
