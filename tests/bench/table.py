@@ -4,8 +4,8 @@
     python -m tests.bench.table --compare [MODULE ...]    name each that became 20 % slower; exit status 1 if one did
     python -m tests.bench.table --write [MODULE ...]      keep them; other modules and the other build stay
 
-A module of `tests.bench` has a function `ratios`, which measures and returns a list of `Ratio`. What a run of the
-compiled build measures (`make fast`, then `PYTHONPATH=build/fast`) stands in a column of its own.
+A module of `tests.bench` has a function `ratios`, which measures and returns a list of `Ratio`. What a run of a build
+that mypyc has compiled measures stands in a column of its own.
 """
 
 from __future__ import annotations
@@ -160,8 +160,8 @@ Each figure is a time divided by the time of a floor that the same run measured,
 the same figure: more is slower. Measured on: {about}.
 
 `make bench` prints every ratio; `make bench-compare` names each that became {tolerance} slower than this table has it,
-and fails then; `python -m tests.bench.table --write` keeps what it measures here. The column *compiled* is of the build
-that `make fast` makes from the same source: `PYTHONPATH=build/fast python -m tests.bench.table --write`.
+and fails then; `python -m tests.bench.table --write` keeps what it measures here. The column *compiled* is of a build
+from the same source by mypyc, where there is one.
 """
 
 
@@ -190,6 +190,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"kept in {KEPT}, column {which}")
     if not asked.compare:
         return 0
+    if not any(row.ratios[BUILDS.index(which)] is not None for row in kept if row.module in found):
+        print(f"{KEPT} has no ratio to compare with ({which}); --write keeps some", file=sys.stderr)
+        return 2
     worse = slower(kept, found, which)
     print("\n".join(worse) if worse else f"nothing became {TOLERANCE - 1:.0%} slower than the kept table ({which})")
     return 1 if worse else 0
