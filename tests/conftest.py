@@ -9,10 +9,6 @@ from hypothesis import HealthCheck, settings
 
 from tests import breadth
 
-# How busy the machine is says nothing about the code. All else is as Hypothesis has chosen, for CI or not.
-settings.register_profile("unhurried", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -24,6 +20,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     breadth.is_whole = "not slow" not in config.getoption("markexpr")
+    # How busy the machine is says nothing about the code. All else is as Hypothesis has chosen, for CI or not.
+    settings.register_profile(
+        "unhurried",
+        parent=settings(),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        max_examples=breadth.examples(settings().max_examples),
+    )
+    settings.load_profile("unhurried")
 
 
 SLOW_S = 3600
