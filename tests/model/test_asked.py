@@ -437,7 +437,9 @@ def of_tables(kind: type, protocol: str) -> dict[str, str]:
     return {each.name: each.check(components, None).verdict for each in asked}
 
 
-@pytest.mark.parametrize(("kind", "protocol"), [(Leaves, "aligned"), (Keeps, "aligned_with_timeout")])
+@pytest.mark.parametrize(
+    ("kind", "protocol"), [(Leaves, "aligned"), pytest.param(Keeps, "aligned_with_timeout", marks=pytest.mark.slow)]
+)
 def test_a_permitted_difference_is_permitted(kind: type, protocol: str) -> None:
     """A table would have to be left out for one difference, and with it all else that it says."""
     found = of_tables(kind, protocol)

@@ -26,7 +26,10 @@ def scope(name: str) -> RunScope:
     return found
 
 
-@pytest.mark.parametrize("each", SCOPES, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (at % 3 > 0)) for at, each in enumerate(SCOPES)],
+)
 def test_machine_and_table_agree_in_long_runs(each: RunScope) -> None:
     """Something that only a gate shows that lives would come out otherwise than the protocol says."""
     outcome = each.check(SOUND, None)
@@ -186,7 +189,10 @@ def test_what_does_not_drift_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 # Another's aligner.
 
 
-@pytest.mark.parametrize("each", SCOPES[::3], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(each, id=each.name, marks=[pytest.mark.slow] * (at % 9 > 0)) for at, each in enumerate(SCOPES)][::3],
+)
 def test_a_sound_aligner_of_another_holds(each: RunScope) -> None:
     """It would be held against what only `impl` has."""
     kind = PhasedAligner if each.protocol == "aligned" else RecordingAligner

@@ -16,7 +16,13 @@ from barrierlab.model.storage.files import EMPTY, Direct, FileCall, after_crash
 from barrierlab.model.storage.scopes import SCOPES
 
 
-@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope.name)
+@pytest.mark.parametrize(
+    "scope",
+    [
+        pytest.param(scope, id=scope.name, marks=[pytest.mark.slow] * scope.name.startswith("store bytes"))
+        for scope in SCOPES
+    ],
+)
 def test_every_scope_holds_and_is_as_large_as_before(scope) -> None:
     """A count that moves says that the store asks its files otherwise, or that less is explored."""
     outcome = scope.check(SOUND, None)

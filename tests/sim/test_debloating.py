@@ -195,7 +195,7 @@ def test_a_target_above_the_natural_drain_changes_nothing() -> None:
     assert usual.debloating() == []
 
 
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("local", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", [0.0, 0.2, None], ids=["unaligned", "timeout", "aligned"])
 def test_any_mode_holds_with_records_of_any_size(mode: float | None, local: bool, tmp_path: Path) -> None:
     """A record in two buffers would be lost, or counted twice, where a barrier overtakes it or a task fails."""

@@ -431,7 +431,10 @@ def test_what_waits_for_a_dead_stream_is_counted_and_the_stream_is_named(
     assert result.as_json()["join"]["waits_for"] == result.waits_for
 
 
-@pytest.mark.parametrize("name", shipped("join"))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "fast_data_slow_config")) for name in shipped("join")],
+)
 def test_every_output_that_is_wanted_is_accounted_for(name: str) -> None:
     """Outputs would be lost without a word: neither out nor skipped nor waiting."""
     for settings in _each_choice(name):

@@ -68,7 +68,7 @@ def outcomes(implementation: str, limit_s: float, scope: str, protocol: str, jud
 
 
 TWINS = [
-    ("docs.aligner.aligner:PhasedAligner", "aligned", ABORT, "dataflows"),
+    pytest.param("docs.aligner.aligner:PhasedAligner", "aligned", ABORT, "dataflows", marks=pytest.mark.slow),
     pytest.param("docs.aligner.aligner:PhasedAligner", "aligned", "tiny", "table", marks=pytest.mark.slow),
     ("docs.aligner.planted:PhasedAligner", "aligned", ABORT, "dataflows"),
     ("docs.aligner.unaligned:RecordingAligner", "unaligned", UNALIGNED, "dataflows"),
@@ -94,15 +94,15 @@ def test_a_program_that_cannot_be_restored_has_them_too() -> None:
     assert replayed == outcomes(kind, 0.0, "tiny", "aligned", "dataflows")
 
 
-def test_the_small_aligner_has_the_counts_of_its_twin() -> None:
+@pytest.mark.parametrize("how", ["", pytest.param(" replay", marks=pytest.mark.slow)])
+def test_the_small_aligner_has_the_counts_of_its_twin(how: str) -> None:
     """The example would be another aligner, or the replay another check."""
     twin = outcomes(LEAVES, 0.0, "tiny", "aligned", "dataflows")
     assert {each.verdict for each in twin} == {"holds"}
-    assert outcomes(SMALL, 10.0, "tiny", "aligned", "dataflows") == twin
-    assert outcomes(f"{SMALL} replay", 10.0, "tiny", "aligned", "dataflows") == twin
+    assert outcomes(f"{SMALL}{how}", 10.0, "tiny", "aligned", "dataflows") == twin
 
 
-@pytest.mark.parametrize("how", ["bug", "bug replay"])
+@pytest.mark.parametrize("how", ["bug replay", pytest.param("bug", marks=pytest.mark.slow)])
 def test_the_planted_bug_is_found(how: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The example would be red for nothing, or by a run that is too short to need an exploration."""
     status, out, _ = barrierlab(capsys, "check", "--exec", f"{SMALL} {how}", "--scope", ABORT, "--json")
