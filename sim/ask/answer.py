@@ -96,9 +96,9 @@ def answered(question: Question, bench: Bench) -> Answer:
         notes.append("runs were made shorter than asked for, to some two million steps each")
     if question.also_missing:
         notes.append(f"not answered: {question.also_missing}")
-    if left_out:
+    if left_out and moves:
         notes.append("what would change it was not looked at to the end: the budget was used up")
-    change = _change(found, moves)
+    change = _change(found, moves, left_out)
     return Answer(
         question, bench.scenario.name, found.case, sentence, change, found, tuple(moves), tuple(notes), bench.runs
     )
@@ -124,10 +124,10 @@ def _moved(question: Question, bench: Bench, found: Analysed) -> tuple[list[Sens
     return moves, False
 
 
-def _change(found: Analysed, moves: list[Sensitivity]) -> str:
+def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     """Say which levers move the number, the strongest first, and which do not."""
     if not moves:
-        return "What would change it was not looked at."
+        return f"What would change it was not looked at{': the budget was used up' if left_out else ''}."
     at = found.answer.at
     told = sorted((move for move in moves if move.is_one), key=lambda move: -abs(move.by.at))
     parts = []
@@ -171,8 +171,14 @@ def _scale(value: float, unit: str) -> tuple[str, float]:
     return next((each for each in scales if abs(value) >= (2 if each[0] in ("h", "min") else 1) * each[1]), scales[-1])
 
 
-def _digits(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _digits(value: float, more: int = 0) -> str:
+    return f"{value:.{more}f}" if abs(value) >= 100 else f"{value:.{3 + more}g}"
+
+
+def _bounds(low: float, high: float) -> str:
+    """Return an interval, with as many digits as tell its ends apart."""
+    more = next((n for n in range(4) if _digits(low, n) != _digits(high, n)), 0)
+    return f"{_digits(low, more)} to {_digits(high, more)}"
 
 
 def text_of(number: Number) -> str:
@@ -180,6 +186,8 @@ def text_of(number: Number) -> str:
 
     >>> text_of(Number(1467.0, 1450.0, 1484.0, "ms", 5)), text_of(Number(0.25, None, None, "%", 3))
     ('1.47 s (95 % interval 1.45 to 1.48)', '25 %')
+    >>> text_of(Number(1219.0, 1218.4, 1219.6, "ms", 5))
+    '1.22 s (95 % interval 1.218 to 1.22)'
     """
     name, size = _scale(number.at, number.unit)
     at = f"{_digits(number.at / size)}{' ' if name and name[0] != '/' else ''}{name}"
@@ -190,7 +198,7 @@ def text_of(number: Number) -> str:
         return f"{at} (95 % interval: {side}; too few values for the other bound)"
     if math.isclose(number.low, number.high, rel_tol=1e-6, abs_tol=1e-12):
         return f"{at} (the same in {number.n} runs)"
-    return f"{at} (95 % interval {_digits(number.low / size)} to {_digits(number.high / size)})"
+    return f"{at} (95 % interval {_bounds(number.low / size, number.high / size)})"
 
 
 def signed(number: Number) -> str:
