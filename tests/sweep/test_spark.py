@@ -133,7 +133,7 @@ def test_scopes_of_a_check_are_spread_as_well(spark, tmp_path, monkeypatch):
 
 
 WHERE_STATES_ARE = (
-    "aligned: a->s; events 1, checkpoints 2; closed input and crash",
+    "aligned: a->s; events 1, checkpoints 1; crash",
     "aligned: a->join b->join join->s; events 1, checkpoints 1; no fault",
 )
 
