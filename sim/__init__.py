@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from barrierlab.sim.checkpoint.result import Result, run
-    from barrierlab.sim.scenario.load import ScenarioError, load, shipped
+    from barrierlab.sim.scenario.file import ScenarioError
+    from barrierlab.sim.scenario.load import load, shipped
     from barrierlab.sim.scenario.settings import Scenario
 
 __all__ = ["Result", "Scenario", "ScenarioError", "load", "run", "shipped"]
 _HOME = {
     "Result": "barrierlab.sim.checkpoint.result",
     "Scenario": "barrierlab.sim.scenario.settings",
-    "ScenarioError": "barrierlab.sim.scenario.load",
+    "ScenarioError": "barrierlab.sim.scenario.file",
     "load": "barrierlab.sim.scenario.load",
     "run": "barrierlab.sim.checkpoint.result",
     "shipped": "barrierlab.sim.scenario.load",

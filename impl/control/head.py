@@ -6,15 +6,17 @@ heads, keys would meet that were never meant to be one barrier (defect S-12).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable
 
 from barrierlab.impl.control.errors import BarrierIdError
-from barrierlab.impl.control.sender import Sender, TellSignal, silent
+from barrierlab.impl.control.outlets import Outlets, TellSignal, silent
 from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     BarrierControlSignalKind,
     Carrier,
     InstantControlSignal,
+    Message,
 )
 from barrierlab.impl.messages import MAX_U64
 
@@ -47,7 +49,7 @@ class BarrierIdAllocator:
         return self.next_id - 1
 
 
-class ControlSourceProcessor(Sender):
+class ControlSourceProcessor:
     """Makes control signals and sends each to all downstreams of one channel.
 
     Behind a terminal signal both channels are closed; of a terminal barrier, the end of the other channel is the fence
@@ -71,7 +73,7 @@ class ControlSourceProcessor(Sender):
     SyncTest 2
     """
 
-    __slots__ = ("_allocator",)
+    __slots__ = ("allocator", "outlets")
 
     def __init__(
         self,
@@ -81,8 +83,18 @@ class ControlSourceProcessor(Sender):
         allocator: BarrierIdAllocator | None = None,
         tell: TellSignal = silent,
     ) -> None:
-        super().__init__(name, data_outputs, control_outputs, tell)
-        self._allocator = allocator or BarrierIdAllocator()
+        self.outlets = Outlets(name, data_outputs, control_outputs, tell)
+        self.allocator = allocator or BarrierIdAllocator()
+
+    @property
+    def outbox(self) -> dict[Carrier, deque[tuple[int, Message]]]:
+        """Return what is to be sent on each channel, with its output, in order; the driver takes it out."""
+        return self.outlets.outbox
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the end has gone to every output."""
+        return self.outlets.ended
 
     def send(self, kind: BarrierControlSignalKind, carrier: Carrier, payload: Hashable = None) -> BarrierControlSignal:
         """Allocate an id, and send the barrier on one channel ("Channel Carrier Rule").
@@ -94,11 +106,11 @@ class ControlSourceProcessor(Sender):
         BarrierIdError
             If there is no id left.
         """
-        self._check_not_ended(kind)
-        barrier = BarrierControlSignal(kind, self._allocator.allocate(), payload, fenced=kind.is_terminal)
-        self._forward(carrier, barrier)
+        self.outlets.check_open(kind)
+        barrier = BarrierControlSignal(kind, self.allocator.allocate(), payload, fenced=kind.is_terminal)
+        self.outlets.forward(carrier, barrier)
         if barrier.is_terminal:
-            self._end(barrier)
+            self.outlets.end(barrier)
         return barrier
 
     def send_instant(self, signal: InstantControlSignal, carrier: Carrier) -> None:
@@ -109,16 +121,16 @@ class ControlSourceProcessor(Sender):
         AfterEndError
             If a terminal signal has been sent.
         """
-        self._check_not_ended(signal)
-        self._forward(carrier, signal)
+        self.outlets.check_open(signal)
+        self.outlets.forward(carrier, signal)
         if signal.is_terminal:
-            self._end(signal)
+            self.outlets.end(signal)
 
     def capture(self) -> Hashable:
         """All that `restore` needs."""
-        return self._allocator.next_id, self._capture_outputs()
+        return self.allocator.next_id, self.outlets.capture()
 
     def restore(self, value: Hashable) -> None:
         """Be as the head was that gave `value`."""
-        self._allocator.next_id, outputs = value  # type: ignore[misc]
-        self._restore_outputs(outputs)  # type: ignore[has-type]
+        self.allocator.next_id, outputs = value  # type: ignore[misc]
+        self.outlets.restore(outputs)  # type: ignore[has-type]

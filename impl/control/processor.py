@@ -11,13 +11,14 @@ outboxes independently of each other.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 
 from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.checks import check_number
 from barrierlab.impl.control.aligner import ControlAligner, IdentityAligner
 from barrierlab.impl.control.errors import ControlSignalError, UnequalUpstreamsError
-from barrierlab.impl.control.sender import Sender, TellSignal, silent
+from barrierlab.impl.control.outlets import Outlets, TellSignal, silent
 from barrierlab.impl.control.signals import (
     BarrierControlSignal,
     Carrier,
@@ -30,7 +31,7 @@ from barrierlab.impl.messages import EndOfInput, Event
 MakeControlAligner = Callable[[int, Carrier], ControlAligner]
 
 
-class ControlProcessor(Sender):
+class ControlProcessor:
     """Processes data and control signals until a terminal signal.
 
     Parameters
@@ -76,7 +77,10 @@ class ControlProcessor(Sender):
         "_open",
         "_terminal",
         "failure",
+        "name",
         "operator",
+        "outlets",
+        "tell",
     )
 
     def __init__(
@@ -94,7 +98,8 @@ class ControlProcessor(Sender):
         make_aligner: MakeControlAligner = IdentityAligner,
         tell: TellSignal = silent,
     ) -> None:
-        super().__init__(name, data_outputs, control_outputs, tell)
+        self.name, self.tell = name, tell
+        self.outlets = Outlets(name, data_outputs, control_outputs, tell)
         check_number("max_ahead", max_ahead, 1)
         if equal_upstreams and data_upstreams != control_upstreams:
             raise UnequalUpstreamsError(name, data_upstreams, control_upstreams)
@@ -110,6 +115,16 @@ class ControlProcessor(Sender):
             Carrier.CONTROL: set(range(control_upstreams)),
         }
         self._terminal: tuple[Carrier, BarrierControlSignal] | None = None  # complete; it may wait for its fence
+
+    @property
+    def outbox(self) -> dict[Carrier, deque[tuple[int, Message]]]:
+        """Return what is to be sent on each channel, with its output, in order; the driver takes it out."""
+        return self.outlets.outbox
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the end has gone to every output."""
+        return self.outlets.ended
 
     # Messages in.
 
@@ -143,7 +158,7 @@ class ControlProcessor(Sender):
         if self.ended:
             self._swallow(carrier, upstream, message)
         elif isinstance(message, InstantControlSignal):
-            self._forward(carrier, message)
+            self.outlets.forward(carrier, message)
             if message.is_terminal:
                 self._end(message)
         elif not self.can_take(carrier, upstream):
@@ -166,8 +181,8 @@ class ControlProcessor(Sender):
         AfterEndError
             If the processor has ended.
         """
-        self._check_not_ended(event)
-        self._send(Carrier.DATA, event)
+        self.outlets.check_open(event)
+        self.outlets.send(Carrier.DATA, event)
 
     def fail(self, reason: str, carrier: Carrier | None = None, upstream: int = -1) -> None:
         """End without a terminal signal, and without what the operator still has.
@@ -177,7 +192,7 @@ class ControlProcessor(Sender):
         AfterEndError
             If the processor has ended.
         """
-        self._check_not_ended(reason)
+        self.outlets.check_open(reason)
         self.failure = reason
         self.tell("fail", carrier, upstream, reason)
         self._end("failure")
@@ -238,7 +253,7 @@ class ControlProcessor(Sender):
             self._terminal = carrier, barrier
             self._end_if_drained()
         else:
-            self._forward(carrier, barrier)
+            self.outlets.forward(carrier, barrier)
 
     # The end.
 
@@ -253,7 +268,7 @@ class ControlProcessor(Sender):
         if barrier.fenced and not self._has_drained(carrier.other):
             return
         self._flush()
-        self._forward(carrier, barrier)
+        self.outlets.forward(carrier, barrier)
         self._end(barrier)
 
     def _has_drained(self, carrier: Carrier) -> bool:
@@ -271,18 +286,18 @@ class ControlProcessor(Sender):
         for carrier in Carrier:
             for barrier in self._aligners[carrier].abort():
                 self.tell("abort", carrier, -1, barrier)
-        super()._end(cause)
+        self.outlets.end(cause)
 
     def _give_off(self, events: Iterable[Event]) -> None:
         for event in events:
-            self._send(Carrier.DATA, event)
+            self.outlets.send(Carrier.DATA, event)
 
     # Capture and restore.
 
     def capture(self) -> Hashable:
         """All that `restore` needs. The operator's image must be hashable for the whole to be."""
         return (
-            self._capture_outputs(),
+            self.outlets.capture(),
             tuple(self._aligners[carrier].capture() for carrier in Carrier),
             tuple(tuple(sorted(self._open[carrier])) for carrier in Carrier),
             self.operator.checkpoint(),
@@ -293,7 +308,7 @@ class ControlProcessor(Sender):
     def restore(self, value: Hashable) -> None:
         """Be as the processor was that gave `value`."""
         outputs, aligners, still_open, image, self._terminal, self.failure = value  # type: ignore[misc]
-        self._restore_outputs(outputs)  # type: ignore[has-type]
+        self.outlets.restore(outputs)  # type: ignore[has-type]
         for carrier, captured in zip(Carrier, aligners, strict=True):  # type: ignore[has-type]
             self._aligners[carrier].restore(captured)
         self._open = {carrier: set(upstreams) for carrier, upstreams in zip(Carrier, still_open, strict=True)}  # type: ignore[has-type]

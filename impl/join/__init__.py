@@ -11,10 +11,10 @@ from barrierlab.impl.join.barrier import (
     LatenessScope,
     MapChange,
     Observed,
-    Read,
     Readiness,
 )
 from barrierlab.impl.join.codec import Refusal, Undecodable, decode, encode
+from barrierlab.impl.join.inputs import Read
 from barrierlab.impl.join.late_join import MergeMapAuthority, MergeMapJoiner
 from barrierlab.impl.join.latest import LatestValueJoinBarrier
 from barrierlab.impl.join.merge_map import (

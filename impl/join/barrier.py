@@ -17,12 +17,13 @@ The state is a few numbers for each input, whatever was observed; updates and qu
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from barrierlab.impl.errors import LimitError, NoMapError, OutputOrderError
+from barrierlab.impl.join.inputs import NEVER, UNOBSERVED, JoinInput, JoinInputs, Read
 from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
@@ -30,15 +31,10 @@ from barrierlab.impl.join.merge_map import (
     InvalidMergeMap,
     MergeMap,
     TimestampMergeMapAnnounce,
-    TimestampSource,
     check_range,
     check_stream,
 )
 
-UNOBSERVED = -(2**66)
-"""Minus infinity: less than anything that can be required."""
-NEVER = 2**80
-"""Plus infinity: more than any output, and longer than any time."""
 _NO_OUTPUT = -1
 
 
@@ -132,153 +128,66 @@ class JoinConfig:
             check_range("epoch", self.epoch, 0, NULL_U64 - 1)
 
 
-class Read(NamedTuple):
-    """One look of an attempt at one input: for the newest valid frame from `first` to `last`, both included.
-
-    Attributes
-    ----------
-    stream_id, epoch : int
-    source : TimestampSource or None
-        By which timestamps; None is by sequence number.
-    first, last : int
-        Sequence numbers, or nanoseconds.
-    """
-
-    stream_id: int
-    epoch: int
-    source: TimestampSource | None
-    first: int
-    last: int
-
-
-class JoinInput:
-    """One rule of the map, and how far its stream has come.
-
-    Attributes
-    ----------
-    stream_id : int
-    source : TimestampSource or None
-    aim, slack : int
-        The rule as numbers: an output calls for `output + aim`, and `slack` less than that is enough.
-    below : int
-        How far down from `output` a window reaches; -1 where the rule is no window.
-    shift, first_output, most_output : int
-        It is ready from `output + shift` on, but only for outputs from the first to the most.
-    epoch : int or None
-        Of the input stream; None until it is known.
-    observed, processed, reached : int
-        The cursors; `reached` is what gates: the observed one, or the lesser of both. A rejected input has observed
-        plus infinity and reached minus infinity.
-    fresh_ns : int
-        When the last frame that counted was observed; at first when the map was applied.
-    failed_tick : int
-        The output for which the newest frame could not be read.
-    """
-
-    __slots__ = (
-        "aim",
-        "below",
-        "epoch",
-        "failed_tick",
-        "first_output",
-        "fresh_ns",
-        "most_output",
-        "observed",
-        "processed",
-        "reached",
-        "shift",
-        "slack",
-        "source",
-        "stream_id",
-    )
-
-    def __init__(
-        self,
-        stream_id: int,
-        source: TimestampSource | None,
-        now_ns: int,
-        aim: int = 0,
-        slack: int = 0,
-        below: int = -1,
-        first_output: int = 0,
-    ) -> None:
-        self.stream_id = stream_id
-        self.source = source
-        self.aim = aim
-        self.slack = slack
-        self.below = below
-        self.first_output = first_output
-        self.most_output = MAX_U64 - max(0, aim)
-        self.shift = aim - slack
-        self.epoch: int | None = None
-        self.fresh_ns = now_ns
-        self.forget()
-
-    def forget(self) -> None:
-        """Nothing is observed any more."""
-        self.observed = self.processed = self.reached = UNOBSERVED
-        self.failed_tick = _NO_OUTPUT
-
-    @property
-    def rule(self) -> tuple[int, int, int, int]:
-        """Return what never changes, as `__init__` takes it behind the time."""
-        return self.aim, self.slack, self.below, self.first_output
-
-    def capture(self) -> Hashable:
-        """All but the rule."""
-        return self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick
-
-    def restore(self, value: Hashable) -> None:
-        """Be as the input was that gave `value`."""
-        self.epoch, self.observed, self.processed, self.reached, self.fresh_ns, self.failed_tick = value  # type: ignore[misc]
+InputsOf = Callable[[MergeMap, JoinConfig, int], Iterable[JoinInput]]
+"""From a map, the settings and the time at which the map is applied, an input for each rule."""
 
 
 class JoinBarrier:
-    """A barrier without its question: `SequenceJoinBarrier`, `TimestampJoinBarrier`, `LatestValueJoinBarrier` ask it.
+    """The part of a barrier that does not depend on the kind of its map.
+
+    `SequenceJoinBarrier`, `TimestampJoinBarrier` and `LatestValueJoinBarrier` say which map is theirs, what its inputs
+    are, and what they observe.
 
     Parameters
     ----------
     config : JoinConfig
+    map_kind : type
+        Of the maps that are its own; another is of another kind, and no change.
+    inputs_of : callable
+        The inputs of such a map.
 
     Attributes
     ----------
-    config : JoinConfig
     active : SequenceMergeMapAnnounce or TimestampMergeMapAnnounce or None
         The map in force. None blocks (section 7.3).
+    inputs : JoinInputs
+        Of the map in force, or of the one before.
     epoch : int or None
         Of the output stream.
     last_out : int
         The last accepted output of this epoch; -1 before the first.
+    least_out, most_out : int
+        Between these outputs nothing but the inputs decides: a map is in force, and the output has not passed.
     """
 
     __slots__ = (
         "_clocks",
         "_epochs",
-        "_inputs",
-        "_least",
-        "_most",
-        "_of_stream",
-        "_stale_ns",
         "active",
         "config",
         "epoch",
+        "inputs",
+        "inputs_of",
         "last_out",
+        "least_out",
+        "map_kind",
+        "most_out",
     )
 
     strict: ClassVar[bool] = True
     """True if an output must be more than the last one, false if it may equal it."""
 
-    def __init__(self, config: JoinConfig) -> None:
+    def __init__(self, config: JoinConfig, map_kind: type[MergeMap], inputs_of: InputsOf) -> None:
         self.config = config
+        self.map_kind = map_kind
+        self.inputs_of = inputs_of
         self.active: MergeMap | None = None
         self.epoch = config.epoch
         self.last_out = _NO_OUTPUT
-        self._use(())
+        self.inputs = JoinInputs()
         self._clocks: dict[int, ClockDomain] = {}
         self._epochs: dict[int, int] = {}  # of streams that were inputs of a map before (rule 31)
-        self._stale_ns = NEVER
-        self._least = NEVER  # the least and the most output for which the inputs alone decide
-        self._most = MAX_U64
+        self.least_out, self.most_out = NEVER, MAX_U64
 
     # The map.
 
@@ -289,7 +198,7 @@ class JoinBarrier:
         (That a delayed older map of the same epoch comes back cannot be seen on this wire, which has no revision; the
         next re-announce puts it right. An authority of ours takes a new epoch for each change: `impl.join.late_join`.)
         """
-        if not self._is_of_mine(type(merge_map)):
+        if type(merge_map) is not self.map_kind:
             return MapChange.OTHER_KIND
         if merge_map.out_stream_id != self.config.out_stream_id:
             return MapChange.OTHER_OUTPUT
@@ -298,12 +207,11 @@ class JoinBarrier:
         if merge_map == self.active:
             return MapChange.UNCHANGED
         self.begin_epoch(merge_map.epoch)
-        before = {(each.stream_id, each.source): each for each in self._inputs}
-        self._epochs.update((each.stream_id, each.epoch) for each in self._inputs if each.epoch is not None)
+        before = {(each.stream_id, each.source): each for each in self.inputs}
+        self._epochs.update((each.stream_id, each.epoch) for each in self.inputs if each.epoch is not None)
         self.active = merge_map
-        self._stale_ns = NEVER if merge_map.stale_timeout_ns is None else merge_map.stale_timeout_ns
-        self._use(tuple(self._made(merge_map, now_ns)))
-        for each in self._inputs:
+        self.inputs.use(self.inputs_of(merge_map, self.config, now_ns))
+        for each in self.inputs:
             old = before.get((each.stream_id, each.source))
             each.epoch = self._epochs.get(each.stream_id)
             if old is not None:
@@ -315,7 +223,7 @@ class JoinBarrier:
 
     def announce_invalid(self, invalid: InvalidMergeMap) -> MapChange:
         """An announce that is no map: the one it was to replace is invalid until replaced, and no other (rule 28)."""
-        if not self._is_of_mine(invalid.kind):
+        if invalid.kind is not self.map_kind:
             return MapChange.OTHER_KIND
         if invalid.out_stream_id != self.config.out_stream_id:
             return MapChange.OTHER_OUTPUT
@@ -337,7 +245,7 @@ class JoinBarrier:
         if self.epoch is not None and epoch <= self.epoch:
             return False
         self.epoch, self.active, self.last_out = epoch, None, _NO_OUTPUT
-        for each in self._inputs:
+        for each in self.inputs:
             each.forget()  # but not its epoch: an older frame is an older frame
         self._set_bounds()
         return True
@@ -357,24 +265,8 @@ class JoinBarrier:
             return False
         domain = active.clock_domain
         mine = self.config.clock_domain
-        known = [self._clocks.get(each.stream_id, domain) for each in self._inputs]
+        known = [self._clocks.get(each.stream_id, domain) for each in self.inputs]
         return (mine is not None and mine is not domain) or any(each is not domain for each in known)
-
-    # What the kinds of barrier say.
-
-    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
-        raise NotImplementedError
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        """An input for each rule."""
-        raise NotImplementedError
-
-    def _met(self, each: JoinInput, out: int, now_ns: int) -> bool:
-        """Return whether an input has what it owes to `out` (sections 7.1 and 8.1)."""
-        return each.first_output <= out <= each.most_output and each.reached >= out + each.shift
-
-    def _read(self, each: JoinInput, out: int) -> Read:
-        raise NotImplementedError
 
     # Questions.
 
@@ -393,16 +285,37 @@ class JoinBarrier:
         LimitError
             If `out` is out of the range of 64 bits.
         """
-        if self._least <= out <= self._most:
-            for each in self._inputs:
+        if self.least_out <= out <= self.most_out:
+            for each in self.inputs.all:
                 if each.reached < out + each.shift:
-                    return _WAITING if self._stale_ns == NEVER else self._weigh(out, now_ns)
+                    return _WAITING if each.timeout_ns == NEVER else self.in_full(out, now_ns)
             return _READY
-        return self._weigh(out, now_ns)
+        return self.in_full(out, now_ns)
+
+    def in_full(self, out: int, now_ns: int) -> Readiness:
+        """Return the answer of `ready` where it is not plain that every input has what it owes."""
+        check_range("output", out, 0, MAX_U64)
+        if self.active is None:
+            return Readiness.NO_MAP
+        if self.clocks_differ:
+            return Readiness.CLOCKS_DIFFER
+        if out < self.last_out + self.strict:
+            return Readiness.PASSED
+        some, all_there = False, True
+        for each in self.inputs:
+            if each.has(out, now_ns):
+                some = True
+            elif each.is_stale(now_ns):
+                all_there = False
+            else:
+                return Readiness.WAITING
+        if not some:
+            return Readiness.NO_LIVE_INPUT
+        return Readiness.READY if all_there else Readiness.DEGRADED
 
     def is_possible(self, out: int) -> bool:
         """Return whether `out` can be ready with all inputs, whatever will be observed (sections 6.2, 6.3; rule 27)."""
-        return all(each.first_output <= out <= each.most_output for each in self._inputs)
+        return all(each.first_output <= out <= each.most_output for each in self.inputs)
 
     def missing(self, out: int, now_ns: int) -> tuple[int, ...]:
         """The streams that `out` waits for."""
@@ -415,24 +328,19 @@ class JoinBarrier:
     def reads(self, out: int, now_ns: int) -> tuple[Read, ...]:
         """Return what an attempt at `out` is to look for, at each input that is not absent, in the order of the
         rules."""
-        return tuple(self._read(each, out) for each in self._inputs if self._met(each, out, now_ns))
+        return tuple(each.read_for(out) for each in self.inputs if each.has(out, now_ns))
 
     def epoch_of(self, stream_id: int) -> int | None:
         """The epoch that an input is in; None if nothing of it is known, or it is no input."""
-        inputs = self._of_stream.get(stream_id)
-        return inputs[0].epoch if inputs else None
+        return self.inputs.epoch_of(stream_id)
 
     def next_deadline_ns(self, out: int, now_ns: int) -> int | None:
         """Return when an input that `out` waits for will be stale; None if that never happens, or nothing is waited
         for."""
-        if self.active is None or self._stale_ns == NEVER:
+        if self.active is None or self.active.stale_timeout_ns is None:
             return None
-        waiting = [
-            each.fresh_ns
-            for each in self._inputs
-            if not self._met(each, out, now_ns) and not self._is_stale(each, now_ns)
-        ]
-        return min(waiting) + self._stale_ns + 1 if waiting else None
+        waiting = (each for each in self.inputs if not each.has(out, now_ns) and not each.is_stale(now_ns))
+        return min((each.fresh_ns + each.timeout_ns + 1 for each in waiting), default=None)
 
     def accept(self, out: int) -> None:
         """`out` is dealt with: it was emitted, or skipped for good. Later ones only from here (rule 30).
@@ -455,76 +363,26 @@ class JoinBarrier:
 
     def capture(self) -> Hashable:
         """All that `restore` needs, but the configuration."""
-        inputs = tuple((each.stream_id, each.source, each.rule, each.capture()) for each in self._inputs)
         clocks, epochs = tuple(sorted(self._clocks.items())), tuple(sorted(self._epochs.items()))
-        return self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks, epochs
+        return self.active, self.epoch, self.last_out, self.inputs.capture(), clocks, epochs
 
     def restore(self, value: Hashable) -> None:
         """Be as the barrier was that gave `value`."""
-        self.active, self.epoch, self.last_out, self._stale_ns, inputs, clocks, epochs = value  # type: ignore[misc]
-        self._use(tuple(JoinInput(stream, source, 0, *rule) for stream, source, rule, _ in inputs))  # type: ignore[has-type]
-        for each, (*_, state) in zip(self._inputs, inputs, strict=True):  # type: ignore[has-type]
-            each.restore(state)
+        self.active, self.epoch, self.last_out, inputs, clocks, epochs = value  # type: ignore[misc]
+        self.inputs.restore(inputs)  # type: ignore[has-type]
         self._clocks, self._epochs = dict(clocks), dict(epochs)  # type: ignore[has-type]
         self._set_bounds()
 
     # Inside.
 
-    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
-        self._inputs = inputs
-        self._of_stream: dict[int, tuple[JoinInput, ...]] = {}
-        for each in inputs:
-            self._of_stream[each.stream_id] = (*self._of_stream.get(each.stream_id, ()), each)
-
     def _set_bounds(self) -> None:
         """Between the bounds a question is one comparison an input."""
         if self.active is None or self.clocks_differ:
-            self._least = NEVER
+            self.least_out = NEVER
             return
-        self._least = max(0, self.last_out + self.strict, *(each.first_output for each in self._inputs))
-        self._most = min(each.most_output for each in self._inputs)
-
-    def _weigh(self, out: int, now_ns: int) -> Readiness:
-        """The answer where not every input simply has what it owes."""
-        check_range("output", out, 0, MAX_U64)
-        if self.active is None:
-            return Readiness.NO_MAP
-        if self.clocks_differ:
-            return Readiness.CLOCKS_DIFFER
-        if out < self.last_out + self.strict:
-            return Readiness.PASSED
-        some, all_there = False, True
-        for each in self._inputs:
-            if self._met(each, out, now_ns):
-                some = True
-            elif self._is_stale(each, now_ns):
-                all_there = False
-            else:
-                return Readiness.WAITING
-        if not some:
-            return Readiness.NO_LIVE_INPUT
-        return Readiness.READY if all_there else Readiness.DEGRADED
+        self.least_out = max(0, self.last_out + self.strict, *(each.first_output for each in self.inputs))
+        self.most_out = min((each.most_output for each in self.inputs), default=MAX_U64)
 
     def _streams(self, out: int, now_ns: int, stale: bool) -> tuple[int, ...]:
-        found = [
-            each.stream_id
-            for each in self._inputs
-            if not self._met(each, out, now_ns) and self._is_stale(each, now_ns) is stale
-        ]
-        return tuple(dict.fromkeys(found))
-
-    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
-        """Longer ago than the timeout, and not as long ago (section 7.4). A clock that went back is no time."""
-        return now_ns - each.fresh_ns > self._stale_ns
-
-    def _enter_epoch(self, stream_id: int, epoch: int) -> bool:
-        """A frame of an input is of an epoch other than the known one; False if that is an older one (rule 31)."""
-        check_range("epoch", epoch, 0, NULL_U64 - 1)
-        inputs = self._of_stream[stream_id]
-        known = inputs[0].epoch
-        if known is not None and epoch < known:
-            return False
-        for each in inputs:
-            each.epoch = epoch
-            each.forget()
-        return True
+        found = (each for each in self.inputs if not each.has(out, now_ns) and each.is_stale(now_ns) is stale)
+        return tuple(dict.fromkeys(each.stream_id for each in found))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from barrierlab.impl.errors import LimitError
-from barrierlab.impl.join.barrier import JoinBarrier, JoinConfig, JoinInput, Observed, Read, Readiness
+from barrierlab.impl.join.barrier import JoinBarrier, JoinConfig, Observed, Readiness
+from barrierlab.impl.join.inputs import JoinInput, LatestInput
 from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
@@ -15,6 +17,16 @@ from barrierlab.impl.join.merge_map import (
     TimestampSource,
     check_range,
 )
+
+
+def latest_inputs(merge_map: MergeMap, config: JoinConfig, now_ns: int, by_timestamp: bool) -> Iterator[JoinInput]:
+    """The inputs of a map of either kind, each stream, or source of its times, once."""
+    keys = [
+        (rule.input_stream_id, getattr(rule, "timestamp_source", None) if by_timestamp else None)
+        for rule in merge_map.rules
+    ]
+    for stream_id, source in dict.fromkeys(keys):
+        yield LatestInput(stream_id, source, now_ns, merge_map.stale_timeout_ns)
 
 
 class LatestValueJoinBarrier(JoinBarrier):
@@ -51,7 +63,7 @@ class LatestValueJoinBarrier(JoinBarrier):
     ('TAKEN', 'READY')
     """
 
-    __slots__ = ("_by_frame", "_by_number", "_by_slot", "by_timestamp", "map_kind")
+    __slots__ = ("by_timestamp",)
 
     def __init__(
         self, config: JoinConfig, map_kind: type[MergeMap] = SequenceMergeMapAnnounce, by_timestamp: bool = False
@@ -60,35 +72,33 @@ class LatestValueJoinBarrier(JoinBarrier):
             raise LimitError("by_timestamp", by_timestamp, "False with a sequence map, which declares no clock")
         if config.use_processed:
             raise LimitError("use_processed", True, "False with the latest value, which is gated by no cursor")
-        self.map_kind = map_kind
         self.by_timestamp = by_timestamp
-        super().__init__(config)
+        super().__init__(config, map_kind, partial(latest_inputs, by_timestamp=by_timestamp))
 
     def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
         """A frame descriptor of a stream has come; counts where the newest frame is the one of the highest number."""
-        return self._observe(self._by_number.get(stream_id), epoch, seq, now_ns)
+        return self._observe(self.inputs.by_number.get(stream_id), epoch, seq, now_ns)
 
     def observe_time(
         self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
     ) -> Observed:
         """A timestamp of a stream has come; counts where the newest frame is the one of the latest timestamp."""
-        by = self._by_frame if source is TimestampSource.FRAME_DESCRIPTOR else self._by_slot
+        by = self.inputs.by_frame if source is TimestampSource.FRAME_DESCRIPTOR else self.inputs.by_slot
         return self._observe(by.get(stream_id), epoch, timestamp_ns, now_ns)
 
     def fail(self, stream_id: int, out: int) -> None:
         """The newest frame of a stream could not be read: it is absent for this tick, and no other (section 9.1)."""
-        for each in self._of_stream.get(stream_id, ()):
+        for each in self.inputs.of_stream.get(stream_id, ()):
             each.failed_tick = out
 
     def ready(self, out: int, now_ns: int) -> Readiness:
         """Return whether tick `out` may be attempted."""
-        if self._least <= out <= self._most:
-            since_ns = now_ns - self._stale_ns
-            for each in self._inputs:
-                if each.reached < 0 or each.fresh_ns < since_ns or each.failed_tick == out:
-                    return self._weigh(out, now_ns)
+        if self.least_out <= out <= self.most_out:
+            for each in self.inputs.all:
+                if each.reached < 0 or each.fresh_ns < now_ns - each.timeout_ns or each.failed_tick == out:
+                    return self.in_full(out, now_ns)
             return Readiness.READY
-        return self._weigh(out, now_ns)
+        return self.in_full(out, now_ns)
 
     def _observe(self, each: JoinInput | None, epoch: int, value: int | None, now_ns: int) -> Observed:
         """Of frames with the same time the last one is the newest; a number comes once."""
@@ -97,7 +107,7 @@ class LatestValueJoinBarrier(JoinBarrier):
         if value is None or epoch != each.epoch or not each.observed < value + self.by_timestamp or value >= NULL_U64:
             if value is not None:
                 check_range("a sequence number or timestamp", value, 0, MAX_U64)
-            if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+            if epoch != each.epoch and not self.inputs.enter_epoch(each.stream_id, epoch):
                 return Observed.OLDER_EPOCH
             if value is None or value == NULL_U64:
                 return Observed.NULL
@@ -106,27 +116,3 @@ class LatestValueJoinBarrier(JoinBarrier):
         each.observed = each.reached = value
         each.fresh_ns = now_ns
         return Observed.TAKEN
-
-    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
-        return kind is self.map_kind
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        keys: dict[tuple[int, TimestampSource | None], None] = {}
-        for rule in merge_map.rules:
-            source = getattr(rule, "timestamp_source", None) if self.by_timestamp else None
-            keys[rule.input_stream_id, source] = None
-        for stream_id, source in keys:
-            yield JoinInput(stream_id, source, now_ns)
-
-    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
-        super()._use(inputs)
-        self._by_number = {each.stream_id: each for each in inputs if each.source is None}
-        self._by_frame = {each.stream_id: each for each in inputs if each.source is TimestampSource.FRAME_DESCRIPTOR}
-        self._by_slot = {each.stream_id: each for each in inputs if each.source is TimestampSource.SLOT_HEADER}
-
-    def _met(self, each: JoinInput, out: int, now_ns: int) -> bool:
-        return each.reached >= 0 and each.failed_tick != out and not self._is_stale(each, now_ns)
-
-    def _read(self, each: JoinInput, out: int) -> Read:
-        assert each.epoch is not None
-        return Read(each.stream_id, each.epoch, each.source, each.observed, each.observed)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from barrierlab.impl.checks import check_number
-from barrierlab.impl.join.barrier import Read
+from barrierlab.impl.join.inputs import Read
 from barrierlab.impl.join.merge_map import TimestampSource
 
 

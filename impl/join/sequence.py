@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
-from barrierlab.impl.join.barrier import UNOBSERVED, JoinBarrier, JoinInput, Observed, Read
+from barrierlab.impl.join.barrier import InputsOf, JoinBarrier, JoinConfig, Observed
+from barrierlab.impl.join.inputs import UNOBSERVED, JoinInput, SequenceInput
 from barrierlab.impl.join.merge_map import MAX_U64, NULL_U64, MergeMap, SequenceMergeMapAnnounce, check_range
 
 _TAKEN = Observed.TAKEN
+
+
+def sequence_inputs(
+    merge_map: MergeMap, config: JoinConfig, now_ns: int, make: Callable[..., JoinInput] = SequenceInput
+) -> Iterator[JoinInput]:
+    """The inputs of a sequence map."""
+    for rule in cast(SequenceMergeMapAnnounce, merge_map).rules:
+        below = -1 if rule.window_size is None else rule.window_size - 1
+        stale_ns = merge_map.stale_timeout_ns
+        yield make(rule.input_stream_id, None, now_ns, stale_ns, rule.offset or 0, 0, below, rule.first_output)
 
 
 class SequenceJoinBarrier(JoinBarrier):
@@ -30,7 +41,10 @@ class SequenceJoinBarrier(JoinBarrier):
     ('TAKEN', 'READY')
     """
 
-    __slots__ = ("_by_number",)
+    __slots__ = ()
+
+    def __init__(self, config: JoinConfig, inputs_of: InputsOf = sequence_inputs) -> None:
+        super().__init__(config, SequenceMergeMapAnnounce, inputs_of)
 
     def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
         """A frame descriptor of a stream has come: `epoch` is the stream's own.
@@ -40,7 +54,7 @@ class SequenceJoinBarrier(JoinBarrier):
         LimitError
             If `seq` is less than 0, or it or a new epoch is out of range.
         """
-        each = self._by_number.get(stream_id)
+        each = self.inputs.by_number.get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT
         if epoch != each.epoch or not each.observed < seq < NULL_U64:
@@ -55,10 +69,10 @@ class SequenceJoinBarrier(JoinBarrier):
 
     def process(self, stream_id: int, epoch: int, seq: int) -> Observed:
         """A stage before the join has processed a stream up to `seq`; it gates if the configuration says so."""
-        each = self._by_number.get(stream_id)
+        each = self.inputs.by_number.get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT
-        if epoch != each.epoch and not self._enter_epoch(stream_id, epoch):
+        if epoch != each.epoch and not self.inputs.enter_epoch(stream_id, epoch):
             return Observed.OLDER_EPOCH
         if seq <= each.processed:
             return Observed.BEHIND
@@ -81,7 +95,7 @@ class SequenceJoinBarrier(JoinBarrier):
             Whether an output needs every input, or one is enough.
         margin : int
         """
-        known = [each for each in self._inputs if each.observed != UNOBSERVED and each.stream_id in slots]
+        known = [each for each in self.inputs if each.observed != UNOBSERVED and each.stream_id in slots]
         if not known:
             return 0
         most = max if need_all else min
@@ -91,27 +105,10 @@ class SequenceJoinBarrier(JoinBarrier):
 
     def _observe_unusual(self, each: JoinInput, epoch: int, seq: int, now_ns: int) -> Observed:
         check_range("seq", seq, 0, MAX_U64)
-        if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+        if epoch != each.epoch and not self.inputs.enter_epoch(each.stream_id, epoch):
             return Observed.OLDER_EPOCH
         if seq == NULL_U64:
             return Observed.NULL
         if seq <= each.observed:
             return Observed.BEHIND
         return self.observe(each.stream_id, epoch, seq, now_ns)
-
-    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
-        return kind is SequenceMergeMapAnnounce
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        for rule in cast(SequenceMergeMapAnnounce, merge_map).rules:
-            below = -1 if rule.window_size is None else rule.window_size - 1
-            yield JoinInput(rule.input_stream_id, None, now_ns, rule.offset or 0, 0, below, rule.first_output)
-
-    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
-        super()._use(inputs)
-        self._by_number = {each.stream_id: each for each in inputs}
-
-    def _read(self, each: JoinInput, out: int) -> Read:
-        assert each.epoch is not None
-        last = out + each.aim
-        return Read(each.stream_id, each.epoch, None, last - max(0, each.below), last)

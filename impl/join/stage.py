@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 from barrierlab.impl.checks import check_number
 from barrierlab.impl.errors import LimitError, NoMapError
-from barrierlab.impl.join.barrier import JoinBarrier, MapChange, Read, Readiness
+from barrierlab.impl.join.barrier import JoinBarrier, MapChange, Readiness
+from barrierlab.impl.join.inputs import Read
 from barrierlab.impl.join.latest import LatestValueJoinBarrier
 from barrierlab.impl.join.merge_map import InvalidMergeMap, MergeMap, TimestampSource
 from barrierlab.impl.join.ring import Frame, Miss
@@ -136,6 +137,8 @@ class JoinStage:
     ----------
     attempt : JoinAttempt or None
         What is being read.
+    wanted : deque of int
+        The outputs that are asked for and not begun, in their order. A sequence join has none: it counts.
 
     Examples
     --------
@@ -162,10 +165,10 @@ class JoinStage:
         "_observe",
         "_pending",
         "_slots",
-        "_wanted",
         "attempt",
         "barrier",
         "config",
+        "wanted",
     )
 
     def __init__(self, barrier: JoinBarrier, config: StageConfig | None = None) -> None:
@@ -174,7 +177,7 @@ class JoinStage:
         self.attempt: JoinAttempt | None = None
         self._map: MergeMap | None = None  # under which the attempt began
         self._slots = dict(self.config.slots)
-        self._wanted: deque[int] = deque()
+        self.wanted: deque[int] = deque()
         self._next = 0
         self._margin = 0  # how far above the oldest slots to go on; doubled by each overrun in a row
         self._epoch: int | None = None  # in which `_next` counts
@@ -199,7 +202,7 @@ class JoinStage:
 
     def offer(self, out: int) -> tuple[Skipped, ...]:
         """An output time or tick is wanted; what that skips. Sequence joins are not offered anything: they count."""
-        wanted, pending = self._wanted, self._pending
+        wanted, pending = self.wanted, self._pending
         if wanted and pending is PendingPolicy.HOLD:
             return (Skipped(out, out, SkipReason.HELD),)
         gone: list[Skipped] = []
@@ -218,7 +221,7 @@ class JoinStage:
         """The output that is asked for next; None if none is wanted."""
         barrier = self.barrier
         if not isinstance(barrier, SequenceJoinBarrier):
-            return self._wanted[0] if self._wanted else None
+            return self.wanted[0] if self.wanted else None
         active = barrier.active
         if active is not None and active is not self._counted:
             self._counted = active
@@ -238,14 +241,14 @@ class JoinStage:
         if out is None:
             return None
         answer = self.barrier.ready(out, now_ns)
-        if self._wanted and answer is Readiness.PASSED:
-            return Skipped(self._wanted.popleft(), out, SkipReason.PASSED)
-        if self._wanted and answer is Readiness.WAITING and not self.barrier.is_possible(out):
-            return Skipped(self._wanted.popleft(), out, SkipReason.IMPOSSIBLE)
+        if self.wanted and answer is Readiness.PASSED:
+            return Skipped(self.wanted.popleft(), out, SkipReason.PASSED)
+        if self.wanted and answer is Readiness.WAITING and not self.barrier.is_possible(out):
+            return Skipped(self.wanted.popleft(), out, SkipReason.IMPOSSIBLE)
         if not answer.may_attempt:
             return answer
-        if self._wanted:
-            self._wanted.popleft()
+        if self.wanted:
+            self.wanted.popleft()
         self._map = self.barrier.active
         self.attempt = JoinAttempt(out, self.barrier.reads(out, now_ns), self.barrier.absent(out, now_ns))
         return self.attempt
@@ -270,7 +273,7 @@ class JoinStage:
         active = self.barrier.active
         if active is not self._map and active != self._map:  # section 6.4: what was ready is not so any more
             if not isinstance(self.barrier, SequenceJoinBarrier):
-                self._wanted.appendleft(out)
+                self.wanted.appendleft(out)
             return Skipped(out, out, SkipReason.MAP_CHANGED)
         frames: list[Frame] = []
         misses: list[tuple[int, Miss]] = []
@@ -295,14 +298,14 @@ class JoinStage:
 
     def capture(self) -> Hashable:
         """All that `restore` needs, but the configuration."""
-        wanted = tuple(self._wanted)
+        wanted = tuple(self.wanted)
         return self.barrier.capture(), self.attempt, self._map, wanted, self._next, self._margin, self._epoch
 
     def restore(self, value: Hashable) -> None:
         """Be as the stage was that gave `value`."""
         barrier, self.attempt, self._map, wanted, self._next, self._margin, self._epoch = value  # type: ignore[misc]
         self.barrier.restore(barrier)  # type: ignore[has-type]
-        self._wanted = deque(wanted)  # type: ignore[has-type]
+        self.wanted = deque(wanted)  # type: ignore[has-type]
         self._counted = None  # looked at again, to the same effect
 
     # Inside.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
-from barrierlab.impl.join.barrier import NEVER, UNOBSERVED, JoinBarrier, JoinInput, LatenessScope, Observed, Read
+from barrierlab.impl.join.barrier import InputsOf, JoinBarrier, JoinConfig, LatenessScope, Observed
+from barrierlab.impl.join.inputs import NEVER, UNOBSERVED, JoinInput, TimestampInput
 from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
@@ -17,6 +18,25 @@ from barrierlab.impl.join.merge_map import (
 
 _TAKEN = Observed.TAKEN
 _FRAME = TimestampSource.FRAME_DESCRIPTOR
+
+
+def timestamp_inputs(
+    merge_map: MergeMap, config: JoinConfig, now_ns: int, make: Callable[..., JoinInput] = TimestampInput
+) -> Iterator[JoinInput]:
+    """The inputs of a timestamp map."""
+    active = cast(TimestampMergeMapAnnounce, merge_map)
+    for_all = config.lateness_scope is LatenessScope.MAP
+    for rule in active.rules:
+        yield make(
+            rule.input_stream_id,
+            rule.timestamp_source,
+            now_ns,
+            active.stale_timeout_ns,
+            rule.offset_ns or 0,
+            (active.lateness_ns or 0) if for_all or rule.window_ns is not None else 0,
+            -1 if rule.window_ns is None else rule.window_ns,
+            rule.first_output,
+        )
 
 
 class TimestampJoinBarrier(JoinBarrier):
@@ -42,9 +62,12 @@ class TimestampJoinBarrier(JoinBarrier):
     'READY'
     """
 
-    __slots__ = ("_by_frame", "_by_slot")
+    __slots__ = ()
 
     strict = False
+
+    def __init__(self, config: JoinConfig, inputs_of: InputsOf = timestamp_inputs) -> None:
+        super().__init__(config, TimestampMergeMapAnnounce, inputs_of)
 
     def observe_time(
         self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
@@ -56,7 +79,7 @@ class TimestampJoinBarrier(JoinBarrier):
         LimitError
             If the timestamp is less than 0, or it or a new epoch is out of range.
         """
-        each = (self._by_frame if source is _FRAME else self._by_slot).get(stream_id)
+        each = (self.inputs.by_frame if source is _FRAME else self.inputs.by_slot).get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT
         if timestamp_ns is None or epoch != each.epoch or not each.observed <= timestamp_ns < NULL_U64:
@@ -71,10 +94,10 @@ class TimestampJoinBarrier(JoinBarrier):
 
     def process_time(self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int) -> Observed:
         """A stage before the join has processed a stream up to this time; it gates if the configuration says so."""
-        each = (self._by_frame if source is _FRAME else self._by_slot).get(stream_id)
+        each = (self.inputs.by_frame if source is _FRAME else self.inputs.by_slot).get(stream_id)
         if each is None:
             return Observed.NOT_AN_INPUT
-        if epoch != each.epoch and not self._enter_epoch(stream_id, epoch):
+        if epoch != each.epoch and not self.inputs.enter_epoch(stream_id, epoch):
             return Observed.OLDER_EPOCH
         if timestamp_ns <= each.processed:
             return Observed.BEHIND
@@ -88,7 +111,7 @@ class TimestampJoinBarrier(JoinBarrier):
     def _observe_unusual(self, each: JoinInput, epoch: int, timestamp_ns: int | None, now_ns: int) -> Observed:
         if timestamp_ns is not None:
             check_range("timestamp_ns", timestamp_ns, 0, MAX_U64)
-        if epoch != each.epoch and not self._enter_epoch(each.stream_id, epoch):
+        if epoch != each.epoch and not self.inputs.enter_epoch(each.stream_id, epoch):
             return Observed.OLDER_EPOCH
         if timestamp_ns is None or timestamp_ns == NULL_U64:
             return Observed.NULL
@@ -97,33 +120,3 @@ class TimestampJoinBarrier(JoinBarrier):
             return Observed.REJECTED
         assert each.source is not None
         return self.observe_time(each.stream_id, epoch, each.source, timestamp_ns, now_ns)
-
-    def _is_of_mine(self, kind: type[MergeMap]) -> bool:
-        return kind is TimestampMergeMapAnnounce
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        active = cast(TimestampMergeMapAnnounce, merge_map)
-        for_all = self.config.lateness_scope is LatenessScope.MAP
-        for rule in active.rules:
-            lateness = (active.lateness_ns or 0) if for_all or rule.window_ns is not None else 0
-            below = -1 if rule.window_ns is None else rule.window_ns
-            yield JoinInput(
-                rule.input_stream_id,
-                rule.timestamp_source,
-                now_ns,
-                rule.offset_ns or 0,
-                lateness,
-                below,
-                rule.first_output,
-            )
-
-    def _use(self, inputs: tuple[JoinInput, ...]) -> None:
-        super()._use(inputs)
-        self._by_frame = {each.stream_id: each for each in inputs if each.source is _FRAME}
-        self._by_slot = {each.stream_id: each for each in inputs if each.source is not _FRAME}
-
-    def _read(self, each: JoinInput, out: int) -> Read:
-        """A window as it is; where the rule has an offset, the newest frame that is not newer than required."""
-        assert each.epoch is not None
-        first = out - each.below if each.below >= 0 else 0
-        return Read(each.stream_id, each.epoch, each.source, first, out + each.aim)

@@ -11,16 +11,12 @@ Any number of processes may read, and writers do not need to know of each other:
 which one of them does; and the unfinished manifest, made by `begin`, is the right to publish. Who removes an attempt
 removes that first, and publishing renames it, so that of a writer and one that cleans up behind it one comes too late.
 
-Links are never followed below the directory of the store; what is no folder there is somebody else's, and stays. All
-I/O goes through `impl.storage.files.Files`. The names within a checkpoint's folder are F-DCKP-006's; see
+The medium is memory or a directory (`impl.storage.media`). The names within a checkpoint's folder are F-DCKP-006's; see
 `impl.storage.snapshot`.
 """
 
 from __future__ import annotations
 
-import errno
-import re
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -38,8 +34,9 @@ from barrierlab.impl.errors import (
     StoreFailedError,
 )
 from barrierlab.impl.messages import MAX_U64
-from barrierlab.impl.storage.files import Files, NotAFileError, RealFiles, Writing, directory
+from barrierlab.impl.storage.files import Files, NotAFileError
 from barrierlab.impl.storage.manifest import MAX_MANIFEST_BYTES, decode_manifest, encode_manifest
+from barrierlab.impl.storage.media import AGAIN, MANIFEST, DirectoryMedium, Medium, MemoryMedium, asking
 from barrierlab.impl.storage.snapshot import (
     Checkpoint,
     Manifest,
@@ -51,13 +48,9 @@ from barrierlab.impl.storage.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable
 
-MANIFEST = "manifest.json"
-MANIFEST_UNFINISHED = "manifest.json.tmp"
-AGAIN = "mend the medium or the permissions, and do it again"
 UNREADABLE = "its checkpoint is unusable until then: go back to an older one"
-_FOLDER = re.compile(r"checkpoint-([1-9][0-9]{0,19})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +70,15 @@ class Usable:
 
 
 class SnapshotStore:
-    """The store of checkpoints: attempts, completion, recovery, retention, over a medium that a subclass provides."""
+    """The store of checkpoints: attempts, completion, recovery, retention, over a medium.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    medium : Medium
+    """
+
+    def __init__(self, medium: Medium) -> None:
+        self.medium = medium
         self._attempts: dict[int, dict[tuple[str, int], Part]] = {}
         self._in_doubt: set[int] = set()  # attempts that may be complete on the medium
         self._whole: dict[int, bool] = {}  # complete ones that are known to be whole and durable, or known not to be
@@ -101,8 +100,8 @@ class SnapshotStore:
         self._not_complete("begin", checkpoint_id)
         if checkpoint_id <= (highest := self.highest_id()):
             raise RegressingIdError(checkpoint_id, highest)
-        with _asking(f"beginning checkpoint {checkpoint_id}"):
-            self._make(checkpoint_id)
+        with asking(f"beginning checkpoint {checkpoint_id}"):
+            self.medium.make(checkpoint_id)
         self._attempts[checkpoint_id] = {}
 
     def write(self, checkpoint_id: int, snapshot: TaskSnapshot) -> Part:
@@ -128,8 +127,8 @@ class SnapshotStore:
         if task in parts:
             raise AttemptError(f"a second part of {task[0]}[{task[1]}] for checkpoint {checkpoint_id}", "one a task")
         part, files = files_of(snapshot)
-        with _asking(f"writing {task[0]}[{task[1]}] for checkpoint {checkpoint_id}"):
-            self._save(checkpoint_id, files)
+        with asking(f"writing {task[0]}[{task[1]}] for checkpoint {checkpoint_id}"):
+            self.medium.save(checkpoint_id, files)
         parts[task] = part
         return part
 
@@ -156,7 +155,7 @@ class SnapshotStore:
             )
         data = encode_manifest(manifest)
         try:
-            self._publish(checkpoint_id, data)
+            self.medium.publish(checkpoint_id, data)
         except StoreFailedError as error:
             if error.definite and checkpoint_id in self._in_doubt:  # this time; but not what was done before
                 raise StoreFailedError(error.call, error.cause, definite=False) from error
@@ -180,8 +179,8 @@ class SnapshotStore:
         if checkpoint_id not in self._attempts:
             self._not_complete("abandon", checkpoint_id)
             return False
-        with _asking(f"abandoning checkpoint {checkpoint_id}", hint=AGAIN):
-            self._remove(checkpoint_id)
+        with asking(f"abandoning checkpoint {checkpoint_id}", hint=AGAIN):
+            self.medium.remove(checkpoint_id)
         self._forget(checkpoint_id)
         return True
 
@@ -196,8 +195,8 @@ class SnapshotStore:
 
     def highest_id(self) -> int:
         """The highest id that was ever begun, 0 at first: recovery goes on above it (protocol rule 2)."""
-        with _asking("listing checkpoints", hint=AGAIN):
-            return max(self._ids(), default=0)
+        with asking("listing checkpoints", hint=AGAIN):
+            return max(self.medium.ids(), default=0)
 
     def load(self, checkpoint_id: int) -> Checkpoint:
         """A complete checkpoint, every byte of it verified (protocol rule 22).
@@ -272,18 +271,20 @@ class SnapshotStore:
         oldest = whole[-1] if len(whole) == newest else 0
         removed = tuple(checkpoint_id for checkpoint_id in settled if checkpoint_id < oldest)
         for checkpoint_id in removed:
-            with _asking(f"removing checkpoint {checkpoint_id}", hint=AGAIN):
-                self._remove(checkpoint_id)
+            with asking(f"removing checkpoint {checkpoint_id}", hint=AGAIN):
+                self.medium.remove(checkpoint_id)
             self._whole.pop(checkpoint_id, None)
         return removed
 
     def leftovers(self) -> tuple[int, ...]:
         """Ids that are neither complete nor under way here, newest first: failed attempts, half removals."""
-        with _asking("listing leftovers", hint=AGAIN):
-            published = self._published()
+        with asking("listing leftovers", hint=AGAIN):
+            published = self.medium.published()
             last = max(published, default=0)
             found = [i for i, state in published.items() if state is False and i not in self._attempts]
-            return tuple(sorted((each for each in found if each < last or not self._is_empty(each)), reverse=True))
+            return tuple(
+                sorted((each for each in found if each < last or not self.medium.is_empty(each)), reverse=True)
+            )
 
     def clean(self) -> tuple[int, ...]:
         """Remove the leftovers, and the attempts of other writers, which look like some.
@@ -300,8 +301,8 @@ class SnapshotStore:
         """
         removed = []
         for checkpoint_id in self.leftovers():
-            with _asking(f"removing the leftover {checkpoint_id}", hint=AGAIN):
-                if self._remove(checkpoint_id, leftover=True):
+            with asking(f"removing the leftover {checkpoint_id}", hint=AGAIN):
+                if self.medium.remove(checkpoint_id, leftover=True):
                     removed.append(checkpoint_id)
         return tuple(removed)
 
@@ -323,8 +324,8 @@ class SnapshotStore:
 
     def _listed(self, *states: bool | None) -> tuple[int, ...]:
         """The ids that are in one of these states, newest first; attempts of this store only if they are in doubt."""
-        with _asking("listing checkpoints", hint=AGAIN):
-            published = self._published().items()
+        with asking("listing checkpoints", hint=AGAIN):
+            published = self.medium.published().items()
         under_way = self._attempts.keys() - self._in_doubt
         return tuple(sorted((i for i, state in published if state in states and i not in under_way), reverse=True))
 
@@ -369,7 +370,7 @@ class SnapshotStore:
             read = {file.path: self._read_whole(checkpoint_id, file.path, file.size_bytes) for file in files}
             snapshots.append(snapshot_from(part, read, self._name(checkpoint_id, "")))
         try:
-            self._settle(checkpoint_id)
+            self.medium.settle(checkpoint_id)
         except FileNotFoundError as error:
             raise NotCompleteError(checkpoint_id, self.completed()) from error
         except OSError as error:
@@ -380,7 +381,7 @@ class SnapshotStore:
         """A file, but at most one byte more than it should have."""
         name = self._name(checkpoint_id, path)
         try:
-            return self._read(checkpoint_id, path, most + 1)
+            return self.medium.read(checkpoint_id, path, most + 1)
         except FileNotFoundError as error:
             if checkpoint_id not in self._listed(True, None):
                 raise NotCompleteError(checkpoint_id, self.completed()) from error
@@ -393,87 +394,14 @@ class SnapshotStore:
     def _name(self, checkpoint_id: int, path: str) -> str:
         return f"checkpoint-{checkpoint_id}/{path}"
 
-    # The medium. Each may raise OSError.
-
-    def _make(self, checkpoint_id: int) -> None:
-        """An empty folder for an attempt."""
-        raise NotImplementedError
-
-    def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
-        """Files in it, durable."""
-        raise NotImplementedError
-
-    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
-        """The manifest in it, all or nothing, durable. Raises StoreFailedError."""
-        raise NotImplementedError
-
-    def _ids(self) -> list[int]:
-        """The ids whose names are taken, be it by something that is no folder."""
-        raise NotImplementedError
-
-    def _published(self) -> dict[int, bool | None]:
-        """The ids that have a folder, and whether a manifest is in it; None if the medium gives no answer."""
-        raise NotImplementedError
-
-    def _settle(self, checkpoint_id: int) -> None:
-        """Return when it is durable that the manifest is there."""
-        raise NotImplementedError
-
-    def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        """The first `most` bytes of a file."""
-        raise NotImplementedError
-
-    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
-        """Remove the manifest first, if there is one; then the rest, but for the folder of the highest id.
-
-        False, and nothing is done, if it was to be a leftover and has a manifest.
-        """
-        raise NotImplementedError
-
-    def _is_empty(self, checkpoint_id: int) -> bool:
-        """Return whether nothing is in the folder."""
-        raise NotImplementedError
-
 
 class MemoryStore(SnapshotStore):
     """Checkpoints as bytes in memory: for simulations and tests, and to say what a directory must do."""
 
+    medium: MemoryMedium
+
     def __init__(self) -> None:
-        super().__init__()
-        self._files: dict[int, dict[str, bytes]] = {}
-
-    def _make(self, checkpoint_id: int) -> None:
-        self._files[checkpoint_id] = {}
-
-    def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
-        self._files[checkpoint_id].update(files)
-
-    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
-        self._files[checkpoint_id][MANIFEST] = manifest
-
-    def _ids(self) -> list[int]:
-        return list(self._files)
-
-    def _published(self) -> dict[int, bool | None]:
-        return {checkpoint_id: MANIFEST in files for checkpoint_id, files in self._files.items()}
-
-    def _settle(self, checkpoint_id: int) -> None:
-        """Nothing in memory outlives a crash."""
-
-    def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        if path not in self._files[checkpoint_id]:
-            raise FileNotFoundError(path)
-        return self._files[checkpoint_id][path][:most]
-
-    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
-        if checkpoint_id < max(self._files):
-            del self._files[checkpoint_id]
-        else:
-            self._files[checkpoint_id] = {}
-        return True
-
-    def _is_empty(self, checkpoint_id: int) -> bool:
-        return not self._files[checkpoint_id]
+        super().__init__(MemoryMedium())
 
 
 class DirectoryStore(SnapshotStore):
@@ -495,168 +423,4 @@ class DirectoryStore(SnapshotStore):
     """
 
     def __init__(self, path: str, files: Files | None = None) -> None:
-        super().__init__()
-        self._path = directory(path)
-        self._disk = files if files is not None else RealFiles()
-        with _asking(f"making the directory {self._path!r}", hint=AGAIN):
-            self._ensure_directory(self._path)
-
-    def _make(self, checkpoint_id: int) -> None:
-        folder = self._at(checkpoint_id)
-        self._disk.make_folder(folder)
-        self._disk.flush_folder(self._path)
-        self._disk.create(f"{folder}/{MANIFEST_UNFINISHED}").close()
-
-    def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
-        at = self._at(checkpoint_id)
-        folders = sorted({_folder_of(path) for path in files})
-        for folder in folders:
-            self._ensure_folder(checkpoint_id, folder)
-        for path, data in files.items():
-            self._write(self._disk.create(f"{at}/{path}"), data)
-        for folder in folders:
-            self._disk.flush_folder(f"{at}/{folder}")
-
-    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
-        folder = self._at(checkpoint_id)
-        unfinished, finished = f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}"
-        with _asking(f"writing the manifest of checkpoint {checkpoint_id}"):
-            self._own(checkpoint_id)
-            try:
-                self._write(self._disk.reopen(unfinished), manifest)
-                renamed = False
-            except FileNotFoundError:
-                if not self._disk.exists(finished) or self._disk.read(finished, len(manifest) + 1) != manifest:
-                    raise  # somebody has removed the attempt
-                renamed = True  # by an earlier call, which did not see it through
-        with _asking(f"publishing checkpoint {checkpoint_id}", definite=False):
-            if not renamed:
-                self._disk.rename(unfinished, finished)
-            self._disk.flush_folder(folder)
-
-    def _published(self) -> dict[int, bool | None]:
-        # Retention may run meanwhile, and removes one only when a newer one is complete. So the oldest is looked at
-        # first, and all again if one was begun: else all that was listed could be gone, and its successor not listed.
-        ids = sorted(self._ids())
-        while True:
-            published: dict[int, bool | None] = {}
-            for checkpoint_id in ids:
-                folder = self._at(checkpoint_id)
-                try:
-                    if self._disk.is_folder(folder):
-                        published[checkpoint_id] = self._disk.exists(f"{folder}/{MANIFEST}")
-                except FileNotFoundError:
-                    continue  # removed meanwhile
-                except OSError:
-                    published[checkpoint_id] = None  # `load` will say what is wrong with it
-            before, ids = ids, sorted(self._ids())
-            if ids[-1:] == before[-1:]:
-                return published
-
-    def _settle(self, checkpoint_id: int) -> None:
-        self._disk.flush_folder(self._at(checkpoint_id))
-
-    def _read(self, checkpoint_id: int, path: str, most: int) -> bytes:
-        self._own(checkpoint_id, _folder_of(path))
-        return self._disk.read(f"{self._at(checkpoint_id)}/{path}", most)
-
-    def _remove(self, checkpoint_id: int, leftover: bool = False) -> bool:
-        folder, disk = self._at(checkpoint_id), self._disk
-        try:
-            if not disk.is_folder(folder):
-                return True  # nothing of the store's own is there any more
-            names = disk.names(folder)
-        except FileNotFoundError:
-            return True
-        if leftover and MANIFEST in names:
-            return False
-        if MANIFEST_UNFINISHED in names:
-            disk.remove(f"{folder}/{MANIFEST_UNFINISHED}")  # before anything else: nobody can publish it any more
-        if MANIFEST in names:
-            disk.remove(f"{folder}/{MANIFEST}")
-        # Before anything else goes it must not look complete, for good. Who took the manifest away may have been
-        # somebody else, who did not come to that.
-        disk.flush_folder(folder)
-        for name in names:
-            if name not in (MANIFEST, MANIFEST_UNFINISHED):
-                self._clear(f"{folder}/{name}")
-        if checkpoint_id < max(self._published()):
-            disk.flush_folder(self._path)  # the folder of the highest id stays, so it must be there for good
-            disk.remove(folder)
-            disk.flush_folder(self._path)
-        else:
-            disk.flush_folder(folder)
-        return True
-
-    def _clear(self, path: str) -> None:
-        """Remove a file, or a folder and all that is in it."""
-        left = [path]
-        while left:
-            at = left[-1]
-            inner = self._disk.names(at) if self._disk.is_folder(at) else []
-            if inner:
-                left.extend(f"{at}/{name}" for name in inner)
-            else:
-                self._disk.remove(left.pop())
-
-    def _is_empty(self, checkpoint_id: int) -> bool:
-        return not self._disk.names(self._at(checkpoint_id))
-
-    def _ids(self) -> list[int]:
-        found = (_FOLDER.fullmatch(name) for name in self._disk.names(self._path))
-        return [int(match[1]) for match in found if match and int(match[1]) <= MAX_U64]
-
-    def _at(self, checkpoint_id: int) -> str:
-        return f"{self._path}/checkpoint-{checkpoint_id}"
-
-    def _own(self, checkpoint_id: int, path: str = "") -> None:
-        """Raise NotADirectoryError unless each folder on the way to this one is the store's own."""
-        folder = self._at(checkpoint_id)
-        for name in ("", *path.split("/")) if path else ("",):
-            folder = f"{folder}/{name}" if name else folder
-            if not self._disk.is_folder(folder):
-                raise NotADirectoryError(errno.ENOTDIR, "a link or a file in place of a folder", folder)
-
-    def _ensure_folder(self, checkpoint_id: int, path: str) -> None:
-        """A folder in that of the checkpoint, with its name and those of the folders around it durable."""
-        parent, at = _folder_of(path), self._at(checkpoint_id)
-        if not self._disk.exists(f"{at}/{path}"):
-            if parent:
-                self._ensure_folder(checkpoint_id, parent)
-            else:
-                self._own(checkpoint_id)  # it is not made anew if somebody has removed the attempt
-            self._disk.make_folder(f"{at}/{path}")
-        self._own(checkpoint_id, path)
-        self._disk.flush_folder(f"{at}/{parent}" if parent else at)
-
-    def _ensure_directory(self, path: str) -> None:
-        """The same of the directory of the store, which may be a link to one."""
-        parent = _folder_of(path)
-        try:
-            self._disk.names(path)
-        except FileNotFoundError:
-            if parent:
-                self._ensure_directory(parent)
-            self._disk.make_folder(path)
-        self._disk.flush_folder(parent or ".")
-
-    def _write(self, file: Writing, data: bytes) -> None:
-        with closing(file):
-            file.write(data)
-            file.flush()
-
-
-def _folder_of(path: str) -> str:
-    """The folder that a path is in; empty if the path is one name."""
-    folder, _, name = path.rpartition("/")
-    return folder or ("/" if path != name else "")
-
-
-@contextmanager
-def _asking(call: str, definite: bool = True, hint: str = "") -> Iterator[None]:
-    try:
-        yield
-    except UnicodeError as error:  # a name that this file system's encoding does not have
-        raise StoreFailedError(call, OSError(errno.EINVAL, str(error)), definite, hint) from error
-    except OSError as error:
-        raise StoreFailedError(call, error, definite, hint) from error
+        super().__init__(DirectoryMedium(path, files))

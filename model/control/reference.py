@@ -28,7 +28,7 @@ from barrierlab.model.control.upstreams import AbortAll, Closed, ControlStimulus
 
 SENT = "sent"
 """The verb of an effect that is a message to one output; the others are those of
-`barrierlab.impl.control.sender.TellSignal`."""
+`barrierlab.impl.control.outlets.TellSignal`."""
 
 ReferenceEffect = tuple[str, Carrier | None, int, object]
 """Verb, carrier (None: neither), upstream or output (else -1), subject."""

@@ -28,7 +28,7 @@ from barrierlab.impl.control import (
     NoUpstreamsError,
     UnequalUpstreamsError,
 )
-from barrierlab.impl.control.sender import TellSignal
+from barrierlab.impl.control.outlets import TellSignal
 from barrierlab.impl.errors import ContractError, LimitError
 from barrierlab.impl.messages import MAX_U64, EndOfInput, Event, Watermark
 from barrierlab.model.checkpoint.check import REFINES, Outcome, ScopeViolation

@@ -26,7 +26,7 @@ from barrierlab.impl.control import (
     InstantControlSignal,
     Message,
 )
-from barrierlab.impl.control.sender import TellSignal
+from barrierlab.impl.control.outlets import TellSignal
 from barrierlab.impl.messages import EndOfInput, Event
 from barrierlab.model.control.invariants import NAMES, ControlEntry, FinalObligations, HeadWatch, ProcessorWatch
 from barrierlab.model.control.operators import DISCARDING, KINDS

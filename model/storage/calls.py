@@ -222,14 +222,14 @@ class StoreCalls:
 
 
 def _captured(memory: MemoryStore) -> Hashable:
-    files = tuple((i, tuple(files.items())) for i, files in memory._files.items())
+    files = tuple((i, tuple(files.items())) for i, files in memory.medium.files.items())
     return files, memory.capture()
 
 
 def _memory(captured: Hashable) -> MemoryStore:
     files, remembered = captured  # type: ignore[misc]
     memory = MemoryStore()
-    memory._files = {i: dict(each) for i, each in files}  # type: ignore[has-type]
+    memory.medium.files = {i: dict(each) for i, each in files}  # type: ignore[has-type]
     memory.restore(remembered)  # type: ignore[has-type]
     return memory
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from barrierlab.model.checkpoint.hosting import Copy, ExternalError, brief, check_methods, said
 from barrierlab.model.checkpoint.interfaces import CheckpointStore
 from barrierlab.model.storage.files import EMPTY, Direct, FilesPort, Tree
-from barrierlab.model.storage.world import PATH, Client, Done, FoundCheckpoints, StoreBounds, StoreWorld
+from barrierlab.model.storage.world import PATH, Client, Done, FoundCheckpoints, StoreBounds
 
 _ARGUMENTS = {
     "begin": 1,
@@ -56,8 +56,8 @@ def parts_of(checkpoint_id: int, parts: int) -> dict[str, bytes]:
     return {name: f"{name} of checkpoint {checkpoint_id}".encode() for name in ("a-0", "t-1")[:parts]}
 
 
-class ExternalStoreWorld(StoreWorld):
-    """The system of bounds, with another's store.
+class ExternalCode:
+    """Another's store, as `model.storage.world` uses it.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ class ExternalStoreWorld(StoreWorld):
     """
 
     def __init__(self, bounds: StoreBounds, kind: type) -> None:
-        super().__init__(bounds)
-        self._kind = kind
+        self.bounds, self._kind = bounds, kind
 
-    def _prepare(self, disk: Direct, begun: list[int]) -> None:
+    def prepare(self, disk: Direct, begun: list[int]) -> None:
+        """Store what the bounds say is there before, and note the ids that were begun."""
         if not self.bounds.before and not self.bounds.left:
             return
         store = self._kind(PATH, disk.port)
@@ -88,12 +88,13 @@ class ExternalStoreWorld(StoreWorld):
             for name, data in parts_of(left, 1).items():
                 store.put(left, name, data)
 
-    def _operate(self, client: Client, port: FilesPort) -> Done:
+    def operate(self, client: Client, port: FilesPort) -> Done:
+        """Carry out the operation that a process is at."""
         store: Any = None
         try:
             if isinstance(client.store, Copy):
                 store = client.store.machine((port,))
-                done = self._asked_of(store, client)
+                done = self._carry_out(store, client)
             else:
                 store, done = self._kind(PATH, port), Done("done", 0)
         except OSError:  # the medium's
@@ -102,7 +103,7 @@ class ExternalStoreWorld(StoreWorld):
             done = Done("raised", said(error))
         return done._replace(store=None if store is None else Copy(store, (port,)))
 
-    def _asked_of(self, store: Any, client: Client) -> Done:
+    def _carry_out(self, store: Any, client: Client) -> Done:
         verb, _, argument = client.work[0].partition(" ")
         checkpoint_id, stage = client.checkpoint_id, client.stage
         if verb == "recover":
@@ -146,23 +147,7 @@ class ExternalStoreWorld(StoreWorld):
             return f"WHOLE: of checkpoint {checkpoint_id} was read {brief(dict(found))}"
         return ""
 
-    def difference(self) -> str:
-        """Carry every operation out a second time, the last first; what differs, in a line, or nothing."""
-        for index, first in reversed(tuple(self._asked.items())):
-            del self._asked[index]
-            second = self._next(index)
-            if second != first:
-                client = self.clients.values[index]
-                told = " and then ".join(brief(str(each)) for each in (first, second))
-                return f"{client.name}, at {client.work[0]}, does not do the same twice: {told}"
-        return ""
-
-    def _look(self, tree: int) -> FoundCheckpoints:
-        if tree not in self._found:
-            self._found[tree] = self._looked(self.trees.values[tree])
-        return self._found[tree]
-
-    def _looked(self, tree: Tree) -> FoundCheckpoints:
+    def look(self, tree: Tree) -> FoundCheckpoints:
         """Look at everything, where nothing fails."""
         try:
             store = self._kind(PATH, Direct(tree).port)

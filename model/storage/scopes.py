@@ -12,7 +12,7 @@ from barrierlab.model.checkpoint.check import MOST_STATES, NOT_REPEATABLE, Outco
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.explore.checker import BROKEN, UNDECIDED, ExplorationLimits, M, Property, S, System, explore
 from barrierlab.model.storage import calls, codec
-from barrierlab.model.storage.external_store import ExternalStoreWorld
+from barrierlab.model.storage.external_store import ExternalCode
 from barrierlab.model.storage.world import StoreBounds, StoreWorld, properties
 
 
@@ -46,10 +46,10 @@ class StoreScope:
 
     def check(self, components: Components, seconds: float | None) -> Outcome:
         """Explore it, with the external store of `components`, if there is one; that one is to do the same twice."""
-        external = None if components.store is None else ExternalStoreWorld(self.bounds, components.store)
-        world = external or StoreWorld(self.bounds)
+        external = None if components.store is None else ExternalCode(self.bounds, components.store)
+        world = StoreWorld(self.bounds, external)
         outcome = _explored(self.name, world, properties(world), seconds)
-        if external is None or outcome.verdict == UNDECIDED or not (why := external.difference()):
+        if external is None or outcome.verdict == UNDECIDED or not (why := world.difference()):
             return outcome
         return replace(
             outcome, verdict=BROKEN, why=why, violations=(ScopeViolation(NOT_REPEATABLE, self.name, 0, why),)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 from barrierlab.impl.errors import (
     CompletedError,
@@ -34,6 +34,7 @@ from barrierlab.impl.errors import (
 from barrierlab.impl.storage.encoding import encode
 from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, Part, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
+from barrierlab.model.checkpoint.hosting import brief
 from barrierlab.model.explore.checker import Always, Quiescent
 from barrierlab.model.explore.intern import Interner
 from barrierlab.model.storage.files import (
@@ -193,11 +194,120 @@ class _NextError(BaseException):
         self.call = call
 
 
-class StoreWorld:
-    """The system of bounds, for `model.explore.checker.explore`."""
+class StoreCode(Protocol):
+    """The code under test, as the world uses it."""
+
+    def prepare(self, disk: Direct, begun: list[int]) -> None:
+        """Store what the bounds say is there before, and note the ids that were begun."""
+
+    def operate(self, client: Client, port: FilesPort) -> Done:
+        """Carry out the operation that a process is at."""
+
+    def look(self, tree: Tree) -> FoundCheckpoints:
+        """Look at everything in a file system where nothing fails."""
+
+
+class CodeOfImpl:
+    """The store of `impl`: how it is used, and what it may raise."""
 
     def __init__(self, bounds: StoreBounds) -> None:
         self.bounds = bounds
+
+    def prepare(self, disk: Direct, begun: list[int]) -> None:
+        """Store what the bounds say is there before, and note the ids that were begun."""
+        if not self.bounds.before and not self.bounds.left:
+            return
+        store = DirectoryStore(PATH, disk.port)
+        for checkpoint_id in range(1, self.bounds.before + 1):
+            store.begin(checkpoint_id)
+            begun.append(checkpoint_id)
+            parts = tuple(store.write(checkpoint_id, each) for each in contents(checkpoint_id, self.bounds.parts))
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, parts))
+        if self.bounds.left:
+            store.begin(self.bounds.before + 1)
+            begun.append(self.bounds.before + 1)
+            store.write(self.bounds.before + 1, contents(self.bounds.before + 1, 1)[0])
+
+    def operate(self, client: Client, port: FilesPort) -> Done:
+        """Carry out the operation that a process is at."""
+        store: DirectoryStore | None = None
+        try:
+            if client.work[0] == "open":
+                done = Done("done", 0)
+                store = DirectoryStore(PATH, port)
+            else:
+                quiet = FilesPort(lambda call: ())
+                store = DirectoryStore(PATH, quiet)
+                quiet.ask = port.ask
+                store.restore(client.store)
+                done = self._carry_out(store, client)
+        except StoreFailedError as error:
+            done = Done("failed", error.definite)
+        except NoUsableCheckpointError:
+            done = Done("none usable")
+        except (RegressingIdError, CompletedError):
+            done = Done("taken")
+        except Exception as error:  # whatever the code under test does
+            done = Done("raised", f"{type(error).__name__}: {error}")
+        return done._replace(store=None if store is None else store.capture())
+
+    def _carry_out(self, store: DirectoryStore, client: Client) -> Done:
+        verb, _, argument = client.work[0].partition(" ")
+        checkpoint_id, stage = client.checkpoint_id, client.stage
+        if verb == "recover":
+            usable = store.latest_usable()
+            wrong = _not_as_written(usable.checkpoint, self.bounds.parts)
+            skipped = tuple(each.checkpoint_id for each in usable.passed_over)
+            return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped))
+        if verb == "clean":
+            store.clean()
+        elif verb == "retain":
+            store.retain(int(argument))
+        elif not stage:
+            checkpoint_id = store.highest_id() + 1
+            store.begin(checkpoint_id)
+        elif stage == "write":
+            snapshot = contents(checkpoint_id, self.bounds.parts)[len(client.parts)]
+            return Done("wrote", store.write(checkpoint_id, snapshot))
+        elif stage == "complete":
+            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, client.parts))
+        else:
+            store.abandon(checkpoint_id)
+        return Done("done", checkpoint_id)
+
+    def look(self, tree: Tree) -> FoundCheckpoints:
+        """Look at everything in a file system where nothing fails."""
+        try:
+            store = DirectoryStore(PATH, Direct(tree).port)
+            completed = store.completed()
+            for checkpoint_id in completed:
+                wrong = _not_as_written(store.load(checkpoint_id), self.bounds.parts)
+                if wrong:
+                    return FoundCheckpoints(failed=wrong)
+            if completed:
+                usable = store.latest_usable()
+                if usable.passed_over or usable.checkpoint.manifest.checkpoint_id != completed[0]:
+                    return FoundCheckpoints(failed=f"READER: the latest is not {completed[0]}")
+            return FoundCheckpoints(completed, store.highest_id(), store.leftovers())
+        except StoreError as error:
+            return FoundCheckpoints(failed=f"WHOLE: {error}")
+        except Exception as error:  # whatever the code under test does
+            return FoundCheckpoints(failed=f"RAISED: {type(error).__name__}: {error}")
+
+
+class StoreWorld:
+    """The system of bounds, for `model.explore.checker.explore`.
+
+    Parameters
+    ----------
+    bounds : StoreBounds
+    code : StoreCode, optional
+        Another's store in the place of that of `impl`.
+    """
+
+    def __init__(self, bounds: StoreBounds, code: StoreCode | None = None) -> None:
+        self.bounds = bounds
+        self.code = code or CodeOfImpl(bounds)
         self.trees: Interner[Tree] = Interner()
         self.monitors: Interner[StoreMonitor] = Interner()
         self.clients: Interner[Client] = Interner()
@@ -215,7 +325,7 @@ class StoreWorld:
         disk = Direct(EMPTY)
         begun: list[int] = []
         try:
-            self._prepare(disk, begun)
+            self.code.prepare(disk, begun)
         except Exception as error:  # whatever the code under test does
             wrong = f"RAISED: before anything happens: {type(error).__name__}: {error}"
             return (
@@ -224,20 +334,6 @@ class StoreWorld:
                 self.budgets.number((0, 0, 0)),
             )
         return self._begun(disk.tree, tuple(begun))
-
-    def _prepare(self, disk: Direct, begun: list[int]) -> None:
-        if not self.bounds.before and not self.bounds.left:
-            return
-        store = DirectoryStore(PATH, disk.port)
-        for checkpoint_id in range(1, self.bounds.before + 1):
-            store.begin(checkpoint_id)
-            begun.append(checkpoint_id)
-            parts = tuple(store.write(checkpoint_id, each) for each in contents(checkpoint_id, self.bounds.parts))
-            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, parts))
-        if self.bounds.left:
-            store.begin(self.bounds.before + 1)
-            begun.append(self.bounds.before + 1)
-            store.write(self.bounds.before + 1, contents(self.bounds.before + 1, 1)[0])
 
     def _begun(self, tree: Tree, begun: tuple[int, ...]) -> StoreState:
         writers = [
@@ -385,7 +481,7 @@ class StoreWorld:
 
     def _look(self, tree: int) -> FoundCheckpoints:
         if tree not in self._found:
-            self._found[tree] = looked(self.trees.values[tree], self.bounds.parts)
+            self._found[tree] = self.code.look(self.trees.values[tree])
         return self._found[tree]
 
     def _lefts(self, tree: int) -> tuple[int, ...]:
@@ -398,6 +494,17 @@ class StoreWorld:
         return "nothing is lost" if count == 1 else f"of {count} things that may be left, number {choice + 1} is"
 
     # One operation.
+
+    def difference(self) -> str:
+        """Carry every operation out a second time, the last first; what differs, in a line, or nothing."""
+        for index, first in reversed(tuple(self._asked.items())):
+            del self._asked[index]
+            second = self._next(index)
+            if second != first:
+                client = self.clients.values[index]
+                both = " and then ".join(brief(str(each)) for each in (first, second))
+                return f"{client.name}, at {client.work[0]}, does not do the same twice: {both}"
+        return ""
 
     def _carried_out(self, tree: int, call: FileCall) -> tuple[int, FileAnswer]:
         if (tree, call) not in self._after:
@@ -418,57 +525,10 @@ class StoreWorld:
                 return answer.given(call)
 
             try:
-                self._asked[index] = self._operate(client, FilesPort(ask))
+                self._asked[index] = self.code.operate(client, FilesPort(ask))
             except _NextError as waits:
                 self._asked[index] = waits.call
         return self._asked[index]
-
-    def _operate(self, client: Client, port: FilesPort) -> Done:
-        """Carry out the operation that a process is at."""
-        store: DirectoryStore | None = None
-        try:
-            if client.work[0] == "open":
-                done = Done("done", 0)
-                store = DirectoryStore(PATH, port)
-            else:
-                quiet = FilesPort(lambda call: ())
-                store = DirectoryStore(PATH, quiet)
-                quiet.ask = port.ask
-                store.restore(client.store)
-                done = self._asked_of(store, client)
-        except StoreFailedError as error:
-            done = Done("failed", error.definite)
-        except NoUsableCheckpointError:
-            done = Done("none usable")
-        except (RegressingIdError, CompletedError):
-            done = Done("taken")
-        except Exception as error:  # whatever the code under test does
-            done = Done("raised", f"{type(error).__name__}: {error}")
-        return done._replace(store=None if store is None else store.capture())
-
-    def _asked_of(self, store: DirectoryStore, client: Client) -> Done:
-        verb, _, argument = client.work[0].partition(" ")
-        checkpoint_id, stage = client.checkpoint_id, client.stage
-        if verb == "recover":
-            usable = store.latest_usable()
-            wrong = _not_as_written(usable.checkpoint, self.bounds.parts)
-            skipped = tuple(each.checkpoint_id for each in usable.passed_over)
-            return Done("recovered", (usable.checkpoint.manifest.checkpoint_id, wrong, skipped))
-        if verb == "clean":
-            store.clean()
-        elif verb == "retain":
-            store.retain(int(argument))
-        elif not stage:
-            checkpoint_id = store.highest_id() + 1
-            store.begin(checkpoint_id)
-        elif stage == "write":
-            snapshot = contents(checkpoint_id, self.bounds.parts)[len(client.parts)]
-            return Done("wrote", store.write(checkpoint_id, snapshot))
-        elif stage == "complete":
-            store.complete(Manifest(checkpoint_id, checkpoint_id, self.bounds.parts > 1, client.parts))
-        else:
-            store.abandon(checkpoint_id)
-        return Done("done", checkpoint_id)
 
     def _settled(self, state: list[int]) -> StoreState:
         """The state when every operation that has ended is followed by the next."""
@@ -540,26 +600,6 @@ class StoreWorld:
         if client.stage in ("write", "complete"):
             return client._replace(stage="abandon"), monitor
         return following, monitor
-
-
-def looked(tree: Tree, parts: int) -> FoundCheckpoints:
-    """Look at everything in a file system where nothing fails."""
-    try:
-        store = DirectoryStore(PATH, Direct(tree).port)
-        completed = store.completed()
-        for checkpoint_id in completed:
-            wrong = _not_as_written(store.load(checkpoint_id), parts)
-            if wrong:
-                return FoundCheckpoints(failed=wrong)
-        if completed:
-            usable = store.latest_usable()
-            if usable.passed_over or usable.checkpoint.manifest.checkpoint_id != completed[0]:
-                return FoundCheckpoints(failed=f"READER: the latest is not {completed[0]}")
-        return FoundCheckpoints(completed, store.highest_id(), store.leftovers())
-    except StoreError as error:
-        return FoundCheckpoints(failed=f"WHOLE: {error}")
-    except Exception as error:  # whatever the code under test does
-        return FoundCheckpoints(failed=f"RAISED: {type(error).__name__}: {error}")
 
 
 def _not_as_written(checkpoint: Checkpoint, parts: int) -> str:

@@ -506,7 +506,7 @@ def barriers(bench: Bench, options: Mapping[str, Any]) -> Analysed:
     A barrier is of use where nearly all outputs that are wanted come out complete. Sequences that are of use join
     exactly. Else the timestamp barrier is advised if it takes away skew, beyond chance, that the latest value has.
     """
-    from barrierlab.sim.scenario.load import ScenarioError
+    from barrierlab.sim.scenario.file import ScenarioError
     from barrierlab.sim.sweep.join.analyse import ENOUGH
 
     variants: dict[str, Changes] = {}

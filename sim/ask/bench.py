@@ -17,7 +17,8 @@ from barrierlab.sim.ask.facts import Facts, facts_of
 from barrierlab.sim.ask.levers import Changes, settings_of
 from barrierlab.sim.checkpoint.estimate import steps
 from barrierlab.sim.join.scenario import JoinScenario
-from barrierlab.sim.scenario.load import ScenarioError, load
+from barrierlab.sim.scenario.file import ScenarioError
+from barrierlab.sim.scenario.load import load
 from barrierlab.sim.scenario.settings import Scenario
 
 CONFIDENCE = 0.95

@@ -12,7 +12,7 @@ from typing import Any
 from barrierlab.model.checkpoint.protocols import protocol_of
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution
 from barrierlab.sim.join.scenario import JoinScenario
-from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.readers import suggest
 from barrierlab.sim.scenario.settings import Scenario
 

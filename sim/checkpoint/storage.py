@@ -9,12 +9,13 @@ from barrierlab.impl import (
     Acknowledge,
     Checkpoint,
     Manifest,
-    MemoryStore,
     NoUsableCheckpointError,
     Part,
+    SnapshotStore,
     StoreFailedError,
     snapshot_of,
 )
+from barrierlab.impl.storage.media import MemoryMedium
 from barrierlab.sim.checkpoint.faults import Faults
 from barrierlab.sim.scenario.settings import Scenario
 
@@ -22,8 +23,8 @@ from barrierlab.sim.scenario.settings import Scenario
 NEED_BYTES = ("crash", "coordinator_crash", "failing_store", "full_store")
 
 
-class RefusingStore(MemoryStore):
-    """A `MemoryStore` whose medium fails, or is full, while a fault says so.
+class RefusingMedium(MemoryMedium):
+    """A medium that fails, or is full, while a fault says so.
 
     `lands` says of a write of unknown outcome whether it took place.
     """
@@ -32,11 +33,11 @@ class RefusingStore(MemoryStore):
         super().__init__()
         self._faults, self._lands = faults, lands
 
-    def _save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
+    def save(self, checkpoint_id: int, files: dict[str, bytes]) -> None:
         self._ask(sum(map(len, files.values())))
-        super()._save(checkpoint_id, files)
+        super().save(checkpoint_id, files)
 
-    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self, checkpoint_id: int, manifest: bytes) -> None:
         call = f"publishing checkpoint {checkpoint_id}"
         try:
             self._ask(len(manifest))
@@ -44,11 +45,11 @@ class RefusingStore(MemoryStore):
             raise StoreFailedError(call, error) from error
         in_doubt = [fault for fault in self._faults.refusing if fault.in_doubt]
         if not in_doubt:
-            super()._publish(checkpoint_id, manifest)
+            super().publish(checkpoint_id, manifest)
             return
         self._faults.effects[in_doubt[0].name].met += 1
         if self._lands():
-            super()._publish(checkpoint_id, manifest)
+            super().publish(checkpoint_id, manifest)
         raise StoreFailedError(call, OSError(errno.ETIMEDOUT, "no answer"), definite=False)
 
     def _ask(self, size_bytes: int) -> None:
@@ -65,7 +66,7 @@ class RefusingStore(MemoryStore):
     @property
     def used_bytes(self) -> int:
         """The bytes of all checkpoints kept, whole or in part."""
-        return sum(len(data) for files in self._files.values() for data in files.values())
+        return sum(len(data) for files in self.files.values() for data in files.values())
 
 
 class Storage:
@@ -87,7 +88,7 @@ class Storage:
         keeps = scenario.checkpoint.tolerable_failures is not None or any(
             fault.kind in NEED_BYTES for fault in scenario.faults
         )
-        self._store = RefusingStore(faults, lands) if keeps else None
+        self._store = SnapshotStore(RefusingMedium(faults, lands)) if keeps else None
         self._parts: dict[int, dict[str, Part]] = {}
         self._sizes: dict[int, dict[str, int]] = {}  # of a checkpoint's parts by task, in bytes
 

@@ -20,7 +20,8 @@ from barrierlab.sim.advise.simulated import SimulatedPoint, simulated
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.status import UNDECIDED, stdout_console
-from barrierlab.sim.scenario.load import ScenarioError, load
+from barrierlab.sim.scenario.file import ScenarioError
+from barrierlab.sim.scenario.load import load
 from barrierlab.sim.scenario.settings import Scenario
 
 

@@ -16,7 +16,8 @@ from barrierlab.sim.cli.console import exit_status, show
 from barrierlab.sim.core.budget import SECONDS, budget
 from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import RAISED, VIOLATION, raised_by_machine, stdout_console
-from barrierlab.sim.scenario.load import ScenarioError, load
+from barrierlab.sim.scenario.file import ScenarioError
+from barrierlab.sim.scenario.load import load
 
 
 def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:

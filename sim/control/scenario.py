@@ -32,7 +32,7 @@ from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.render.html import block, facts
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.load import ScenarioBuilder
+from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.readers import (
     CHANNEL,
     SOURCE,
@@ -145,31 +145,31 @@ class ControlScenario:
         return self.wiring.text
 
 
-class ControlBuilder(ScenarioBuilder):
+class ControlBuilder:
     """Reads a scenario of control signals."""
 
-    top, tables = OWN_TOP, OWN_TABLES
+    def __init__(self, file: ScenarioFile) -> None:
+        self.file, self.fail = file, file.fail
 
-    def build(self) -> ControlScenario:  # type: ignore[override]
+    def build(self) -> ControlScenario:
         """The scenario, or `ScenarioError`.
 
         >>> from barrierlab.sim import load
         >>> load("graceful_shutdown").wiring.sinks
         ('collector',)
         """
-        self._apply_parameters()
-        top = self._top()
+        top = self.file.begin(OWN_TOP, OWN_TABLES)
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->join b->join\"")
-        control = ControlSettings(**self._section("control", self._table("control"), CONTROL_TABLE))
+        control = ControlSettings(**self.file.section("control", self.file.table("control"), CONTROL_TABLE))
         try:
             wiring = ControlWiring(top["topology"], control.wiring)
         except TopologyError as error:
             self.fail("topology or [control] wiring:", str(error))
         until_s = top.get("until_s", 60.0)
         return ControlScenario(
-            name=self.file.removesuffix(".toml"),
-            title=top.get("title", self.file),
+            name=self.file.name.removesuffix(".toml"),
+            title=top.get("title", self.file.name),
             wiring=wiring,
             until_s=until_s,
             seed=top.get("seed", 1),
@@ -178,20 +178,20 @@ class ControlBuilder(ScenarioBuilder):
             operators=self._operators(wiring),
             links=self._links(wiring, control),
             signals=self._signals(until_s),
-            parameters=self._describe_parameters(),
-            settings=self.settings,
+            parameters=self.file.parameters,
+            settings=self.file.settings,
         )
 
     def _sources(self, wiring: ControlWiring) -> dict[str, SourceSettings]:
-        tables = dict(self._tables("source"))
+        tables = dict(self.file.tables("source"))
         self._check_names("source", tables, list(wiring.sources))
         return {
-            name: SourceSettings(**self._section(f"source.{name}", tables.get(name, {}), OWN_SOURCE))
+            name: SourceSettings(**self.file.section(f"source.{name}", tables.get(name, {}), OWN_SOURCE))
             for name in wiring.sources
         }
 
     def _operators(self, wiring: ControlWiring) -> dict[str, OperatorSettings]:
-        tables = dict(self._tables("operator"))
+        tables = dict(self.file.tables("operator"))
         names = [name for name in wiring.processors if name not in wiring.sources]
         self._check_names("operator", tables, names)
         for name in names:
@@ -201,21 +201,21 @@ class ControlBuilder(ScenarioBuilder):
 
     def _processor(self, name: str, table: Mapping[str, Any]) -> OperatorSettings:
         where = f"operator.{name}"
-        kind = self._value(where, "kind", table.get("kind", "map"), OWN_OPERATOR)
+        kind = self.file.value(where, "kind", table.get("kind", "map"), OWN_OPERATOR)
         own = PARAMETERS_OF.get(kind)
         readers = OWN_OPERATOR | ({own: PARAMETERS[own]} if own else {})
-        values = self._section(where, table, readers)
+        values = self.file.section(where, table, readers)
         parameters = ((own, values.pop(own)),) if own in values else ()
         return OperatorSettings(**values, parameters=parameters)
 
     def _links(self, wiring: ControlWiring, control: ControlSettings) -> dict[str, LinkSettings]:
-        tables = dict(self._tables("channel"))
-        default = self._section("channel.default", tables.pop("default", {}), OWN_CHANNEL)
+        tables = dict(self.file.tables("channel"))
+        default = self.file.section("channel.default", tables.pop("default", {}), OWN_CHANNEL)
         common = {DATA: default, CONTROL: {"capacity": control.capacity, "latency_s": control.latency_s}}
         self._check_names("channel", tables, [*wiring.channels[DATA], *wiring.channels[CONTROL]])
         return {
             name: LinkSettings(
-                **common[carrier] | self._section(f'channel."{name}"', tables.get(name, {}), OWN_CHANNEL)
+                **common[carrier] | self.file.section(f'channel."{name}"', tables.get(name, {}), OWN_CHANNEL)
             )
             for carrier in (DATA, CONTROL)
             for name in wiring.channels[carrier]
@@ -231,15 +231,12 @@ class ControlBuilder(ScenarioBuilder):
         self, until_s: float
     ) -> tuple[tuple[float, BarrierControlSignalKind | InstantControlSignal, str], ...]:
         """Return the signals of the head, by time; equal times in the order of the file."""
-        tables = self.data.get("signal", [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            self.fail("'signal'", "is a list of tables: [[signal]]")
         found: list[tuple[float, BarrierControlSignalKind | InstantControlSignal, str]] = []
-        for table in tables:
+        for table in self.file.list_of_tables("signal"):
             for key in ("kind", "channel", "at_s"):
                 if key not in table:
                     self.fail("[[signal]]", f"has no key {key!r}; it needs kind, channel and at_s")
-            signal = SignalSettings(**self._section("[signal]", table, SIGNAL))
+            signal = SignalSettings(**self.file.section("[signal]", table, SIGNAL))
             if signal.at_s > until_s:
                 self.fail("[[signal]] at_s", f"is {signal.at_s:g}; allowed: at most until_s, {until_s:g}")
             count = 1 if signal.every_s is None else int((until_s - signal.at_s) / signal.every_s + 1e-9) + 1

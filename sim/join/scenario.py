@@ -46,7 +46,7 @@ from barrierlab.impl.join import (
 from barrierlab.model.render.graph import graph_svg
 from barrierlab.model.render.html import block, facts
 from barrierlab.sim.core.distributions import Distribution
-from barrierlab.sim.scenario.load import ScenarioBuilder
+from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.readers import (
     TICK_S,
     ValueReader,
@@ -239,34 +239,31 @@ INPUT: dict[str, ValueReader] = {
 }
 
 
-class JoinBuilder(ScenarioBuilder):
+class JoinBuilder:
     """Reads a scenario with a table [join]."""
 
-    top = TOP
-    tables = TABLES
+    def __init__(self, file: ScenarioFile) -> None:
+        self.file, self.fail = file, file.fail
 
-    def build(self) -> JoinScenario:  # type: ignore[override]
-        self._apply_parameters()
-        for key in self.data:
-            if key not in TOP and key not in TABLES:
-                self._unknown("", key, [*TOP, *TABLES])
-        top = {key: self._value("", key, self.data[key], TOP) for key in self.data if key in TOP}
-        join = JoinSettings(**self._section("join", self._table("join"), JOIN))
+    def build(self) -> JoinScenario:
+        top = self.file.begin(TOP, TABLES)
+        join = JoinSettings(**self.file.section("join", self.file.table("join"), JOIN))
         inputs = {
-            name: InputSettings(**self._section(f"input.{name}", table, INPUT)) for name, table in self._tables("input")
+            name: InputSettings(**self.file.section(f"input.{name}", table, INPUT))
+            for name, table in self.file.tables("input")
         }
         scenario = JoinScenario(
-            name=self.file.removesuffix(".toml"),
-            title=top.get("title", self.file),
+            name=self.file.name.removesuffix(".toml"),
+            title=top.get("title", self.file.name),
             until_s=top.get("until_s", 10.0),
             warmup_s=top.get("warmup_s", 0.0),
             cooldown_s=top.get("cooldown_s", 0.0),
             seed=top.get("seed", 1),
             join=join,
             inputs=inputs,
-            parameters=self._describe_parameters(),
-            settings=self.settings,
-            text=self.text,
+            parameters=self.file.parameters,
+            settings=self.file.settings,
+            text=self.file.text,
         )
         self._check_join(scenario)
         return scenario

@@ -7,20 +7,19 @@ them; any other key of the file can be set by its dotted name.
 
 from __future__ import annotations
 
-import copy
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from barrierlab.impl.errors import BarrierError
 from barrierlab.model.checkpoint.operators import KINDS
-from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.file import ScenarioError, ScenarioFile
 from barrierlab.sim.scenario.readers import (
     BUFFER_DEBLOAT,
     CHAINED,
@@ -39,10 +38,7 @@ from barrierlab.sim.scenario.readers import (
     TOP,
     WATERMARK_ALIGNMENT,
     WHEN,
-    ValueReader,
-    WrongValueError,
     one_of,
-    stem,
     suggest,
 )
 from barrierlab.sim.scenario.settings import (
@@ -70,10 +66,6 @@ OTHERS = {
     "join": ("barrierlab.sim.join.scenario", "JoinBuilder"),
 }
 """The readers of scenarios that are not of checkpoints, by table. A folder of that name has what is shipped."""
-
-
-class ScenarioError(InputError):
-    """A scenario that cannot be run. The message is one line: file, key, what came, what is allowed, what to do."""
 
 
 def shipped(table: str = "") -> list[str]:
@@ -118,7 +110,7 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     for table, (module, name_of_builder) in OTHERS.items():
         if table in data:
             builder = getattr(import_module(module), name_of_builder)
-    return builder(file, text, data, dict(settings or {})).build()
+    return builder(ScenarioFile(file, text, data, dict(settings or {}))).build()
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:
@@ -135,44 +127,36 @@ def _read_text(name: str | Path) -> tuple[str, str]:
 
 
 class ScenarioBuilder:
-    """Reads one scenario file. Every fault names the file and the key."""
+    """Reads a scenario of checkpoints."""
 
-    top: Mapping[str, ValueReader] = TOP
-    tables: Sequence[str] = TABLES
-
-    def __init__(self, file: str, text: str, data: dict[str, Any], settings: dict[str, Any]) -> None:
-        self.file, self.text, self.data, self.settings = file, text, data, settings
-
-    def fail(self, where: str, what: str) -> NoReturn:
-        line = " ".join(f"{where} {what}".split())  # a name in quotes may hold line breaks
-        raise ScenarioError(f"{self.file}: {line}")
+    def __init__(self, file: ScenarioFile) -> None:
+        self.file, self.fail = file, file.fail
 
     def build(self) -> Scenario:
-        self._apply_parameters()
-        top = self._top()
-        if missing := [key for key in top.get("fill_in", ()) if not self._has(key)]:
+        top = self.file.begin(TOP, TABLES)
+        if missing := [key for key in top.get("fill_in", ()) if not self.file.has(key)]:
             self.fail("", f"has no {', '.join(missing)}: give it in the file, or with --set {missing[0]}=VALUE")
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
-        operators = {name: self._operator(name, table) for name, table in self._tables("operator")}
+        operators = {name: self._operator(name, table) for name, table in self.file.tables("operator")}
         sources = {
-            name: SourceSettings(**self._section(f"source.{name}", table, SOURCE))
-            for name, table in self._tables("source")
+            name: SourceSettings(**self.file.section(f"source.{name}", table, SOURCE))
+            for name, table in self.file.tables("source")
         }
-        channels = dict(self._tables("channel"))
+        channels = dict(self.file.tables("channel"))
         common = channels.pop("default", {})
-        default = ChannelSettings(**self._section("channel.default", common, CHANNEL))
+        default = ChannelSettings(**self.file.section("channel.default", common, CHANNEL))
         topology = self._topology(top["topology"], sources, operators, default, channels)
         edges = self._channels(topology, default, channels)
         debloat = BufferDebloatSettings(
-            **self._section("buffer_debloat", self._table("buffer_debloat"), BUFFER_DEBLOAT)
+            **self.file.section("buffer_debloat", self.file.table("buffer_debloat"), BUFFER_DEBLOAT)
         )
         if debloat.enabled:
             edges = {edge: replace(channel, spanning_records=True) for edge, channel in edges.items()}
-        checkpoint = CheckpointSettings(**self._section("checkpoint", self._table("checkpoint"), CHECKPOINT))
+        checkpoint = CheckpointSettings(**self.file.section("checkpoint", self.file.table("checkpoint"), CHECKPOINT))
         scenario = Scenario(
-            name=self.file.removesuffix(".toml"),
-            title=top.get("title", self.file),
+            name=self.file.name.removesuffix(".toml"),
+            title=top.get("title", self.file.name),
             topology=topology,
             protocol=top.get("protocol", "aligned"),
             until_s=top.get("until_s", 60.0),
@@ -183,137 +167,26 @@ class ScenarioBuilder:
             channels=edges,
             formless=tuple(edge for edge in edges if not {"form", "capacity"} & {*common, *channels.get(edge, {})}),
             checkpoint=checkpoint,
-            recovery=RecoverySettings(**self._section("recovery", self._table("recovery"), RECOVERY)),
-            store=StoreSettings(**self._section("store", self._table("store"), STORE)),
+            recovery=RecoverySettings(**self.file.section("recovery", self.file.table("recovery"), RECOVERY)),
+            store=StoreSettings(**self.file.section("store", self.file.table("store"), STORE)),
             buffer_debloat=debloat,
             watermark_alignment=WatermarkAlignmentSettings(
-                **self._section("watermark_alignment", self._table("watermark_alignment"), WATERMARK_ALIGNMENT)
+                **self.file.section("watermark_alignment", self.file.table("watermark_alignment"), WATERMARK_ALIGNMENT)
             ),
             faults=self._faults(topology, edges),
-            parameters=self._describe_parameters(),
-            settings=self.settings,
-            text=self.text,
+            parameters=self.file.parameters,
+            settings=self.file.settings,
+            text=self.file.text,
         )
         self._check_whole(scenario)
         return scenario
 
-    # Parameters and settings.
-
-    def _apply_parameters(self) -> None:
-        parameters = self.data.get("parameters", {})
-        if not isinstance(parameters, dict):
-            self.fail("'parameters'", "must be tables such as [parameters.level]")
-        wanted = dict(self.settings)
-        for name, table in parameters.items():
-            if (
-                not isinstance(table, dict)
-                or not set(table) <= {"default", "choices", "sets", "help"}
-                or "default" not in table
-            ):
-                self.fail(f"[parameters.{name}]", "takes the keys default, choices or sets, and help")
-            value = wanted.pop(name, table["default"])
-            choices, sets = table.get("choices"), table.get("sets", [])
-            if choices is not None and not (isinstance(choices, dict) and all(map(_is_table, choices.values()))):
-                self.fail(f"[parameters.{name}] choices", "must be tables: a name, and the keys that it sets")
-            if not isinstance(sets, list) or not all(isinstance(key, str) for key in sets):
-                self.fail(f"[parameters.{name}] sets", "must be a list of keys in quotes")
-            if choices is not None:
-                if str(value) not in choices:
-                    self.fail(
-                        f"parameter {name!r}",
-                        f"is {value!r}; allowed: {', '.join(choices)}" + suggest(str(value), choices),
-                    )
-                for key, setting in choices[str(value)].items():
-                    self._set(key, setting)
-            for key in sets:
-                self._set(key, value)
-        for key, value in wanted.items():
-            if key.split(".")[0] not in (*self.top, *self.tables):
-                self.fail(
-                    f"setting {key!r}",
-                    f"is neither a parameter ({', '.join(parameters) or 'there are none'}) nor a key of the file"
-                    + suggest(key, [*parameters, *self.top, *self.tables]),
-                )
-            self._set(key, value)
-
-    def _describe_parameters(self) -> dict[str, str]:
-        texts = {}
-        for name, table in self.data.get("parameters", {}).items():
-            allowed = f" ({', '.join(table['choices'])})" if "choices" in table else ""
-            texts[name] = f"{table.get('help', '')}{allowed}; default {table['default']}"
-        return texts
-
-    def _set(self, key: str, value: Any) -> None:
-        node: Any = self.data
-        parts = _split(key)
-        if not parts:
-            self.fail("setting ''", "is no key; write one such as source.a.rate_per_s")
-        for part in parts[:-1]:
-            node = self._item(key, node, part) if isinstance(node, list) else node.setdefault(part, {})
-            if not isinstance(node, dict | list):
-                self.fail(f"setting {key!r}", f"goes through {part!r}, which is not a table")
-        if isinstance(node, list):
-            self.fail(f"setting {key!r}", f"ends at a table; name one of its keys: {key}.kind")
-        node[parts[-1]] = copy.deepcopy(value)
-
-    def _has(self, key: str) -> bool:
-        node: Any = self.data
-        for part in _split(key):
-            node = node.get(part) if isinstance(node, dict) else None
-        return node is not None
-
-    def _item(self, key: str, tables: list[Any], part: str) -> Any:
-        """One of a list of tables, by its number from 0."""
-        if not part.isdecimal() or int(part) >= len(tables):
-            allowed = f"0 to {len(tables) - 1}" if tables else "none, there is no table"
-            self.fail(f"setting {key!r}", f"asks for table {part!r}; allowed: {allowed}")
-        return tables[int(part)]
-
-    # Sections.
-
-    def _top(self) -> dict[str, Any]:
-        """The keys above all tables; of tables, that there is no unknown one."""
-        for key in self.data:
-            if key not in self.top and key not in self.tables:
-                self._unknown("", key, [*self.top, *self.tables])
-        return {key: self._value("", key, self.data[key], self.top) for key in self.data if key in self.top}
-
-    def _table(self, name: str) -> dict[str, Any]:
-        table = self.data.get(name, {})
-        if not isinstance(table, dict):
-            self.fail(f"{name!r}", f"must be a table: [{name}]")
-        return table
-
-    def _tables(self, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        for key, table in self._table(name).items():
-            if not isinstance(table, dict):
-                self.fail(f"[{name}]", f"holds tables, one for each name: [{name}.{key}]")
-            yield key, table
-
-    def _section(self, where: str, table: Mapping[str, Any], readers: Mapping[str, ValueReader]) -> dict[str, Any]:
-        return {key: self._value(where, key, value, readers) for key, value in table.items()}
-
-    def _value(self, where: str, key: str, value: Any, readers: Mapping[str, ValueReader]) -> Any:
-        if key not in readers:
-            self._unknown(where, key, list(readers))
-        try:
-            return readers[key](value)
-        except WrongValueError as wrong:
-            self.fail(f"[{where}] {key}" if where else key, f"is {value!r}; allowed: {wrong}")
-
-    def _unknown(self, where: str, key: str, known: list[str]) -> NoReturn:
-        place = f"[{where}]" if where else ""
-        same = [name for name in known if stem(name) == stem(key)]
-        if same:
-            self.fail(place, f"has no key {key!r}: its unit is wrong; did you mean {same[0]!r}?")
-        self.fail(place, f"has no key {key!r}; allowed: {', '.join(known)}" + suggest(key, known))
-
     def _operator(self, name: str, table: dict[str, Any]) -> OperatorSettings:
         where = f"operator.{name}"
-        kind = self._value(where, "kind", table.get("kind", "map"), OPERATOR)
+        kind = self.file.value(where, "kind", table.get("kind", "map"), OPERATOR)
         own = PARAMETERS_OF.get(kind, ())
         readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
-        values = self._section(where, table, readers)
+        values = self.file.section(where, table, readers)
         chain = self._chain(where, kind, values.pop("chain", []))
         parameters = tuple((key, values.pop(key)) for key in own if key in values)
         return OperatorSettings(**values, parameters=parameters, chain=chain)
@@ -324,9 +197,9 @@ class ScenarioBuilder:
             self.fail(f"[{where}] chain", "is given for a sink, which sends nothing on; allowed: on what is before it")
         found = []
         for table in tables:
-            kind = self._value(f"{where}.chain", "kind", table.get("kind", "map"), CHAINED)
+            kind = self.file.value(f"{where}.chain", "kind", table.get("kind", "map"), CHAINED)
             own = PARAMETERS_OF.get(kind, ())
-            values = self._section(f"{where}.chain", table, CHAINED | {key: PARAMETERS[key] for key in own})
+            values = self.file.section(f"{where}.chain", table, CHAINED | {key: PARAMETERS[key] for key in own})
             parameters = tuple((key, values.pop(key)) for key in own if key in values)
             found.append(ChainedSettings(**values, parameters=parameters))
         makers = [kind for kind in (head, *(each.kind for each in found)) if kind in NAMING]
@@ -384,16 +257,13 @@ class ScenarioBuilder:
                 )
         common = {key: getattr(default, key) for key in CHANNEL}
         return {
-            edge: ChannelSettings(**common | self._section(f'channel."{edge}"', channels.get(edge, {}), CHANNEL))
+            edge: ChannelSettings(**common | self.file.section(f'channel."{edge}"', channels.get(edge, {}), CHANNEL))
             for edge in topology.edges
         }
 
     def _faults(self, topology: Topology, channels: Mapping[str, ChannelSettings]) -> tuple[Fault, ...]:
-        tables = self.data.get("fault", [])
-        if not isinstance(tables, list) or not all(map(_is_table, tables)):
-            self.fail("'fault'", "is a list of tables: [[fault]]")
         faults: list[Fault] = []
-        for table in tables:
+        for table in self.file.list_of_tables("fault"):
             fault = self._fault(dict(table), topology)
             same = sum(other.name.partition(" #")[0] == fault.name for other in faults)
             faults.append(replace(fault, name=f"{fault.name} #{same + 1}") if same else fault)
@@ -409,10 +279,10 @@ class ScenarioBuilder:
         where = "[fault]"
         if "kind" not in table:
             self.fail("[[fault]]", f"has no kind; allowed: {', '.join(FAULTS)}")
-        kind = self._value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
+        kind = self.file.value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
         needed, optional = FAULTS[kind]
         readers = {key: FAULT[key] for key in (*needed, *optional)} | WHEN
-        values = self._section(where, table, readers)
+        values = self.file.section(where, table, readers)
         missing = [key for key in needed if key not in values]
         if missing:
             self.fail("[[fault]]", f"of kind {kind!r} has no key {missing[0]!r}; it needs {', '.join(needed)}")
@@ -493,20 +363,3 @@ class ScenarioBuilder:
                 f"is {debloat.min_segment_bytes}; allowed: at most starting_segment_bytes, "
                 f"{debloat.starting_segment_bytes}",
             )
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _split(key: str) -> list[str]:
-    """The parts of a dotted key; a part in quotes may hold dots and arrows: channel."a->b".capacity."""
-    parts, rest = [], key
-    while rest:
-        if rest.startswith('"') and '"' in rest[1:]:
-            part, _, rest = rest[1:].partition('"')
-            rest = rest.removeprefix(".")
-        else:
-            part, _, rest = rest.partition(".")
-        parts.append(part)
-    return parts

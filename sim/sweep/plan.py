@@ -296,7 +296,8 @@ def _runs(
     tried: Callable[[RunSettings], bool],
 ) -> Iterator[SweepRun]:
     from barrierlab.sim.join.scenario import JoinScenario
-    from barrierlab.sim.scenario.load import ScenarioError, load
+    from barrierlab.sim.scenario.file import ScenarioError
+    from barrierlab.sim.scenario.load import load
 
     known: dict[str, tuple[str, str, str, bool]] = {}
     for scenario, settings in jobs:

@@ -176,7 +176,8 @@ def source_of(
     SweepError
         If it is not there, or not what it was.
     """
-    from barrierlab.sim.scenario.load import ScenarioError, load
+    from barrierlab.sim.scenario.file import ScenarioError
+    from barrierlab.sim.scenario.load import load
 
     kept = sorted((directory / SCENARIOS).glob(f"*/{name}.toml"))
     reasons = []

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barrierlab.model.errors import InputError
+from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.load import ScenarioBuilder
 from barrierlab.sim.twin.answers import METRICS, FlinkAnswers, TwinError, at, items, number, text
 
@@ -226,7 +227,9 @@ def scenario_of(job: FlinkJob, where: str) -> Imported:
     """
     made = _Writer(job, where).write()
     try:
-        ScenarioBuilder("the imported job", made.text, tomllib.loads(made.text), dict(made.fill_in)).build()
+        ScenarioBuilder(
+            ScenarioFile("the imported job", made.text, tomllib.loads(made.text), dict(made.fill_in))
+        ).build()
     except InputError as refused:
         raise TwinError(f"{where}: job {job.id}: it cannot be simulated: {refused}") from refused
     return made

@@ -16,7 +16,7 @@ from barrierlab.impl.control import (
     InstantControlSignal,
 )
 from barrierlab.impl.control import aligner as aligners
-from barrierlab.impl.control.sender import Sender
+from barrierlab.impl.control.outlets import Outlets
 from barrierlab.impl.messages import EndOfInput
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.control.invariants import HeadWatch
@@ -73,11 +73,11 @@ def test_a_run_meets_what_it_is_for(scope: ControlRunScope) -> None:
 def tells_after_it_has_sent(patch: pytest.MonkeyPatch) -> None:
     """A listener cannot write down a journal in which a signal is forwarded before it enters a channel."""
 
-    def forward(self: Sender, carrier: Carrier, signal: object) -> None:
-        self._send(carrier, signal)
+    def forward(self: Outlets, carrier: Carrier, signal: object) -> None:
+        self.send(carrier, signal)
         self.tell("forward", carrier, -1, signal)
 
-    patch.setattr(Sender, "_forward", forward)
+    patch.setattr(Outlets, "forward", forward)
 
 
 def takes_what_has_closed(patch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def waits_for_another_end(patch: pytest.MonkeyPatch) -> None:
         if barrier.is_terminal:
             self._terminal = carrier, barrier
         else:
-            self._forward(carrier, barrier)
+            self.outlets.forward(carrier, barrier)
 
     patch.setattr(ControlProcessor, "_complete", complete)
 
@@ -135,7 +135,7 @@ def begins_with_three(patch: pytest.MonkeyPatch) -> None:
 
 def signals_behind_the_end(patch: pytest.MonkeyPatch) -> None:
     """Something follows the end of a channel."""
-    patch.setattr(ControlSourceProcessor, "_check_not_ended", lambda self, came: None)
+    patch.setattr(Outlets, "check_open", lambda self, came: None)
 
 
 def ends_with_nothing_instant(patch: pytest.MonkeyPatch) -> None:
@@ -165,8 +165,8 @@ def sends_no_instant_signal(patch: pytest.MonkeyPatch) -> None:
     """The head closes its channels, and nobody knows why."""
 
     def send_instant(self: ControlSourceProcessor, signal: InstantControlSignal, carrier: Carrier) -> None:
-        self._check_not_ended(signal)
-        self._end(signal)
+        self.outlets.check_open(signal)
+        self.outlets.end(signal)
 
     patch.setattr(ControlSourceProcessor, "send_instant", send_instant)
 

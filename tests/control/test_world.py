@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from barrierlab.impl.control import ControlProcessor, IdentityAligner
+from barrierlab.impl.control.outlets import Outlets
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.control.invariants import judge
 from barrierlab.model.control.scopes import BATCHED, EC, ED, JOIN, SC, SD, SMALL, TAIL, WIDE, ControlScope
@@ -70,17 +71,24 @@ class FlushesLate(ControlProcessor):
     def _flush(self):
         self.later = super()._flush
 
-    def _forward(self, carrier, signal):
-        super()._forward(carrier, signal)
-        if signal.is_terminal:
-            self.later()
+    def _end(self, cause):
+        self.later()
+        super()._end(cause)
+
+
+class Crossed(Outlets):
+    """Forwards on the channel on which the signal did not come."""
+
+    def forward(self, carrier, signal):
+        super().forward(carrier.other, signal)
 
 
 class OtherChannel(ControlProcessor):
-    """Forwards on the channel on which the signal did not come."""
+    """A processor with such outlets."""
 
-    def _forward(self, carrier, signal):
-        super()._forward(carrier.other, signal)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.outlets = Crossed(self.name, *self.outlets.counts.values(), self.tell)
 
 
 class IgnoresTheEnd(ControlProcessor):

@@ -20,6 +20,7 @@ from barrierlab.impl.join import (
     SlotRing,
     TimestampJoinBarrier,
 )
+from barrierlab.impl.join.inputs import JoinInput
 from barrierlab.model.checkpoint.check import Outcome
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.join.scopes import SMALL
@@ -111,12 +112,12 @@ def test_the_code_does_what_the_document_says(name: str) -> None:
     assert (outcome.verdict, outcome.why, outcome.states) == ("holds", outcome.why, STATES[name])
 
 
-def _never_stale(self: JoinBarrier, each: Any, now_ns: int) -> bool:
+def _never_stale(self: JoinInput, now_ns: int) -> bool:
     return False
 
 
-def _stale_in_time(self: JoinBarrier, each: Any, now_ns: int) -> bool:
-    return now_ns - each.fresh_ns >= self._stale_ns
+def _stale_in_time(self: JoinInput, now_ns: int) -> bool:
+    return now_ns - self.fresh_ns >= self.timeout_ns
 
 
 def _any_change(self: JoinBarrier, merge_map: Any, now_ns: int) -> MapChange:
@@ -149,13 +150,13 @@ def _all_heard(self: MergeMapJoiner, merge_map: Any) -> bool:
 
 
 def _first_wanted(self: JoinStage, out: int) -> tuple[()]:
-    self._wanted.appendleft(out)
+    self.wanted.appendleft(out)
     return ()
 
 
 WRONG: list[tuple[str, type, str, Callable[..., Any], str, str]] = [
-    ("join: a stale input", JoinBarrier, "_is_stale", _never_stale, "TABLE", "ready(0): the code answers waiting"),
-    ("join: outputs without a stale input", JoinBarrier, "_is_stale", _stale_in_time, "TABLE", "no live input, the"),
+    ("join: a stale input", JoinInput, "is_stale", _never_stale, "TABLE", "ready(0): the code answers waiting"),
+    ("join: outputs without a stale input", JoinInput, "is_stale", _stale_in_time, "TABLE", "no live input, the"),
     ("join: no map in force", JoinBarrier, "announce", _any_change, "TABLE", "raises ZeroDivisionError: a fault"),
     ("join: cursors of a stage before", SequenceJoinBarrier, "process", _taken, "TABLE", "the code answers behind"),
     ("join: ticks, and a frame that is gone", LatestValueJoinBarrier, "fail", _nothing_fails, "READY", "ready(1)"),

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from barrierlab.impl.errors import CompletedError, StoreError
+from barrierlab.impl.storage.media import MANIFEST, MANIFEST_UNFINISHED, DirectoryMedium
 from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
-from barrierlab.impl.storage.store import MANIFEST, MANIFEST_UNFINISHED, DirectoryStore
+from barrierlab.impl.storage.store import SnapshotStore
 from docs.parts.store import Files, Planted
 
 
@@ -66,11 +67,11 @@ class OfImpl:
     """A thin adapter over the store of `impl`: its errors are those of the medium."""
 
     role = "store"
-    of_impl: type[DirectoryStore] = DirectoryStore
+    medium: type[DirectoryMedium] = DirectoryMedium
 
     def __init__(self, folder: str, files: Any) -> None:
         with _of_the_medium():
-            self.store = self.of_impl(folder, files)
+            self.store = SnapshotStore(self.medium(folder, files))
         self.parts: list[Part] = []
 
     def begin(self, checkpoint_id: int) -> None:
@@ -124,26 +125,26 @@ def _of_the_medium() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-class FlushesNoFile(DirectoryStore):
+class FlushesNoFile(DirectoryMedium):
     """Bytes are written, and not flushed."""
 
     def _write(self, file: Any, data: bytes) -> None:
         file.write(data)
 
 
-class FlushesNoAttempt(DirectoryStore):
+class FlushesNoAttempt(DirectoryMedium):
     """The folder of an attempt is made, and not flushed."""
 
-    def _make(self, checkpoint_id: int) -> None:
+    def make(self, checkpoint_id: int) -> None:
         folder = self._at(checkpoint_id)
         self._disk.make_folder(folder)
         self._disk.create(f"{folder}/{MANIFEST_UNFINISHED}").close()
 
 
-class FlushesNoManifest(DirectoryStore):
+class FlushesNoManifest(DirectoryMedium):
     """The name of the manifest is given, and not flushed."""
 
-    def _publish(self, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self, checkpoint_id: int, manifest: bytes) -> None:
         folder = self._at(checkpoint_id)
         self._write(self._disk.reopen(f"{folder}/{MANIFEST_UNFINISHED}"), manifest)
         self._disk.rename(f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}")
@@ -152,19 +153,19 @@ class FlushesNoManifest(DirectoryStore):
 class NoFile(OfImpl):
     """With the first of these."""
 
-    of_impl = FlushesNoFile
+    medium = FlushesNoFile
 
 
 class NoAttempt(OfImpl):
     """With the second."""
 
-    of_impl = FlushesNoAttempt
+    medium = FlushesNoAttempt
 
 
 class NoManifest(OfImpl):
     """With the third."""
 
-    of_impl = FlushesNoManifest
+    medium = FlushesNoManifest
 
 
 PLANTED: dict[type, tuple[str, str]] = {

@@ -17,8 +17,9 @@ from barrierlab.impl.checkpoint.task import OperatorTask, SinkTask, SourceTask
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.errors import NoUsableCheckpointError
 from barrierlab.impl.reasons import Reason
+from barrierlab.impl.storage.media import MANIFEST
 from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
-from barrierlab.impl.storage.store import MANIFEST, MemoryStore
+from barrierlab.impl.storage.store import MemoryStore
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.spec.history import COORDINATOR
 from barrierlab.model.spec.invariants import Verdict, judge_run
@@ -272,7 +273,7 @@ class FallibleWorld(UnalignedWorld):
         newest = max(self.store.completed(), default=0)
         if self.damages and newest and newest not in self.announced and self.choose(2):
             self.damages -= 1
-            self.store._files[newest][MANIFEST] = b"{"
+            self.store.medium.files[newest][MANIFEST] = b"{"
         try:
             return plan(self.store.latest_usable().checkpoint, self.wiring)
         except NoUsableCheckpointError:

@@ -7,9 +7,9 @@ from struct import Struct
 
 import pytest
 
-import barrierlab.impl.storage.store as store
 from barrierlab.impl.errors import StoreFailedError
-from barrierlab.impl.storage.store import MANIFEST, DirectoryStore, SnapshotStore
+from barrierlab.impl.storage.media import MANIFEST, MANIFEST_UNFINISHED, DirectoryMedium, Medium
+from barrierlab.impl.storage.store import SnapshotStore
 from barrierlab.model.checkpoint.components import SOUND
 from barrierlab.model.explore.checker import HOLDS
 from barrierlab.model.storage.files import EMPTY, Direct, FileCall, after_crash
@@ -45,86 +45,86 @@ def found(names: str = "") -> set[str]:
 def publishes_unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rename is not made durable."""
 
-    def publish(self: DirectoryStore, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self: DirectoryMedium, checkpoint_id: int, manifest: bytes) -> None:
         folder = self._at(checkpoint_id)
-        self._write(self._disk.reopen(f"{folder}/{store.MANIFEST_UNFINISHED}"), manifest)
-        self._disk.rename(f"{folder}/{store.MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}")
+        self._write(self._disk.reopen(f"{folder}/{MANIFEST_UNFINISHED}"), manifest)
+        self._disk.rename(f"{folder}/{MANIFEST_UNFINISHED}", f"{folder}/{MANIFEST}")
 
-    monkeypatch.setattr(DirectoryStore, "_publish", publish)
+    monkeypatch.setattr(DirectoryMedium, "publish", publish)
 
 
 def writes_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest is written under its own name, so that it is there before it is whole."""
 
-    def publish(self: DirectoryStore, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self: DirectoryMedium, checkpoint_id: int, manifest: bytes) -> None:
         self._write(self._disk.create(f"{self._at(checkpoint_id)}/{MANIFEST}"), manifest)
         self._disk.flush_folder(self._at(checkpoint_id))
 
-    monkeypatch.setattr(DirectoryStore, "_publish", publish)
+    monkeypatch.setattr(DirectoryMedium, "publish", publish)
 
 
 def counts_what_it_cannot_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention takes what the medium gives no answer about for complete."""
-    sound = DirectoryStore._published
+    sound = DirectoryMedium.published
 
-    def published(self: DirectoryStore) -> dict[int, bool | None]:
+    def published(self: DirectoryMedium) -> dict[int, bool | None]:
         return {checkpoint_id: state is not False for checkpoint_id, state in sound(self).items()}
 
-    monkeypatch.setattr(DirectoryStore, "_published", published)
+    monkeypatch.setattr(DirectoryMedium, "published", published)
     monkeypatch.setattr(SnapshotStore, "_is_whole", lambda self, checkpoint_id: True)
 
 
 def relies_on_what_is_not_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Anything that another process has published is not flushed."""
-    monkeypatch.setattr(DirectoryStore, "_settle", lambda self, checkpoint_id: None)
+    monkeypatch.setattr(DirectoryMedium, "settle", lambda self, checkpoint_id: None)
 
 
 def removes_the_parts_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """The manifest goes with the rest."""
 
-    def remove(self: DirectoryStore, checkpoint_id: int, leftover: bool = False) -> bool:
+    def remove(self: DirectoryMedium, checkpoint_id: int, leftover: bool = False) -> bool:
         folder = self._at(checkpoint_id)
         for name in sorted(self._disk.names(folder), reverse=True):
             self._clear(f"{folder}/{name}")
         self._disk.flush_folder(folder)
         return True
 
-    monkeypatch.setattr(DirectoryStore, "_remove", remove)
+    monkeypatch.setattr(DirectoryMedium, "remove", remove)
 
 
 def forgets_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder of the highest id goes as well."""
-    sound = DirectoryStore._remove
+    sound = DirectoryMedium.remove
 
-    def remove(self: DirectoryStore, checkpoint_id: int, leftover: bool = False) -> bool:
+    def remove(self: DirectoryMedium, checkpoint_id: int, leftover: bool = False) -> bool:
         done = sound(self, checkpoint_id, leftover)
         if self._disk.exists(self._at(checkpoint_id)):
             self._disk.remove(self._at(checkpoint_id))
         return done
 
-    monkeypatch.setattr(DirectoryStore, "_remove", remove)
+    monkeypatch.setattr(DirectoryMedium, "remove", remove)
 
 
 def takes_attempts_of_others_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt that somebody removed is made anew, and published without what was in it."""
-    sound = DirectoryStore._publish
+    sound = DirectoryMedium.publish
 
-    def publish(self: DirectoryStore, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self: DirectoryMedium, checkpoint_id: int, manifest: bytes) -> None:
         folder = self._at(checkpoint_id)
-        if self._disk.exists(folder) and not self._disk.exists(f"{folder}/{store.MANIFEST_UNFINISHED}"):
-            self._disk.create(f"{folder}/{store.MANIFEST_UNFINISHED}")
+        if self._disk.exists(folder) and not self._disk.exists(f"{folder}/{MANIFEST_UNFINISHED}"):
+            self._disk.create(f"{folder}/{MANIFEST_UNFINISHED}")
         sound(self, checkpoint_id, manifest)
 
-    monkeypatch.setattr(DirectoryStore, "_publish", publish)
+    monkeypatch.setattr(DirectoryMedium, "publish", publish)
 
 
 def never_completes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each completion fails, so that nothing is ever announced."""
 
-    def publish(self: DirectoryStore, checkpoint_id: int, manifest: bytes) -> None:
+    def publish(self: DirectoryMedium, checkpoint_id: int, manifest: bytes) -> None:
         raise StoreFailedError("publishing", OSError(5, "no"))
 
-    monkeypatch.setattr(DirectoryStore, "_publish", publish)
+    monkeypatch.setattr(DirectoryMedium, "publish", publish)
 
 
 def is_sure_of_what_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,8 +138,8 @@ def is_sure_of_what_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
 
     sound = SnapshotStore.__init__
 
-    def made(self: SnapshotStore) -> None:
-        sound(self)
+    def made(self: SnapshotStore, medium: Medium) -> None:
+        sound(self, medium)
         self._in_doubt = Forgets()
 
     def restored(self: SnapshotStore, value: object) -> None:

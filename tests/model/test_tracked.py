@@ -16,7 +16,7 @@ from barrierlab.model.checkpoint.trace import judged
 from barrierlab.model.checkpoint.world import World, WorldState
 from barrierlab.model.explore.checker import Always, explore
 from barrierlab.sim import load, run
-from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.scenario.file import ScenarioError
 
 CRASH: dict[str, Any] = {"events": 1, "crashes": 1, "checkpoints_again": 0, "guarantee": "at_least_once"}
 

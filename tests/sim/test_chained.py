@@ -12,7 +12,8 @@ from barrierlab.model.checkpoint.operators import OperatorChain, make
 from barrierlab.sim import run
 from barrierlab.sim.ask.levers import settings_of
 from barrierlab.sim.ask.measures import bottleneck, rates_per_s
-from barrierlab.sim.scenario.load import ScenarioError, load
+from barrierlab.sim.scenario.file import ScenarioError
+from barrierlab.sim.scenario.load import load
 from tests.sim.support import scenario, toml, with_changes
 
 APART: dict[str, Any] = {

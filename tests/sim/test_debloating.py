@@ -12,7 +12,7 @@ import pytest
 from barrierlab.sim import load, run
 from barrierlab.sim.channels.debloat import BufferDebloater, ThroughputMeter
 from barrierlab.sim.core.clock import Clock
-from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.settings import BufferDebloatSettings
 from barrierlab.sim.sweep.measured import DATA, MeasuredJob, load_measured, mean_of, measured_in, statistics_of
 from tests.sim.support import SKEWED, scenario, with_changes

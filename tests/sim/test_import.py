@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import load, run
-from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.twin.answers import MOST_BYTES, FlinkAnswers, TwinError, answers_of
 from barrierlab.sim.twin.import_flink import job_of, scenario_of
 from barrierlab.sim.twin.observed import observed_in, saved_text

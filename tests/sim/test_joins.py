@@ -13,7 +13,7 @@ import pytest
 import barrierlab.sim.join.engine as sim_join_engine
 from barrierlab.impl.join import Skipped, SkipReason
 from barrierlab.model.defects.join.J02_ready_taken_for_present import TakesReadyForThere
-from barrierlab.model.defects.join.J19_any_frame_suffices import LowerBound
+from barrierlab.model.defects.join.J19_any_frame_suffices import COMPONENTS as LOWER_BOUND
 from barrierlab.sim import ScenarioError, load, run
 from barrierlab.sim.join.engine import JoinResult
 from barrierlab.sim.join.scenario import make_stage
@@ -297,7 +297,7 @@ def test_a_slot_that_is_gone_before_its_descriptor_comes_has_no_time(tmp_path: P
 @pytest.mark.parametrize(
     ("part", "changed", "changes", "invariant"),
     [
-        ("barrier", LowerBound, {"input": {"b": {"window": 3}}}, "READY"),
+        ("barrier", LOWER_BOUND.sequence, {"input": {"b": {"window": 3}}}, "READY"),
         ("stage", TakesReadyForThere, {"input": {"b": {"drop": 0.1}}}, "CHOICE"),
     ],
     ids=["LowerBound", "TakesReadyForThere"],
@@ -424,7 +424,7 @@ def test_what_waits_for_a_dead_stream_is_counted_and_the_stream_is_named(
     if barrier == "latest":
         assert (found["waiting"], result.waits_for) == (0, [])  # the last frame of b is as good as any
     else:
-        waiting = found["waiting"] if barrier == "sequence" else len(stage._wanted)
+        waiting = found["waiting"] if barrier == "sequence" else len(stage.wanted)
         assert found["waiting"] == waiting >= 1
         assert result.waits_for == ["b"]
         assert result.waiting_line.startswith(f"{waiting} waiting at the end, for b (its last frame came at 1.9")

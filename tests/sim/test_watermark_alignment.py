@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import run
-from barrierlab.sim.scenario.load import ScenarioError
+from barrierlab.sim.scenario.file import ScenarioError
 from tests.sim.support import scenario, with_changes
 
 # Source a has five times the events that its task can take, so its event time falls behind; b keeps up.

@@ -18,9 +18,10 @@ from barrierlab.model.defects.kinds.witness import Witness
 class Forgets(CountingAligner):
     """Nothing is left of a barrier that is complete."""
 
-    def _take_pending(self) -> BarrierControlSignal | None:
-        completed = super()._take_pending()
-        self.last_terminated_id = 0
+    def align(self, upstream: int, barrier: BarrierControlSignal) -> BarrierControlSignal | None:
+        completed = super().align(upstream, barrier)
+        if completed is not None:
+            self.last_terminated_id = 0
         return completed
 
 

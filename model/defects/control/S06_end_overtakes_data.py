@@ -9,17 +9,21 @@ Repair
     The end of the data channel is the barrier's fence: it waits for that from every upstream (protocol rule 26).
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor
+from dataclasses import replace
+
+from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlProcessor, Message
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 
 class Exits(ControlProcessor):
-    """Exits when the barrier is complete."""
+    """Exits when the barrier is complete: none has a fence."""
 
-    def _has_drained(self, carrier: Carrier) -> bool:
-        return True
+    def offer(self, carrier: Carrier, upstream: int, message: Message) -> bool:
+        if isinstance(message, BarrierControlSignal):
+            message = replace(message, fenced=False)
+        return super().offer(carrier, upstream, message)
 
 
 _WIRING = ControlWiring("a->sink")

@@ -9,18 +9,23 @@ Repair
     A terminal signal goes first, and aborts explicitly what is pending on either channel.
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier, ControlProcessor, InstantControlSignal
-from barrierlab.impl.control.sender import Sender
+from barrierlab.impl.control import (
+    BarrierControlSignal,
+    BarrierControlSignalKind,
+    Carrier,
+    IdentityAligner,
+    InstantControlSignal,
+)
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
 
-class Leaves(ControlProcessor):
-    """Ends, and nothing else."""
+class Leaves(IdentityAligner):
+    """Says nothing of what is not complete."""
 
-    def _end(self, cause: object) -> None:
-        Sender._end(self, cause)
+    def abort(self) -> tuple[BarrierControlSignal, ...]:
+        return ()
 
 
 _WIRING = ControlWiring("a->join b->join")
@@ -33,6 +38,6 @@ DEFECT = ControlDefect(
     entry="S-07",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Leaves)),
+    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(options={"make_aligner": Leaves})),
     sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
 )

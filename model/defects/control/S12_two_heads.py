@@ -13,7 +13,7 @@ Repair
 from collections.abc import Hashable
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
-from barrierlab.impl.control.sender import TellSignal
+from barrierlab.impl.control.outlets import TellSignal
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.control.world import ControlBounds
 from barrierlab.model.defects.kinds.control import ControlDefect
@@ -23,9 +23,9 @@ class Heads(ControlSourceProcessor):
     """A head for each output; they have been sending for different times, so their counters differ."""
 
     def send(self, kind: BarrierControlSignalKind, carrier: Carrier, payload: Hashable = None) -> BarrierControlSignal:
-        barrier = kind.with_id(self._allocator.allocate(), payload)
-        self.tell("forward", carrier, -1, barrier)
-        for output in range(self._outputs[carrier]):
+        barrier = kind.with_id(self.allocator.allocate(), payload)
+        self.outlets.tell("forward", carrier, -1, barrier)
+        for output in range(self.outlets.counts[carrier]):
             self.outbox[carrier].append((output, kind.with_id(barrier.barrier_id + 10 * output, payload)))
         return barrier
 

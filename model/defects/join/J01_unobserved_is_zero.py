@@ -11,20 +11,20 @@ Repair
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from barrierlab.impl.join import MergeMap, SequenceJoinBarrier
-from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.impl.join import JoinConfig, MergeMap, SequenceJoinBarrier
+from barrierlab.impl.join.inputs import JoinInput
+from barrierlab.impl.join.sequence import sequence_inputs
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, world
 from barrierlab.model.join.world import JoinWorld
 
 
-class CursorsFromZero(SequenceJoinBarrier):
-    """Cursors begin at 0."""
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        for each in super()._made(merge_map, now_ns):
-            each.observed = each.reached = 0
-            yield each
+def from_zero(merge_map: MergeMap, config: JoinConfig, now_ns: int) -> Iterator[JoinInput]:
+    """Inputs whose cursors begin at 0."""
+    for each in sequence_inputs(merge_map, config, now_ns):
+        each.observed = each.reached = 0
+        yield each
 
 
 def witness(components: JoinComponents) -> JoinWorld:
@@ -34,4 +34,5 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-01", "safety", "READY", JoinComponents(sequence=CursorsFromZero), witness)
+COMPONENTS = JoinComponents(sequence=partial(SequenceJoinBarrier, inputs_of=from_zero))
+DEFECT = JoinDefect("J-01", "safety", "READY", COMPONENTS, witness)

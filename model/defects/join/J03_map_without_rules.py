@@ -11,20 +11,9 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.errors import MergeMapError
-from barrierlab.impl.join import SequenceJoinBarrier, SequenceMergeMapAnnounce, SequenceMergeRule
-from barrierlab.impl.join.merge_map import MAX_U64
+from barrierlab.impl.join import SequenceMergeMapAnnounce, SequenceMergeRule
 from barrierlab.model.defects.kinds.join import OUT, JoinComponents, JoinDefect, at, world
 from barrierlab.model.join.world import JoinWorld
-
-
-class ForEachOfNone(SequenceJoinBarrier):
-    """Between no bounds, and with no input that lacks anything."""
-
-    def _set_bounds(self) -> None:
-        if self.active is None or self._inputs:
-            super()._set_bounds()
-            return
-        self._least, self._most = 0, MAX_U64
 
 
 def unchecked(
@@ -47,4 +36,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-03", "safety", "ABSENT", JoinComponents(sequence=ForEachOfNone, sequence_map=unchecked), witness)
+DEFECT = JoinDefect("J-03", "safety", "ABSENT", JoinComponents(sequence_map=unchecked), witness)

@@ -23,7 +23,7 @@ class OwnCursor(SequenceJoinBarrier):
 
     def accept(self, out: int) -> None:
         super().accept(out)
-        for each in self._inputs:
+        for each in self.inputs:
             each.processed = out + each.aim
             each.reached = min(each.observed, each.processed)
 

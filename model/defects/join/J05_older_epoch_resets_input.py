@@ -11,7 +11,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import SequenceJoinBarrier
+from barrierlab.impl.join import Observed, SequenceJoinBarrier
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
 from barrierlab.model.join.world import JoinWorld
 
@@ -19,10 +19,11 @@ from barrierlab.model.join.world import JoinWorld
 class AnyEpochResets(SequenceJoinBarrier):
     """Whatever epoch comes is the one."""
 
-    def _enter_epoch(self, stream_id: int, epoch: int) -> bool:
-        for each in self._of_stream[stream_id]:
-            each.epoch = None
-        return super()._enter_epoch(stream_id, epoch)
+    def observe(self, stream_id: int, epoch: int, seq: int, now_ns: int) -> Observed:
+        if epoch != self.epoch_of(stream_id):
+            for each in self.inputs.of_stream[stream_id]:
+                each.epoch = None
+        return super().observe(stream_id, epoch, seq, now_ns)
 
 
 def witness(components: JoinComponents) -> JoinWorld:

@@ -12,20 +12,20 @@ Repair
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from barrierlab.impl.join import MergeMap, TimestampJoinBarrier
-from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.impl.join import JoinConfig, MergeMap, TimestampJoinBarrier
+from barrierlab.impl.join.inputs import JoinInput
+from barrierlab.impl.join.timestamp import timestamp_inputs
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, show, times, window_ns, world
 
 
-class WaitsLonger(TimestampJoinBarrier):
-    """Required: what the rule says, and the lateness more."""
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        for each in super()._made(merge_map, now_ns):
-            each.slack = -each.slack
-            each.shift = each.aim - each.slack
-            yield each
+def waiting_longer(merge_map: MergeMap, config: JoinConfig, now_ns: int) -> Iterator[JoinInput]:
+    """Inputs that owe what the rule says, and the lateness more."""
+    for each in timestamp_inputs(merge_map, config, now_ns):
+        each.slack = -each.slack
+        each.shift = each.aim - each.slack
+        yield each
 
 
 def witness(components: JoinComponents) -> int:
@@ -38,4 +38,5 @@ def witness(components: JoinComponents) -> int:
     return -1
 
 
-DEFECT = JoinDefect("J-07", "contradiction", "value", JoinComponents(timestamp=WaitsLonger), witness, 9, 11)
+COMPONENTS = JoinComponents(timestamp=partial(TimestampJoinBarrier, inputs_of=waiting_longer))
+DEFECT = JoinDefect("J-07", "contradiction", "value", COMPONENTS, witness, 9, 11)

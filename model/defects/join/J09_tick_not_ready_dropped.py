@@ -21,7 +21,7 @@ class NowOrNever(JoinStage):
     def poll(self, now_ns: int) -> JoinAttempt | Skipped | Readiness | None:
         answer = super().poll(now_ns)
         if isinstance(answer, Readiness):
-            self._wanted.clear()
+            self.wanted.clear()
         return answer
 
 

@@ -20,8 +20,8 @@ from barrierlab.model.join.world import JoinWorld
 class AbsentIsNotReady(LatestValueJoinBarrier):
     """Section 9.1 for every absence."""
 
-    def _weigh(self, out: int, now_ns: int) -> Readiness:
-        answer = super()._weigh(out, now_ns)
+    def ready(self, out: int, now_ns: int) -> Readiness:
+        answer = super().ready(out, now_ns)
         return Readiness.WAITING if answer is Readiness.DEGRADED else answer
 
 

@@ -18,8 +18,8 @@ from barrierlab.model.join.world import JoinWorld
 class AllOfNone(TimestampJoinBarrier):
     """Nothing is missing where nothing is live."""
 
-    def _weigh(self, out: int, now_ns: int) -> Readiness:
-        answer = super()._weigh(out, now_ns)
+    def ready(self, out: int, now_ns: int) -> Readiness:
+        answer = super().ready(out, now_ns)
         return Readiness.DEGRADED if answer is Readiness.NO_LIVE_INPUT else answer
 
 

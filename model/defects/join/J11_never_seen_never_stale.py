@@ -10,17 +10,27 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import SequenceJoinBarrier
-from barrierlab.impl.join.barrier import UNOBSERVED, JoinInput
+from functools import partial
+
+from barrierlab.impl.join import JoinConfig, SequenceJoinBarrier
+from barrierlab.impl.join.inputs import UNOBSERVED, SequenceInput
+from barrierlab.impl.join.sequence import sequence_inputs
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
 from barrierlab.model.join.world import JoinWorld
 
 
-class SinceItsFirstFrame(SequenceJoinBarrier):
+class SinceItsFirstFrame(SequenceInput):
     """No frame, no clock."""
 
-    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
-        return each.observed != UNOBSERVED and super()._is_stale(each, now_ns)
+    __slots__ = ()
+
+    def is_stale(self, now_ns: int) -> bool:
+        return self.observed != UNOBSERVED and super().is_stale(now_ns)
+
+
+def barrier(config: JoinConfig) -> SequenceJoinBarrier:
+    """A barrier of such inputs."""
+    return SequenceJoinBarrier(config, partial(sequence_inputs, make=SinceItsFirstFrame))
 
 
 def witness(components: JoinComponents) -> JoinWorld:
@@ -31,4 +41,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-11", "liveness", "LIVE", JoinComponents(sequence=SinceItsFirstFrame), witness)
+DEFECT = JoinDefect("J-11", "liveness", "LIVE", JoinComponents(sequence=barrier), witness)

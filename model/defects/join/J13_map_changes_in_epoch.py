@@ -21,7 +21,7 @@ class AnyMap(MergeMapAuthority):
     """The newest map, without a question."""
 
     def publish(self, merge_map: MergeMap, now_ns: int) -> tuple[MergeMap, ...]:
-        self._maps.clear()
+        self.restore(())
         return super().publish(merge_map, now_ns)
 
 

@@ -20,7 +20,7 @@ class EachIsAChange(SequenceJoinBarrier):
 
     def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
         self.active = None
-        for each in self._inputs:
+        for each in self.inputs:
             each.forget()
         return super().announce(merge_map, now_ns)
 

@@ -20,8 +20,8 @@ class Commits(SequenceJoinBarrier):
 
     def ready(self, out: int, now_ns: int) -> Readiness:
         answer = super().ready(out, now_ns)
-        self.last_out = max(self.last_out, out - 1)
-        self._set_bounds()
+        if out - 1 > self.last_out:
+            self.accept(out - 1)
         return answer
 
 

@@ -10,8 +10,8 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import TimestampJoinBarrier
-from barrierlab.impl.join.barrier import NEVER, UNOBSERVED
+from barrierlab.impl.join import Observed, TimestampJoinBarrier, TimestampSource
+from barrierlab.impl.join.inputs import NEVER
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, show, times, world
 from barrierlab.model.join.world import JoinWorld
 
@@ -19,12 +19,12 @@ from barrierlab.model.join.world import JoinWorld
 class ForEver(TimestampJoinBarrier):
     """A rejection outlives the epoch."""
 
-    def _enter_epoch(self, stream_id: int, epoch: int) -> bool:
-        rejected = [each for each in self._of_stream[stream_id] if each.observed == NEVER]
-        entered = super()._enter_epoch(stream_id, epoch)
-        for each in rejected:
-            each.observed, each.reached = NEVER, UNOBSERVED
-        return entered
+    def observe_time(
+        self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
+    ) -> Observed:
+        if any(each.observed == NEVER for each in self.inputs.of_stream[stream_id]):
+            return Observed.REJECTED
+        return super().observe_time(stream_id, epoch, source, timestamp_ns, now_ns)
 
 
 def witness(components: JoinComponents) -> JoinWorld:

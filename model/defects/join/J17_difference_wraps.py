@@ -10,17 +10,27 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import SequenceJoinBarrier
-from barrierlab.impl.join.barrier import JoinInput
+from functools import partial
+
+from barrierlab.impl.join import JoinConfig, SequenceJoinBarrier
+from barrierlab.impl.join.inputs import SequenceInput
+from barrierlab.impl.join.sequence import sequence_inputs
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, show, world
 from barrierlab.model.join.world import JoinWorld
 
 
-class WrapsDifference(SequenceJoinBarrier):
+class WrapsDifference(SequenceInput):
     """Sixty-four bits, and the borrow is lost."""
 
-    def _is_stale(self, each: JoinInput, now_ns: int) -> bool:
-        return (now_ns - each.fresh_ns) % 2**64 > self._stale_ns
+    __slots__ = ()
+
+    def is_stale(self, now_ns: int) -> bool:
+        return (now_ns - self.fresh_ns) % 2**64 > self.timeout_ns
+
+
+def barrier(config: JoinConfig) -> SequenceJoinBarrier:
+    """A barrier of such inputs."""
+    return SequenceJoinBarrier(config, partial(sequence_inputs, make=WrapsDifference))
 
 
 def witness(components: JoinComponents) -> JoinWorld:
@@ -32,4 +42,4 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-17", "safety", "ABSENT", JoinComponents(sequence=WrapsDifference), witness)
+DEFECT = JoinDefect("J-17", "safety", "ABSENT", JoinComponents(sequence=barrier), witness)

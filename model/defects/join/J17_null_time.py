@@ -10,8 +10,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import TimestampJoinBarrier
-from barrierlab.impl.join.barrier import JoinInput, Observed
+from barrierlab.impl.join import Observed, TimestampJoinBarrier, TimestampSource
 from barrierlab.impl.join.merge_map import NULL_U64
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at_ns, show, times, world
 from barrierlab.model.join.world import JoinWorld
@@ -20,11 +19,16 @@ from barrierlab.model.join.world import JoinWorld
 class ANumberLikeAnyOther(TimestampJoinBarrier):
     """2**64 - 1 is a time in the year 2554."""
 
-    def _observe_unusual(self, each: JoinInput, epoch: int, timestamp_ns: int | None, now_ns: int) -> Observed:
-        if timestamp_ns == NULL_U64 and (epoch == each.epoch or self._enter_epoch(each.stream_id, epoch)):
-            each.observed = each.reached = NULL_U64
-            return Observed.TAKEN
-        return super()._observe_unusual(each, epoch, timestamp_ns, now_ns)
+    def observe_time(
+        self, stream_id: int, epoch: int, source: TimestampSource, timestamp_ns: int | None, now_ns: int
+    ) -> Observed:
+        answer = super().observe_time(stream_id, epoch, source, timestamp_ns, now_ns)
+        if answer is not Observed.NULL or timestamp_ns is None:
+            return answer
+        for each in self.inputs.of_stream[stream_id]:
+            if each.source is source:
+                each.observed = each.reached = timestamp_ns
+        return Observed.TAKEN
 
 
 def witness(components: JoinComponents) -> JoinWorld:

@@ -19,7 +19,7 @@ class WrapsSum(SequenceJoinBarrier):
     """Sixty-four bits, and the carry is lost."""
 
     def ready(self, out: int, now_ns: int) -> Readiness:
-        enough = all(each.reached >= (out + each.aim) % 2**64 for each in self._inputs)
+        enough = all(each.reached >= (out + each.aim) % 2**64 for each in self.inputs)
         return Readiness.READY if enough and self.active is not None else Readiness.WAITING
 
 

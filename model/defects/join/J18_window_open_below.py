@@ -12,16 +12,14 @@ Repair
 from __future__ import annotations
 
 from barrierlab.impl.join import Read, TimestampJoinBarrier
-from barrierlab.impl.join.barrier import JoinInput
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, outs, show, times, window_ns, world
 
 
 class OpenBelow(TimestampJoinBarrier):
     """(out - window, out]."""
 
-    def _read(self, each: JoinInput, out: int) -> Read:
-        read = super()._read(each, out)
-        return read._replace(first=read.first + 1)
+    def reads(self, out: int, now_ns: int) -> tuple[Read, ...]:
+        return tuple(read._replace(first=read.first + 1) for read in super().reads(out, now_ns))
 
 
 def witness(components: JoinComponents) -> list[int]:

@@ -11,20 +11,20 @@ Repair
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from barrierlab.impl.join import MergeMap, SequenceJoinBarrier, SequenceMergeRule
-from barrierlab.impl.join.barrier import JoinInput
+from barrierlab.impl.join import JoinConfig, MergeMap, SequenceJoinBarrier, SequenceMergeRule
+from barrierlab.impl.join.inputs import JoinInput
+from barrierlab.impl.join.sequence import sequence_inputs
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, numbers, show, world
 from barrierlab.model.join.world import JoinWorld
 
 
-class LowerBound(SequenceJoinBarrier):
-    """Required: the oldest of the window."""
-
-    def _made(self, merge_map: MergeMap, now_ns: int) -> Iterator[JoinInput]:
-        for each in super()._made(merge_map, now_ns):
-            each.shift -= max(0, each.below)
-            yield each
+def from_the_oldest(merge_map: MergeMap, config: JoinConfig, now_ns: int) -> Iterator[JoinInput]:
+    """Inputs that owe the oldest of the window."""
+    for each in sequence_inputs(merge_map, config, now_ns):
+        each.shift -= max(0, each.below)
+        yield each
 
 
 def witness(components: JoinComponents) -> JoinWorld:
@@ -35,4 +35,5 @@ def witness(components: JoinComponents) -> JoinWorld:
     return it
 
 
-DEFECT = JoinDefect("J-19", "contradiction", "READY", JoinComponents(sequence=LowerBound), witness)
+COMPONENTS = JoinComponents(sequence=partial(SequenceJoinBarrier, inputs_of=from_the_oldest))
+DEFECT = JoinDefect("J-19", "contradiction", "READY", COMPONENTS, witness)

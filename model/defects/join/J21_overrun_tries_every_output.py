@@ -10,16 +10,17 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import JoinStage, Miss, Skipped, SkipReason
+from collections.abc import Mapping
+
+from barrierlab.impl.join import SequenceJoinBarrier
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, numbers, outs, show, world
 
 
-class OneByOne(JoinStage):
-    """The next one."""
+class OneByOne(SequenceJoinBarrier):
+    """The next one, wherever there are slots."""
 
-    def _skip(self, out: int, misses: tuple[tuple[int, Miss], ...]) -> Skipped:
-        self.barrier.accept(out)
-        return Skipped(out, out, SkipReason.FAILED, misses)
+    def after_overrun(self, slots: Mapping[int, int], need_all: bool = True, margin: int = 0) -> int:
+        return 0
 
 
 def witness(components: JoinComponents) -> bool:
@@ -33,4 +34,4 @@ def witness(components: JoinComponents) -> bool:
     return bool(outs(it))
 
 
-DEFECT = JoinDefect("J-21", "liveness", "value", JoinComponents(stage=OneByOne), witness, True, False)
+DEFECT = JoinDefect("J-21", "liveness", "value", JoinComponents(sequence=OneByOne), witness, True, False)

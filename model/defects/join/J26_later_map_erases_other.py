@@ -10,7 +10,7 @@ Repair
 
 from __future__ import annotations
 
-from barrierlab.impl.join import MapChange, MergeMap, SequenceJoinBarrier
+from barrierlab.impl.join import InvalidMergeMap, MapChange, MergeMap, SequenceJoinBarrier
 from barrierlab.model.defects.kinds.join import JoinComponents, JoinDefect, at, at_ns, numbers, show, times, world
 from barrierlab.model.join.world import JoinWorld
 
@@ -20,9 +20,9 @@ class OneMap(SequenceJoinBarrier):
 
     def announce(self, merge_map: MergeMap, now_ns: int) -> MapChange:
         change = super().announce(merge_map, now_ns)
-        if change is MapChange.OTHER_KIND:
-            self.active = None
-            self._set_bounds()
+        if change is MapChange.OTHER_KIND and self.active is not None:
+            before = self.active
+            self.announce_invalid(InvalidMergeMap(type(before), before.out_stream_id, before.epoch, "replaced"))
         return change
 
 

@@ -1,4 +1,4 @@
-"""The common part of head and processors: an outbox for each channel, and an end behind which nothing is sent."""
+"""The outlets of a head or a processor: an outbox for each channel, and an end behind which nothing is sent."""
 
 from __future__ import annotations
 
@@ -17,46 +17,56 @@ def silent(verb: str, carrier: Carrier | None, index: int, subject: object) -> N
     """A `tell` that nobody listens to."""
 
 
-class Sender:
+class Outlets:
     """Sends each message to all downstreams of one channel; the two channels never wait for each other.
 
     Attributes
     ----------
+    name : str
+        Of the node whose outlets they are; errors have it.
+    counts : dict of Carrier to int
+        How many downstreams each channel has.
     outbox : dict of Carrier to deque of (int, Message)
         What is to be sent on each channel, with its output, in order; the driver takes it out.
     ended : bool
         Whether the end has gone to every output.
     """
 
-    __slots__ = ("_outputs", "ended", "name", "outbox", "tell")
+    __slots__ = ("counts", "ended", "name", "outbox", "tell")
 
     def __init__(self, name: str, data_outputs: int, control_outputs: int, tell: TellSignal) -> None:
         self.name = name
         self.tell = tell
         self.ended = False
         self.outbox: dict[Carrier, deque[tuple[int, Message]]] = {carrier: deque() for carrier in Carrier}
-        self._outputs = {Carrier.DATA: data_outputs, Carrier.CONTROL: control_outputs}
+        self.counts = {Carrier.DATA: data_outputs, Carrier.CONTROL: control_outputs}
 
-    def _send(self, carrier: Carrier, message: Message) -> None:
-        self.outbox[carrier].extend((output, message) for output in range(self._outputs[carrier]))
+    def send(self, carrier: Carrier, message: Message) -> None:
+        """Send a message to each downstream of a channel."""
+        self.outbox[carrier].extend((output, message) for output in range(self.counts[carrier]))
 
-    def _forward(self, carrier: Carrier, signal: ControlSignal) -> None:
+    def forward(self, carrier: Carrier, signal: ControlSignal) -> None:
+        """Send a signal, and report it."""
         self.tell("forward", carrier, -1, signal)
-        self._send(carrier, signal)
+        self.send(carrier, signal)
 
-    def _end(self, cause: object) -> None:
+    def end(self, cause: object) -> None:
+        """Close both channels: nothing is sent any more."""
         self.tell("end", None, -1, str(cause))
         self.ended = True
         for carrier in Carrier:
-            self._send(carrier, EndOfInput())
+            self.send(carrier, EndOfInput())
 
-    def _check_not_ended(self, actual: object) -> None:
+    def check_open(self, actual: object) -> None:
+        """Raise AfterEndError if both channels are closed."""
         if self.ended:
             raise AfterEndError(self.name, actual)
 
-    def _capture_outputs(self) -> Hashable:
+    def capture(self) -> Hashable:
+        """All that `restore` needs."""
         return self.ended, *(tuple(self.outbox[carrier]) for carrier in Carrier)
 
-    def _restore_outputs(self, value: Hashable) -> None:
+    def restore(self, value: Hashable) -> None:
+        """Be as the outlets were that gave `value`."""
         self.ended, *outboxes = value  # type: ignore[misc]
         self.outbox = {carrier: deque(outbox) for carrier, outbox in zip(Carrier, outboxes, strict=True)}  # type: ignore[has-type]
