@@ -7,7 +7,7 @@ from functools import partial
 
 from barrierlab.impl.errors import LimitError
 from barrierlab.impl.join.barrier import JoinBarrier, JoinConfig, Observed, Readiness
-from barrierlab.impl.join.inputs import JoinInput, LatestInput
+from barrierlab.impl.join.inputs import UNOBSERVED, JoinInput, LatestInput
 from barrierlab.impl.join.merge_map import (
     MAX_U64,
     NULL_U64,
@@ -95,7 +95,7 @@ class LatestValueJoinBarrier(JoinBarrier):
         """Return whether tick `out` may be attempted."""
         if self.least_out <= out <= self.most_out:
             for each in self.inputs.all:
-                if each.reached < 0 or each.fresh_ns < now_ns - each.timeout_ns or each.failed_tick == out:
+                if each.reached == UNOBSERVED or each.fresh_ns < now_ns - each.timeout_ns or each.failed_tick == out:
                     return self.in_full(out, now_ns)
             return Readiness.READY
         return self.in_full(out, now_ns)
