@@ -1,4 +1,4 @@
-"""How the documentation becomes a site: `make docs`, strictly, with nothing loaded from elsewhere."""
+"""The configuration of the documentation as a site: `make docs`, strictly, with nothing loaded from elsewhere."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ SECTIONS: dict[str, tuple[str, Mapping[str, readers.ValueReader], type | None]] 
 
 
 def allowed(reader: readers.ValueReader) -> str:
-    """What a reader says that it takes."""
+    """The words in which a reader says what it takes."""
     try:
         reader(object())
     except readers.WrongValueError as error:
@@ -154,7 +154,7 @@ def api() -> Lines:
 
 
 def public(module: Any) -> list[str]:
-    """What a module offers: `__all__`, or else the classes and functions that it defines, but no private ones."""
+    """The public names of a module: `__all__`, or the classes and functions that it defines, no private ones."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
     own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
@@ -188,7 +188,7 @@ def parameters(value: Any) -> str:
 
 
 def signature(name: str, value: Any) -> Lines:
-    """How it is called, in a block of code."""
+    """The call of a function, in a block of code."""
     if callable(value) and (text := parameters(value)):
         yield from ("```python", f"{name}{text}", "```", "")
 

@@ -193,7 +193,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "latency_s": "the way of its descriptor",
         "drop": "share of the frames that never come",
         "slots": "frames that the ring holds before it overwrites",
-        "restart_at_s": "when the producer begins anew",
+        "restart_at_s": "when the producer restarts",
         "restart_s": "how long that takes",
         "stop_at_s": "when it ends for good",
         "offset": "by number: the frame so far from the output's",

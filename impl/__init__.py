@@ -99,8 +99,8 @@ from barrierlab.impl.storage.snapshot import (
     InFlight,
     InFlightFile,
     Manifest,
-    Part,
     StoredFile,
+    StoredSnapshot,
     TaskSnapshot,
 )
 from barrierlab.impl.storage.store import DirectoryStore, MemoryStore, SnapshotStore, Unusable, Usable
@@ -165,7 +165,7 @@ __all__ = [
     "OperatorTask",
     "OutputExchange",
     "PackedBarrierCmd",
-    "Part",
+    "StoredSnapshot",
     "PendingCheckpoint",
     "PlainValueError",
     "Publish",

@@ -14,7 +14,7 @@ from barrierlab.impl.reasons import Reason
 
 
 class Phase(Enum):
-    """What becomes of the next message of an input."""
+    """The fate of the next message of an input."""
 
     FLOWING = "it takes its effect"
     WAITING = "it is queued until the other barriers are in"

@@ -73,7 +73,7 @@ class RecordingAligner(PhasedAligner):
         return triggered_ns is not None and now_ns >= triggered_ns + self.unaligned.alignment_timeout_threshold_ns
 
     def _is_in(self, input_id):
-        """Whether this input has delivered the current checkpoint's barrier."""
+        """True if this input has delivered the current checkpoint's barrier."""
         if self.recording:
             return input_id not in self.missing
         return self.phase[input_id] is Phase.WAITING

@@ -20,7 +20,7 @@ class Files:
         self.open: list[int] = []
 
     def _settle(self) -> None:
-        """What the last process has renamed may not be durable yet."""
+        """Flush the folder: a name that the last process gave may not be durable yet."""
         self.files.flush_folder(self.folder)
 
     def _path(self, name: str) -> str:

@@ -29,10 +29,10 @@ class TwoPhase:
     def finish(self) -> None:
         self._prepare(f"{self.sink}-last-{self.external.count()}", self.newest + 1)
 
-    def _prepare(self, name: str, covered_from: int) -> None:
+    def _prepare(self, name: str, committed_from: int) -> None:
         if self.open:
             self.external.prepare(name, self.open)
-            self.waiting.append((name, covered_from))
+            self.waiting.append((name, committed_from))
             self.open = []
 
     def prepared(self) -> list[str]:

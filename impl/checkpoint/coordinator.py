@@ -381,8 +381,8 @@ class CheckpointCoordinator:
         tolerated = not self._is_failing()
         aborted = self._drop(checkpoint_id)
         self.failures_in_row += reason.counts
-        told = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
-        actions: Actions = (*(Aborted(each, reason) for each in aborted), *told)
+        orders = (AbortTask(task, checkpoint_id, reason) for task in self.tasks if task not in self.finished_tasks)
+        actions: Actions = (*(Aborted(each, reason) for each in aborted), *orders)
         if tolerated and self._is_failing():
             actions += (FailJob(Reason.TOO_MANY_FAILURES),)
         return actions

@@ -187,11 +187,11 @@ class SinkWriter:
         """
         self._prepare(f"{self.sink}-final-{self.ledger.count(self.sink) + 1}", self._newest_id + 1)
 
-    def _prepare(self, transaction: str, covered_from: int) -> None:
+    def _prepare(self, transaction: str, committed_from: int) -> None:
         if not self.open:
             return
         self.ledger.prepare(self.sink, transaction, self.open)
-        self._prepared.append((transaction, covered_from))
+        self._prepared.append((transaction, committed_from))
         self.tell("prepare", -1, (transaction, len(self.open)))
         self.open = []
 
@@ -202,7 +202,7 @@ class SinkWriter:
 
     def on_complete(self, checkpoint_id: int) -> None:
         """A checkpoint is complete: commit all that it covers (Flink: `notifyCheckpointComplete`)."""
-        due = [transaction for transaction, covered_from in self._prepared if covered_from <= checkpoint_id]
+        due = [transaction for transaction, committed_from in self._prepared if committed_from <= checkpoint_id]
         self._prepared = self._prepared[len(due) :]
         self._commit(due)
 

@@ -1,7 +1,7 @@
 """A stream's slots in shared memory: a ring that its writer overwrites, and that a reader looks into once.
 
 Nothing here waits and nothing holds a writer back (merge-map-join-barrier, sections 5, 7.2). A reader opens a slot,
-copies, and closes it: if the slot was begun anew in between, or was never whole, the read has failed and is not
+copies, and closes it: if another write of the slot began in between, or was never whole, the read has failed and is not
 repeated. That is a sequence lock as a value: `open` and `close` compare a counter that is odd while a frame is
 being written.
 """

@@ -280,7 +280,7 @@ class JoinStage:
         for read, what in zip(attempt.reads, found, strict=True):
             if isinstance(what, Miss):
                 misses.append((read.stream_id, what))
-            elif self.barrier.epoch_of(read.stream_id) != read.epoch:  # its stream began anew meanwhile
+            elif self.barrier.epoch_of(read.stream_id) != read.epoch:  # its stream restarted meanwhile
                 misses.append((read.stream_id, Miss.OLDER_EPOCH))
             else:
                 frames.append(what)

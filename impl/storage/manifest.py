@@ -12,7 +12,7 @@ import json
 from hashlib import blake2b
 
 from barrierlab.impl.errors import ContractError, DamagedError, LimitError
-from barrierlab.impl.storage.snapshot import CHECKSUM_BYTES, VERSION, InFlightFile, Manifest, Part, StoredFile
+from barrierlab.impl.storage.snapshot import CHECKSUM_BYTES, VERSION, InFlightFile, Manifest, StoredFile, StoredSnapshot
 
 MAX_MANIFEST_BYTES = 64 * 2**20  # some 300,000 files
 _TASK = ("operator_id", "subtask", "position", "path", "size_bytes", "checksum")
@@ -97,7 +97,7 @@ def _manifest(whole: object) -> Manifest:
         operator_id, subtask, position, path, size, checksum = _members(task, _TASK)
         entries = tuple(files.pop((operator_id, subtask), ()))
         state = StoredFile(path, size, checksum)  # type: ignore[arg-type]
-        parts.append(Part(operator_id, subtask, position, state, entries))  # type: ignore[arg-type]
+        parts.append(StoredSnapshot(operator_id, subtask, position, state, entries))  # type: ignore[arg-type]
     return Manifest(checkpoint_id, epoch, is_unaligned, tuple(parts))  # type: ignore[arg-type]
 
 

@@ -173,7 +173,7 @@ class InFlightFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StoredSnapshot:
     """The manifest's record of one task: its answer to the coordinator once its files are durable.
 
     Raises
@@ -215,7 +215,7 @@ class Manifest:
     checkpoint_id, epoch : int
     is_unaligned : bool
         Whether anything may be in flight.
-    parts : tuple of Part
+    parts : tuple of StoredSnapshot
         Kept in order of operator and subtask, so that one checkpoint has one manifest.
 
     Raises
@@ -227,7 +227,7 @@ class Manifest:
     checkpoint_id: int
     epoch: int
     is_unaligned: bool
-    parts: tuple[Part, ...]
+    parts: tuple[StoredSnapshot, ...]
 
     def __post_init__(self) -> None:
         if type(self.checkpoint_id) is not int or not 1 <= self.checkpoint_id <= MAX_U64:
@@ -235,7 +235,7 @@ class Manifest:
         if type(self.epoch) is not int or not 0 <= self.epoch <= MAX_U64:
             raise EpochError(self.epoch, f"0 to {MAX_U64}")
         check_flag("is_unaligned", self.is_unaligned)
-        _check_all("parts", self.parts, Part)
+        _check_all("parts", self.parts, StoredSnapshot)
         object.__setattr__(self, "parts", tuple(sorted(self.parts, key=lambda p: (p.operator_id, p.subtask))))
         _once("a task", [(part.operator_id, part.subtask) for part in self.parts])
         if not self.is_unaligned and any(part.in_flight for part in self.parts):
@@ -270,7 +270,7 @@ def in_flight_path(operator_id: str, subtask: int, channel: int, is_output: bool
     return f"operators/{operator_id}/{subtask}/inflight_{'out_' if is_output else ''}{channel}.buf"
 
 
-def files_of(snapshot: TaskSnapshot) -> tuple[Part, dict[str, bytes]]:
+def files_of(snapshot: TaskSnapshot) -> tuple[StoredSnapshot, dict[str, bytes]]:
     """A snapshot's entry for the manifest, and its files by path."""
     here = snapshot.operator_id, snapshot.subtask
     path = state_path(*here)
@@ -284,15 +284,15 @@ def files_of(snapshot: TaskSnapshot) -> tuple[Part, dict[str, bytes]]:
             entries.append(
                 InFlightFile(record.channel, is_output, len(record.events), StoredFile.of(path, files[path]))
             )
-    return Part(*here, snapshot.position, state, tuple(entries)), files
+    return StoredSnapshot(*here, snapshot.position, state, tuple(entries)), files
 
 
-def snapshot_from(part: Part, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
+def snapshot_from(part: StoredSnapshot, files: dict[str, bytes], folder: str = "") -> TaskSnapshot:
     """The snapshot that `files_of` took apart.
 
     Parameters
     ----------
-    part : Part
+    part : StoredSnapshot
     files : dict of str to bytes
         By path.
     folder : str

@@ -40,8 +40,8 @@ from barrierlab.impl.storage.media import AGAIN, MANIFEST, DirectoryMedium, Medi
 from barrierlab.impl.storage.snapshot import (
     Checkpoint,
     Manifest,
-    Part,
     StoredFile,
+    StoredSnapshot,
     TaskSnapshot,
     files_of,
     snapshot_from,
@@ -79,7 +79,7 @@ class SnapshotStore:
 
     def __init__(self, medium: Medium) -> None:
         self.medium = medium
-        self._attempts: dict[int, dict[tuple[str, int], Part]] = {}
+        self._attempts: dict[int, dict[tuple[str, int], StoredSnapshot]] = {}
         self._in_doubt: set[int] = set()  # attempts that may be complete on the medium
         self._whole: dict[int, bool] = {}  # complete ones that are known to be whole and durable, or known not to be
 
@@ -104,12 +104,12 @@ class SnapshotStore:
             self.medium.make(checkpoint_id)
         self._attempts[checkpoint_id] = {}
 
-    def write(self, checkpoint_id: int, snapshot: TaskSnapshot) -> Part:
+    def write(self, checkpoint_id: int, snapshot: TaskSnapshot) -> StoredSnapshot:
         """Keep a task's part; it is durable when this returns, and only then may the task acknowledge.
 
         Returns
         -------
-        Part
+        StoredSnapshot
             What the manifest must say of it.
 
         Raises
@@ -348,7 +348,7 @@ class SnapshotStore:
         if checkpoint_id in self.completed():
             raise CompletedError(call, checkpoint_id)
 
-    def _attempt(self, call: str, checkpoint_id: int) -> dict[tuple[str, int], Part]:
+    def _attempt(self, call: str, checkpoint_id: int) -> dict[tuple[str, int], StoredSnapshot]:
         parts = self._attempts.get(checkpoint_id)
         if parts is None:
             self._not_complete(call, checkpoint_id)

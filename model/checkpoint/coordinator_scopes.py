@@ -426,7 +426,7 @@ class CoordinatorMachine:
         self.now, captured = value
         self.coordinator.restore(captured)
 
-    def _told(self, does: Callable[[], Sequence[CoordinatorAction] | None]) -> tuple[str, ...]:
+    def _answer_of(self, does: Callable[[], Sequence[CoordinatorAction] | None]) -> tuple[str, ...]:
         try:
             actions = does() or ()
         except (NotPublishingError, UnknownTaskError, UnsettledError) as error:
@@ -443,13 +443,13 @@ class CoordinatorMachine:
         return self.job.times_ns[self.now]
 
     def trigger(self) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.trigger(self.now_ns))
+        return self._answer_of(lambda: self.coordinator.trigger(self.now_ns))
 
     def request(self) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.request(self.now_ns))
+        return self._answer_of(lambda: self.coordinator.request(self.now_ns))
 
     def acknowledge(self, task: str, n: int) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.acknowledge(Acknowledge(task, n, "part"), self.now_ns))
+        return self._answer_of(lambda: self.coordinator.acknowledge(Acknowledge(task, n, "part"), self.now_ns))
 
     def nobody(self) -> tuple[str, ...]:
         its, at_ns, report = self.coordinator, self.now_ns, Acknowledge("nobody", 1)
@@ -459,45 +459,45 @@ class CoordinatorMachine:
             lambda: its.finished("nobody", at_ns),
             lambda: its.resume(0, at_ns, {"nobody": report}),
         )
-        return tuple(text for call in calls for text in self._told(call))
+        return tuple(text for call in calls for text in self._answer_of(call))
 
     def decline(self, task: str, n: int, reason: str) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.decline(Decline(task, n, Reason(reason)), self.now_ns))
+        return self._answer_of(lambda: self.coordinator.decline(Decline(task, n, Reason(reason)), self.now_ns))
 
     def finished(self, task: str, last: int) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.finished(task, self.now_ns, _final(task, last)))
+        return self._answer_of(lambda: self.coordinator.finished(task, self.now_ns, _final(task, last)))
 
     def ended(self, task: str) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.finished(task, self.now_ns))
+        return self._answer_of(lambda: self.coordinator.finished(task, self.now_ns))
 
     def abort(self, n: int, reason: str) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.abort(n, Reason(reason), self.now_ns))
+        return self._answer_of(lambda: self.coordinator.abort(n, Reason(reason), self.now_ns))
 
     def published(self, n: int) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.published(n, self.now_ns))
+        return self._answer_of(lambda: self.coordinator.published(n, self.now_ns))
 
     def refused(self, n: int) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=True))
+        return self._answer_of(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=True))
 
     def doubted(self, n: int) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=False))
+        return self._answer_of(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=False))
 
     def suspend(self) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.suspend(self.now_ns, Reason.JOB_FAILED))
+        return self._answer_of(lambda: self.coordinator.suspend(self.now_ns, Reason.JOB_FAILED))
 
     def resume(self, n: int, *finished: str) -> tuple[str, ...]:
         parts = {task: _final(task, n) for task in finished}
-        return self._told(lambda: self.coordinator.resume(n, self.now_ns, parts))
+        return self._answer_of(lambda: self.coordinator.resume(n, self.now_ns, parts))
 
     def stop_scheduler(self) -> tuple[str, ...]:
-        return self._told(self.coordinator.stop_scheduler)
+        return self._answer_of(self.coordinator.stop_scheduler)
 
     def wait(self) -> tuple[str, ...]:
         self.now += 1
-        return self._told(lambda: ())
+        return self._answer_of(lambda: ())
 
     def on_time(self) -> tuple[str, ...]:
-        return self._told(lambda: self.coordinator.on_time(self.now_ns))
+        return self._answer_of(lambda: self.coordinator.on_time(self.now_ns))
 
 
 def _final(task: str, last: int) -> Acknowledge:

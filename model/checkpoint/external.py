@@ -557,14 +557,14 @@ class PullGate(ExternalGate):
         self.inner.take(input_id, message, now_ns)
 
     def _polled(self, aligner: Any, port: _Listening | _Silence, readable: tuple[int, ...], now_ns: int) -> int | None:
-        port.was_told = False
+        port.was_called = False
         seen: set[Hashable] = set()
         while True:
             answer = self._looked_at("poll", aligner.poll(readable, now_ns), int, type(None))
             if answer is not None and answer not in readable:
                 allowed = " or ".join(map(str, (*readable, None)))
                 raise ExternalError(f"{self._name}.poll answered {answer} for {readable}; allowed: {allowed}")
-            if answer is not None or port.was_told:
+            if answer is not None or port.was_called:
                 return cast("int | None", answer)
             value = aligner.capture()
             if value in seen:
@@ -578,7 +578,7 @@ class PullGate(ExternalGate):
         if found is None:
             self._twin.restore(value)
             answer = self._polled(self._twin, self._silence, readable, 0)
-            found = self._answers[value, readable] = answer, self._silence.was_told
+            found = self._answers[value, readable] = answer, self._silence.was_called
         return found
 
     def offer(self, input_id: int, message: StreamMessage, now_ns: int) -> bool:
@@ -608,29 +608,29 @@ class PullGate(ExternalGate):
 class _Listening:
     """The port of another's aligner: passes everything on, and keeps what the gate around it has to know."""
 
-    __slots__ = ("_gate", "was_told")
+    __slots__ = ("_gate", "was_called")
 
     def __init__(self, gate: ExternalGate) -> None:
-        self._gate, self.was_told = gate, False
+        self._gate, self.was_called = gate, False
 
     def __getattr__(self, name: str) -> Any:
-        self.was_told = True
+        self.was_called = True
         return getattr(self._gate.port, name)
 
     def record(self, input_id: int, message: Event, checkpoint_id: int) -> None:
-        gate, self.was_told = self._gate, True
+        gate, self.was_called = self._gate, True
         gate.recorded = tuple(
             (*events, message) if each == input_id else events for each, events in enumerate(gate.recorded)
         )
         gate.port.record(input_id, message, checkpoint_id)
 
     def complete(self, barrier: CheckpointBarrier) -> None:
-        self.was_told = True
+        self.was_called = True
         self._gate.port.complete(barrier)
         self._end(barrier.checkpoint_id)
 
     def cancel(self, checkpoint_id: int) -> None:
-        self.was_told = True
+        self.was_called = True
         self._end(checkpoint_id)
         self._gate.port.cancel(checkpoint_id)
 
@@ -646,10 +646,10 @@ class _Silence:
     """A port that takes note of nothing but that it was called."""
 
     def __init__(self) -> None:
-        self.was_told = False
+        self.was_called = False
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        self.was_told = True
+        self.was_called = True
         if not hasattr(GatePort, name):
             raise AttributeError(f"a port has no {name!r}")
         return lambda *_: None
@@ -767,15 +767,15 @@ def _forgotten(make: Callable[[], GateMachine], stimuli: Sequence[Stimulus], pro
                 if at == length // 2:
                     captured, before = there.gate.capture(), list(gone)
                 gone.append(_any_move(chance, stimuli, closed, there))
-                told = _made(there, gone[-1], closed)
+                first = _made(there, gone[-1], closed)
                 if at == length // 2:
                     other.gate.restore(captured)
                 if at >= length // 2:
                     again = _made(other, gone[-1], set())
-                    if again != told:
+                    if again != first:
                         where = "; ".join(map(str, before)) or "nothing"
                         then = "; ".join(map(str, gone[len(before) :]))
-                        return f"restored after '{where}', at the end of '{then}' it says '{again}' for '{told}'"
+                        return f"restored after '{where}', at the end of '{then}' it says '{again}' for '{first}'"
         except ExternalError:
             raise
         except Exception:  # it has been restored nowhere: the exploration finds the shortest way there

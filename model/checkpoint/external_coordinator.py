@@ -111,22 +111,22 @@ class ExternalCoordinator:
 
     def trigger(self, now_ns: int) -> Actions:
         """`Coordinator.trigger`; Refused, if nothing came of it."""
-        actions = self._told("trigger", now_ns)
+        actions = self._actions_of("trigger", now_ns)
         return actions if any(type(each) not in _NO_EFFECT for each in actions) else (Refused(Reason.JOB_FAILED),)
 
     def acknowledge(self, report: Acknowledge, now_ns: int) -> Actions:
         """`Coordinator.acknowledge`."""
         if report.checkpoint_id in self.pending:
             self.pending[report.checkpoint_id].outstanding.discard(report.task)
-        return self._told("acknowledge", report, now_ns)
+        return self._actions_of("acknowledge", report, now_ns)
 
     def decline(self, report: Decline, now_ns: int) -> Actions:
         """`Coordinator.decline`."""
-        return self._told("decline", report, now_ns)
+        return self._actions_of("decline", report, now_ns)
 
     def abort(self, checkpoint_id: int, reason: Reason, now_ns: int) -> Actions:
         """`Coordinator.abort`."""
-        return self._told("abort", checkpoint_id, reason, now_ns)
+        return self._actions_of("abort", checkpoint_id, reason, now_ns)
 
     def finished(self, task: str, now_ns: int, part: Acknowledge | None = None) -> Actions:
         """`Coordinator.finished`."""
@@ -134,13 +134,13 @@ class ExternalCoordinator:
         for checkpoint_id, pending in self.pending.items():
             if part is None or checkpoint_id > part.checkpoint_id:
                 pending.outstanding.discard(task)
-        return self._told("finished", task, now_ns, part)
+        return self._actions_of("finished", task, now_ns, part)
 
     def published(self, checkpoint_id: int, now_ns: int) -> Actions:
         """`Coordinator.published`; the checkpoint is complete with the parts that were published."""
         pending = self.pending[checkpoint_id]
         pending.publishing, parts = False, pending.sorted_parts()
-        actions = self._told("published", checkpoint_id, now_ns)
+        actions = self._actions_of("published", checkpoint_id, now_ns)
         return tuple(
             Completed(checkpoint_id, parts) if type(each) is Completed and each.checkpoint_id == checkpoint_id else each
             for each in actions
@@ -148,7 +148,7 @@ class ExternalCoordinator:
 
     def suspend(self, now_ns: int, reason: Reason) -> Actions:
         """`Coordinator.suspend`."""
-        return self._told("suspend", now_ns, reason)
+        return self._actions_of("suspend", now_ns, reason)
 
     def resume(self, checkpoint_id: int, now_ns: int, finished: Mapping[str, Acknowledge]) -> None:
         """`Coordinator.resume`."""
@@ -157,7 +157,7 @@ class ExternalCoordinator:
 
     # What comes of it.
 
-    def _told(self, method: str, *arguments: Any) -> Actions:
+    def _actions_of(self, method: str, *arguments: Any) -> Actions:
         actions = self._looked_at(method, getattr(self._hosted().machine, method)(*arguments))
         for each in actions:
             self._take_note(each)

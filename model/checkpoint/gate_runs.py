@@ -107,8 +107,8 @@ class RunScope:
             why = f"machine and table agree in {self.runs} runs"
             return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
         violation = self._violation(components, *shortest)
-        told = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
-        return Outcome(self.name, self.protocol, *told)
+        found = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
+        return Outcome(self.name, self.protocol, *found)
 
     def gate(self, start: RecoveredStart) -> GateState:
         """The table's gate, as it begins."""

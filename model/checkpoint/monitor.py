@@ -298,9 +298,9 @@ class TaskMonitor(TaskWatch):
 
     def note(self, verb: str, index: int, subject: Any, task: Task) -> None:
         """An effect of `task`."""
-        told = _TOLD.get(verb)
-        if told is not None:
-            told(self, index, subject, task)
+        note = _NOTED.get(verb)
+        if note is not None:
+            note(self, index, subject, task)
 
     def moved(self, task: Task) -> None:
         """The move is over, but for what is sent: what was taken has come to something."""
@@ -785,7 +785,7 @@ class TaskMonitor(TaskWatch):
         return self.sent[output] if exchange == "broadcast" else sum(self.sent[each] for each in outputs)
 
 
-_TOLD: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
+_NOTED: dict[str, Callable[[TaskMonitor, int, Any, Task], None]] = {
     "deliver": TaskMonitor._event,
     "end": TaskMonitor._end,
     "buffer": TaskMonitor._buffer,

@@ -222,7 +222,7 @@ class Ample:
         """Return whether no other task, nor the coordinator, can change what the task may do next."""
         world = self.world
         orders = [move for move in its if move.kind == "order"]  # none, if what comes next is a notice
-        if not orders and (world.has_orders(state, at, but_notices=True) or self._may_be_told(state, at)):
+        if not orders and (world.has_orders(state, at, but_notices=True) or self._may_be_notified(state, at)):
             return False
         if self._shows_at_once[at] and world.may_fail(state):
             return False
@@ -239,7 +239,7 @@ class Ample:
                 return False
         return True
 
-    def _may_be_told(self, state: WorldState, at: int) -> bool:
+    def _may_be_notified(self, state: WorldState, at: int) -> bool:
         """Return whether the coordinator may come to tell the task something before that moves."""
         world = self.world
         if not self._senders[at] and world.can_trigger(state):
@@ -261,7 +261,7 @@ class Ample:
         info = world.info(state, at)
         if info.finished and not info.outbox:
             return True
-        if world.has_orders(state, at) or self._may_be_told(state, at) or info.outbox or info.can_drain:
+        if world.has_orders(state, at) or self._may_be_notified(state, at) or info.outbox or info.can_drain:
             return False
         if not self._senders[at]:
             return info.script is None and not world.bounds.closes

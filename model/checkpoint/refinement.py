@@ -357,7 +357,7 @@ def aligner_without_counters(whole: tuple[object, ...]) -> Hashable:
 
 _GATE = ("checkpoint that inputs wait for (0: none)",)
 _ALIGNER = (
-    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints aborted and not told"),
+    *("checkpoint under way", "last id that is done with", "snapshot due", "checkpoints aborted and not reported"),
     *("messages buffered, by input", "free inputs", "inputs that wait", "inputs to drain, in turn", "inputs not ended"),
     *("inputs whose end has not taken effect", "time of the first barrier", "times of the triggers"),
 )

@@ -88,9 +88,9 @@ def replay(text: str, components: Components = SOUND, name: str = "scripted case
     scripted_case = _ScriptedCase(text, name)
     run = _Run(World(scripted_case.bounds(), components))
     lines = list(scripted_case.head_lines)
-    for told in scripted_case.told:
+    for step in scripted_case.steps:
         try:
-            lines += told.put_among(run.make(told, scripted_case) if told.move else [])
+            lines += step.put_among(run.make(step, scripted_case) if step.move else [])
         except TraceError as error:
             made = [*lines, *(f"{_VERDICT}{verdict}" for verdict in run.verdicts(True))]
             raise ScriptedCaseError(str(error), "\n".join(made)) from error
@@ -112,7 +112,7 @@ class ScriptedCaseError(TraceError):
         self.made = made
 
 
-class _Told:
+class _CaseMove:
     """A move of a scripted case, and the reader's lines from there to the next.
 
     Attributes
@@ -148,7 +148,7 @@ class _ScriptedCase:
     header : dict of str to str
     head_lines : list of str
         As they stand there, with the blank line behind them.
-    told : list of _Told
+    steps : list of _CaseMove
     behind : list of str
         The reader's lines behind the verdicts.
     """
@@ -159,27 +159,27 @@ class _ScriptedCase:
         ends = lines.index("") + 1 if "" in lines else len(lines)
         self.head_lines = lines[:ends]
         self.header, _ = read("\n".join(self.head_lines), name)
-        self.told = [_Told(ends, "")]
+        self.steps = [_CaseMove(ends, "")]
         self.behind: list[str] = []
         self._take_apart(lines[ends:], ends)
 
     def _take_apart(self, lines: Sequence[str], above: int) -> None:
         judged = False
         for number, line in enumerate(lines, above + 1):
-            told = self.told[-1]
+            step = self.steps[-1]
             if line.startswith(_VERDICT):
                 judged = True
             elif not line or line.startswith("#"):
                 if judged:
                     self.behind.append(line)
                 else:
-                    told.kept.append((told.lines, line))
+                    step.kept.append((step.lines, line))
             elif judged:
                 raise self.error(number, f"{line!r} stands behind a verdict", "verdicts end a scripted case")
             elif line.startswith(_MOVE):
-                self.told.append(_Told(number, line.removeprefix(_MOVE)))
+                self.steps.append(_CaseMove(number, line.removeprefix(_MOVE)))
             elif line.startswith((_EFFECT, _NESTED)):
-                told.lines += 1
+                step.lines += 1
             else:
                 raise self.error(number, f"{line!r} is no line of a scripted case", LINES)
 
@@ -203,18 +203,18 @@ class _Run:
         self.entries: list[Entry] = []
         self.moves = 0
 
-    def make(self, told: _Told, scripted_case: _ScriptedCase) -> list[str]:
+    def make(self, step: _CaseMove, scripted_case: _ScriptedCase) -> list[str]:
         """The lines of a move, and of what comes of it."""
-        if told.move == STABILIZE:
-            return [_MOVE + STABILIZE, *self._stabilized(told, scripted_case)]
+        if step.move == STABILIZE:
+            return [_MOVE + STABILIZE, *self._stabilized(step, scripted_case)]
         possible = {_line(self.world, self.state, move): move for move in self._possible()}
-        found = [line for line in possible if line == told.move] or [
-            line for line in possible if line.startswith(f"{told.move} ") and not line.endswith(" late")
+        found = [line for line in possible if line == step.move] or [
+            line for line in possible if line.startswith(f"{step.move} ") and not line.endswith(" late")
         ]
         if len(found) != 1:
             now = f"these can: {', '.join((*possible, STABILIZE))}" if possible else "nothing can"
             actual = "cannot be made here" if not found else f"may be any of {', '.join(found)}"
-            raise scripted_case.error(told.number, f"the move {told.move!r} {actual}", now)
+            raise scripted_case.error(step.number, f"the move {step.move!r} {actual}", now)
         return self._made(possible[found[0]])
 
     def _possible(self) -> list[Move]:
@@ -229,7 +229,7 @@ class _Run:
         self.entries += entries
         return lines_of(entries)
 
-    def _stabilized(self, told: _Told, scripted_case: _ScriptedCase) -> Iterator[str]:
+    def _stabilized(self, step: _CaseMove, scripted_case: _ScriptedCase) -> Iterator[str]:
         for _ in range(MOST_MOVES):
             moves = self.world.enabled_fair_moves(self.state)
             if not moves:
@@ -240,7 +240,7 @@ class _Run:
             move, *effects = self._made(moves[0])
             yield f"  {move}"
             yield from effects
-        raise scripted_case.error(told.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
+        raise scripted_case.error(step.number, f"after {MOST_MOVES} moves it does not rest", "make the world smaller")
 
     def verdicts(self, cut_off: bool) -> list[str]:
         """Return what is wrong with the run."""

@@ -49,28 +49,28 @@ class ScriptedScope:
         """Yield what is broken that the scripted case does not say; and the first line that comes out otherwise, if any
         does."""
         try:
-            told, stopped = replay(self.text, components, self.of), ""
+            replayed, stopped = replay(self.text, components, self.of), ""
         except ScriptedCaseError as error:
-            told, stopped = error.made, f"{error}"
-        lines, found = self.text.split("\n"), told.split("\n")
+            replayed, stopped = error.made, f"{error}"
+        lines, found = self.text.split("\n"), replayed.split("\n")
         for line in found:
             if line.strip().startswith("! ") and line not in lines:  # below `stabilize`, it is indented
                 invariant, _, why = line.strip().removeprefix("! ").partition(": ")
-                yield ScopeViolation(invariant, self.name, _moves(found), why, told)
+                yield ScopeViolation(invariant, self.name, _moves(found), why, replayed)
         # Of a run that stops, the lines are compared that there are; verdicts stand behind them.
         made = [line for line in found if not line.startswith("! ")] if stopped else found
         pairs = zip(lines, made, strict=False) if stopped else zip_longest(lines, made, fillvalue="")
         for number, (expected, line) in enumerate(pairs, 1):
             if expected != line:
                 reason = f"line {number}: the scripted case says '{expected.strip()}', the machine '{line.strip()}'"
-                yield self._departure(reason, found[:number], told)
+                yield self._departure(reason, found[:number], replayed)
                 return
         if stopped:
-            yield self._departure(stopped, found, told)
+            yield self._departure(stopped, found, replayed)
 
-    def _departure(self, reason: str, until: list[str], told: str) -> ScopeViolation:
-        told = told if told.endswith("\n") else f"{told}\n"
-        return ScopeViolation(TELLS, self.name, _moves(until), reason, f"{told}! {TELLS}: {reason}\n")
+    def _departure(self, reason: str, until: list[str], replayed: str) -> ScopeViolation:
+        replayed = replayed if replayed.endswith("\n") else f"{replayed}\n"
+        return ScopeViolation(TELLS, self.name, _moves(until), reason, f"{replayed}! {TELLS}: {reason}\n")
 
 
 def _moves(lines: list[str]) -> int:

@@ -129,10 +129,10 @@ class SinkReference:
         self._prepare(sink, f"{sink}-final-{ever + 1}", self.newest[sink] + 1)
         return self._answer()
 
-    def _prepare(self, sink: str, name: str, covered_from: int) -> None:
+    def _prepare(self, sink: str, name: str, committed_from: int) -> None:
         if self.open[sink]:
             self.transactions[name] = sink, "prepared", self.open[sink]
-            self.prepared[sink] += ((name, covered_from),)
+            self.prepared[sink] += ((name, committed_from),)
             self.lines.append(f"prepare {name} {len(self.open[sink])}")
             self.open[sink] = ()
 
@@ -140,7 +140,7 @@ class SinkReference:
 
     def complete(self, sink: str, n: int) -> tuple[str, ...]:
         """A checkpoint is complete: what it covers is committed, oldest first."""
-        due = [name for name, covered_from in self.prepared[sink] if covered_from <= n]
+        due = [name for name, committed_from in self.prepared[sink] if committed_from <= n]
         self.prepared[sink] = tuple(each for each in self.prepared[sink] if each[1] > n)
         for name in due:
             self._commit(name)
@@ -216,7 +216,7 @@ class SinkMachine:
         self.outside, self._components = outside, components
         self.ledger: Ledger = components.ledger()
         self.stored: dict[tuple[str, int], tuple[str, ...]] = {(sink, 0): () for sink in outside.sinks}
-        self.told: list[str] = []
+        self.effects: list[str] = []
         self.writers: dict[str, SinkWriter] = {sink: self._made(sink) for sink in outside.sinks}
 
     def _made(self, sink: str) -> SinkWriter:
@@ -224,13 +224,13 @@ class SinkMachine:
 
     def _tell(self, verb: str, index: int, subject: Any) -> None:
         if index != -1:
-            self.told.append(f"input {index}")  # none of this concerns one
+            self.effects.append(f"input {index}")  # none of this concerns one
         if verb == "commit":
-            self.told.append(f"commit {subject[0]} {_listed(_rows(subject[1]))}")
+            self.effects.append(f"commit {subject[0]} {_listed(_rows(subject[1]))}")
         elif verb == "prepare":
-            self.told.append(f"prepare {subject[0]} {subject[1]}")
+            self.effects.append(f"prepare {subject[0]} {subject[1]}")
         else:
-            self.told.append(f"{verb} {subject if isinstance(subject, str) else _listed(_rows([subject]))}")
+            self.effects.append(f"{verb} {subject if isinstance(subject, str) else _listed(_rows([subject]))}")
 
     @property
     def machines(self) -> Sequence[object]:
@@ -248,14 +248,14 @@ class SinkMachine:
         self.ledger.restore(ledger)
         for writer, captured in zip(self.writers.values(), writers, strict=True):
             writer.restore(captured)
-        self.stored, self.told = dict(stored), []
+        self.stored, self.effects = dict(stored), []
 
     def _answer(self) -> tuple[str, ...]:
         stands = [
             seen(sink, _rows(self.ledger.visible(sink)), its.prepared, len(its.open), self.ledger.count(sink))
             for sink, its in self.writers.items()
         ]
-        return *self.told, *stands
+        return *self.effects, *stands
 
     def write(self, sink: str, sequence: int, payload: int) -> tuple[str, ...]:
         self.writers[sink].write(Event("a", sequence, value=payload))

@@ -475,14 +475,14 @@ class TaskReference:
             n, digest(self.operator), None, self.mark, ended, image=self.operator, prepared=prepared
         )
 
-    def _prepare(self, name: str, covered_from: int) -> None:
+    def _prepare(self, name: str, committed_from: int) -> None:
         if self.unprepared:
-            self.prepared += ((name, covered_from, self.unprepared),)
+            self.prepared += ((name, committed_from, self.unprepared),)
             self.ever, self.unprepared = self.ever + 1, 0
 
     def complete(self, n: int) -> tuple[str, ...]:
         """A checkpoint is complete: what it covers becomes visible (rule 20)."""
-        self.visible += sum(events for _, covered_from, events in self.prepared if covered_from <= n)
+        self.visible += sum(events for _, committed_from, events in self.prepared if committed_from <= n)
         self.prepared = tuple(each for each in self.prepared if each[1] > n)
         return self._answer()
 

@@ -62,7 +62,7 @@ class TaskState(NamedTuple):
     monitor : tuple
     at : int
         How far a source is in its script.
-    finished, told : bool
+    finished, end_reported : bool
         Whether it has nothing more to do, and whether that is reported.
     outside : Hashable
         What a sink has prepared outside, and what became of it. It outlives the task.
@@ -74,7 +74,7 @@ class TaskState(NamedTuple):
     monitor: tuple[object, ...]
     at: int
     finished: bool
-    told: bool
+    end_reported: bool
     outside: Hashable
 
 
@@ -143,7 +143,7 @@ class TaskTransitions:
     monitor : TaskMonitor
     messages : Interner
         Of messages, shared by the world.
-    told : Interner
+    reports : Interner
         Of what tasks report, shared by the world.
     script : sequence
         What a source makes, one after the other: events, and timestamps of watermarks.
@@ -183,7 +183,7 @@ class TaskTransitions:
         make: Callable[[Callable[[str, int, object], None]], Task],
         monitor: TaskMonitor,
         messages: Interner[StreamMessage],
-        told: Interner[object],
+        reports: Interner[object],
         script: Sequence[Event | int] = (),
         keeps_parts: bool = False,
     ) -> None:
@@ -191,13 +191,13 @@ class TaskTransitions:
         self._renew()
         self.monitor = monitor
         self.messages = messages
-        self._reports = told
+        self._reports = reports
         self.cells: Interner[TaskState] = Interner()
         self.infos: list[Info] = []
         self._codes: dict[Hashable, int] = {}  # a number for each machine: it is large, and many cells have the same
         self._code_of: list[int] = []  # by cell
         self._script, self._keeps_parts = script, keeps_parts
-        self._at, self._told, self._place = 0, False, 0
+        self._at, self._end_reported, self._place = 0, False, 0
         self._notes: list[Note] = []
         self.step: Memo[LocalStep | None] = Memo(self._take)
         self.sent: Memo[LocalStep] = Memo(self._send)
@@ -225,18 +225,18 @@ class TaskTransitions:
         buffered = self._held_back(value.outbox)
         reports: list[object] = [each for each in value.reports if each.checkpoint_id not in buffered]
         kept = tuple(each for each in value.reports if each.checkpoint_id in buffered)
-        told = value.finished and not kept
-        value = value._replace(reports=kept, told=told)
+        end_reported = value.finished and not kept
+        value = value._replace(reports=kept, end_reported=end_reported)
         if not self._keeps_parts:
             reports = [Acknowledge(r.task, r.checkpoint_id) if type(r) is Acknowledge else r for r in reports]
-        if told and not self.cells.values[cell].told:
+        if end_reported and not self.cells.values[cell].end_reported:
             reports.append(Finished(self._final_snapshot(cell)))
         return self._number(value, cell), tuple(map(self._reports.number, reports))
 
     def _final_snapshot(self, cell: int) -> Acknowledge | None:
         if not self._keeps_parts:
             return None
-        self._put_back(cell)
+        self._restore_task(cell)
         return self.task.final_snapshot()
 
     def _settle(self, cell: int, checkpoint_id: int, completed: bool) -> int:
@@ -246,11 +246,11 @@ class TaskTransitions:
         return self._number(value._replace(monitor=self.monitor.capture()), cell)
 
     def _part(self, cell: int, checkpoint_id: int) -> CompletedCut:
-        self._put_back(cell)
+        self._restore_task(cell)
         return self.monitor.part(checkpoint_id, self.task)
 
     def _past(self, cell: int, checkpoint_id: int) -> Past:
-        self._put_back(cell)
+        self._restore_task(cell)
         return self.monitor.past(checkpoint_id, self.task)
 
     def _die(self, cell: int) -> int:
@@ -265,14 +265,14 @@ class TaskTransitions:
     def recover(self, cell: int, part: TaskRestore, checkpoint_id: int, past: Past) -> LocalStep:
         """A new task is restored to its cut, where a dead one is."""
         dead = self.cells.values[cell]
-        self._put_back(self.start)
-        self._put_back_outside(dead.outside)
+        self._restore_task(self.start)
+        self._restore_external(dead.outside)
         self.monitor.restore(dead.monitor)
         self.monitor.go_back(past)
         try:
             state = self.task.recover(part, checkpoint_id)  # type: ignore[attr-defined]
             self.monitor.came_back(state)
-            self._at, self._told = self._place_in_script(part), part.finished
+            self._at, self._end_reported = self._place_in_script(part), part.finished
             notes: tuple[Note, ...] = (("restored", self.monitor.name, None, (checkpoint_id, state)), *self._notes)
             broken = tuple(self.monitor.broken)
             return LocalStep(self._captured(), True, 0, broken, notes)
@@ -421,7 +421,7 @@ class TaskTransitions:
     def _take(self, call: str, cell: int, *arguments: object) -> LocalStep | None:
         """Put the machine back, let it do, and capture it; None if it does nothing."""
         try:
-            self._put_back(cell)
+            self._restore_task(cell)
             reports, had_ended = len(self.task.reports), self.task.finished
             was_whole = {number for number, _ in self.monitor.cuts if self.monitor.is_whole(number)}
             took = getattr(self, f"_{call}")(*arguments)
@@ -438,15 +438,15 @@ class TaskTransitions:
         return LocalStep(after, took, place, tuple(self.monitor.broken), tuple(self._notes))
 
     def _look_at_parts(self, call: str, reports: int, had_ended: bool, was_whole: set[int]) -> None:
-        told = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
-        early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in told)
+        acknowledged = (each.checkpoint_id for each in self.task.reports[reports:] if type(each) is Acknowledge)
+        early = any(not self.monitor.is_whole(checkpoint_id) for checkpoint_id in acknowledged)
         # What a barrier passes in a channel is recorded before its part is reported (`World._send`).
         captured: list[Any] = [note[3] for note in self._notes if note[0] == "capture" and call != "passes"]
         late = any(checkpoint_id in was_whole for checkpoint_id, _ in captured)
         goes_on = had_ended and call not in ("obey", "passes") and bool(self._notes)
         self.parts_are_late = self.parts_are_late or early or late or goes_on
 
-    def _put_back(self, cell: int) -> None:
+    def _restore_task(self, cell: int) -> None:
         value = self.cells.values[cell]
         machine, extras = value.machine  # type: ignore[misc]
         for each, extra in zip(self._machines, extras, strict=True):  # type: ignore[has-type]
@@ -456,9 +456,9 @@ class TaskTransitions:
         self.task.restore(machine)  # type: ignore[attr-defined, has-type]
         self.task.outbox.extend((output, self.messages.values[message]) for output, message in value.outbox)
         self.task.reports.extend(value.reports)
-        self._put_back_outside(value.outside)
+        self._restore_external(value.outside)
         self.monitor.restore(value.monitor)
-        self._at, self._told, self._notes, self._place = value.at, value.told, [], 0
+        self._at, self._end_reported, self._notes, self._place = value.at, value.end_reported, [], 0
 
     def _captured(self) -> int:
         task, number = self.task, self.messages.number
@@ -476,7 +476,7 @@ class TaskTransitions:
         machine = task.capture(), extras  # type: ignore[attr-defined]
         monitor = self.monitor.capture()
         return self._number(
-            TaskState(machine, outbox, reports, monitor, self._at, task.finished, self._told, self._outside())
+            TaskState(machine, outbox, reports, monitor, self._at, task.finished, self._end_reported, self._outside())
         )
 
     def _outside(self) -> Hashable:
@@ -487,7 +487,7 @@ class TaskTransitions:
         transactions, _, _ = self._ledger.capture()  # type: ignore[misc]
         return transactions  # type: ignore[has-type, no-any-return]
 
-    def _put_back_outside(self, outside: Hashable) -> None:
+    def _restore_external(self, outside: Hashable) -> None:
         if self._ledger is not None:
             self._ledger.restore((outside, (), ()))
 
@@ -501,7 +501,7 @@ class TaskTransitions:
         number = self.cells.number(cell, (code, outbox, exact(reports), *rest, exact(outside)))
         if number == len(self.infos):
             info = self._info(cell) if like is None else self.infos[like]
-            has_reports = cell.finished and not cell.told and not cell.reports
+            has_reports = cell.finished and not cell.end_reported and not cell.reports
             if cell.reports:
                 buffered = self._held_back(outbox)
                 has_reports = any(each.checkpoint_id not in buffered for each in reports)

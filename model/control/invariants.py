@@ -27,7 +27,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from barrierlab.model.control.topology import CARRIERS, DATA, ControlWiring
-from barrierlab.model.spec.invariants import MOST_TOLD, Verdict, Violation
+from barrierlab.model.spec.invariants import MOST_LISTED, Verdict, Violation
 
 ControlEntry = tuple[int, str, str, str | None, object]
 SignalKey = tuple[int, str]
@@ -468,13 +468,13 @@ def verdict_of(monitor: ControlMonitor, cut_off: bool = False) -> Verdict:
     """The verdict on a journal that `monitor` has read to its end."""
     quiescent = monitor.quiescent()
     found = [*monitor.violations, *([] if cut_off else quiescent)]
-    told: list[Violation] = []
+    listed: list[Violation] = []
     more: dict[str, int] = {}
     for name in NAMES:
         of_name = [violation for violation in found if violation.invariant == name]
-        told += of_name[:MOST_TOLD]
-        if len(of_name) > MOST_TOLD:
-            more[name] = len(of_name) - MOST_TOLD
-    undecided = tuple(str(violation) for violation in quiescent[:MOST_TOLD]) if cut_off else ()
-    verdict = "broken" if told else "undecided" if undecided else "holds"
-    return Verdict(verdict, tuple(told), more, undecided)
+        listed += of_name[:MOST_LISTED]
+        if len(of_name) > MOST_LISTED:
+            more[name] = len(of_name) - MOST_LISTED
+    undecided = tuple(str(violation) for violation in quiescent[:MOST_LISTED]) if cut_off else ()
+    verdict = "broken" if listed else "undecided" if undecided else "holds"
+    return Verdict(verdict, tuple(listed), more, undecided)

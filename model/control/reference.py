@@ -93,11 +93,11 @@ class Outputs:
     outputs: dict[Carrier, int]
     outbox: dict[Carrier, list[tuple[int, Message]]] = field(default_factory=lambda: {each: [] for each in Carrier})
     ended: bool = False
-    told: list[ReferenceEffect] = field(default_factory=list)
+    effects: list[ReferenceEffect] = field(default_factory=list)
 
     def tell(self, verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
         """Note an effect."""
-        self.told.append((verb, carrier, index, subject))
+        self.effects.append((verb, carrier, index, subject))
 
     def send(self, carrier: Carrier, message: Message) -> None:
         """Send a message to every output of a channel."""

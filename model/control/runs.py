@@ -78,18 +78,18 @@ class ProcessorPair:
         make: Callable[[TellSignal], ControlSourceProcessor | ControlProcessor],
     ) -> None:
         self.reference, self._make = reference, make
-        self._told: list[ReferenceEffect] = []
-        self._sent = dict.fromkeys(Carrier, 0)  # how much of each outbox stands in `_told`
+        self._effects: list[ReferenceEffect] = []
+        self._sent = dict.fromkeys(Carrier, 0)  # how much of each outbox stands in `_effects`
         self._machine = make(self._tell)
 
     def _tell(self, verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
         self._note_sent()
-        self._told.append((verb, carrier, index, subject))
+        self._effects.append((verb, carrier, index, subject))
 
     def _note_sent(self) -> None:
         for carrier, outbox in self._machine.outbox.items():
             for output, message in list(outbox)[self._sent[carrier] :]:
-                self._told.append((SENT, carrier, output, message))
+                self._effects.append((SENT, carrier, output, message))
             self._sent[carrier] = len(outbox)
 
     def difference(self, call: DriverCall) -> str | None:
@@ -122,13 +122,13 @@ class ProcessorPair:
 
     def _called(self, call: DriverCall) -> str | None:
         reference, machine, before = self.reference, self._machine, self._machine.capture()
-        reference.told, self._told = [], []
+        reference.effects, self._effects = [], []
         meant, is_refused = _answer(reference, call)
         found, _ = _answer(machine, call)
         self._note_sent()
         wrong = [
             ("answer", meant, found),
-            ("effects", _listed(reference.told), _listed(self._told)),
+            ("effects", _listed(reference.effects), _listed(self._effects)),
             ("ended", reference.ended, machine.ended),
         ]
         wrong += [
@@ -163,9 +163,9 @@ def _answer(node: object, call: DriverCall) -> tuple[str, bool]:
         return f"refused: {type(error).__name__}", True
 
 
-def _listed(told: Sequence[ReferenceEffect]) -> list[str]:
+def _listed(effects: Sequence[ReferenceEffect]) -> list[str]:
     return [
-        f"{verb} {'-' if carrier is None else carrier} {index} {subject!r}" for verb, carrier, index, subject in told
+        f"{verb} {'-' if carrier is None else carrier} {index} {subject!r}" for verb, carrier, index, subject in effects
     ]
 
 
@@ -207,8 +207,8 @@ class ControlRunScope:
             made += len(calls)
             if difference is not None:
                 violation = self._violation(number, calls)
-                told = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
-                return Outcome(self.name, self.protocol, *told)
+                found = (BROKEN, violation.reason, made, made, monotonic() - begun, (violation,))
+                return Outcome(self.name, self.protocol, *found)
         why = f"machine and reference agree in {self.runs} runs"
         return Outcome(self.name, self.protocol, HOLDS, why, made, made, monotonic() - begun)
 
@@ -400,8 +400,8 @@ class ValuesScope:
                 violation = ScopeViolation(
                     REFINES, self.name, 1, reason, f"# {self.name}.\n{each.of}\n! {REFINES}: {reason}\n"
                 )
-                told = (BROKEN, reason, len(given), len(given), monotonic() - begun, (violation,))
-                return Outcome(self.name, self.protocol, *told)
+                broken = (BROKEN, reason, len(given), len(given), monotonic() - begun, (violation,))
+                return Outcome(self.name, self.protocol, *broken)
         why = f"each of {len(given)} is taken or refused as it must be"
         return Outcome(self.name, self.protocol, HOLDS, why, len(given), len(given), monotonic() - begun)
 

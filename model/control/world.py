@@ -156,17 +156,17 @@ class _Node:
         The output and the number of the first message of each outbox, by state.
     """
 
-    __slots__ = ("_machine", "_messages", "_states", "_told", "_watch", "can_take", "ended", "first", "pop", "step")
+    __slots__ = ("_machine", "_messages", "_recorded", "_states", "_watch", "can_take", "ended", "first", "pop", "step")
 
     def __init__(self, name: str, bounds: ControlBounds, messages: Interner[Message]) -> None:
         wiring = bounds.wiring
         inputs = {carrier: wiring.inputs(kind, name) for kind, carrier in CARRIER.items()}
         self._messages = messages
-        self._told: list[RecordedEffect] = []
+        self._recorded: list[RecordedEffect] = []
 
         def tell(verb: str, carrier: Carrier | None, index: int, subject: object) -> None:
             where = None if carrier is None else inputs[carrier][index] if index >= 0 else carrier.value
-            self._told.append((verb, where, subject))
+            self._recorded.append((verb, where, subject))
 
         self._machine = bounds.make_head(wiring, tell) if name == HEAD else bounds.make_processor(name, wiring, tell)
         self._watch = HeadWatch() if name == HEAD else ProcessorWatch(name, wiring, bounds.hold_data)
@@ -199,17 +199,17 @@ class _Node:
     ) -> tuple[int, tuple[RecordedEffect, ...], tuple[Violation, ...]]:
         """Call the machine; of an offer, the last argument is the number of the message."""
         self._restore(state)
-        self._told = []
+        self._recorded = []
         if call == "fail":
-            self._told = [(">fail", None, None)]
+            self._recorded = [(">fail", None, None)]
         elif call in ("send", "send_instant"):
-            self._told = [(">signal", None, "{} on {}".format(*arguments))]
+            self._recorded = [(">signal", None, "{} on {}".format(*arguments))]
         elif call == "offer":
             arguments = (*arguments[:-1], self._messages.values[arguments[-1]])
         getattr(self._machine, call)(*arguments)
-        told = tuple(self._told)
-        wrong = [pair for entry in told for pair in self._watch.see(*entry)]
-        return self._captured(), told, tuple(Violation(invariant, reason, 0) for invariant, reason in wrong)
+        recorded = tuple(self._recorded)
+        wrong = [pair for entry in recorded for pair in self._watch.see(*entry)]
+        return self._captured(), recorded, tuple(Violation(invariant, reason, 0) for invariant, reason in wrong)
 
     def _pop(self, state: int, kind: str) -> int:
         self._restore(state)
@@ -369,8 +369,8 @@ class ControlWorld:
         """One call of a machine, and what it gives off."""
         place = self._node_at[name]
         was_ended = self._ended(parts, name)
-        parts[place], told, wrong = self._nodes[name].step[call, parts[place], *arguments]
-        entries.extend((0, verb, name, where, subject) for verb, where, subject in told)
+        parts[place], recorded, wrong = self._nodes[name].step[call, parts[place], *arguments]
+        entries.extend((0, verb, name, where, subject) for verb, where, subject in recorded)
         if wrong:
             parts[-1] = self._found.number((*self._found.values[parts[-1]], *wrong))
         self._push(parts, entries, name)

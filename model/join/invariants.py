@@ -17,7 +17,7 @@ from typing import cast
 
 from barrierlab.model.join.history import ALLOWS, FrameFacts, JoinEntry, JoinSpec, MapFacts, RuleFacts
 from barrierlab.model.join.reference import MOST, BarrierReference, Input
-from barrierlab.model.spec.invariants import MOST_TOLD, Verdict, Violation
+from barrierlab.model.spec.invariants import MOST_LISTED, Verdict, Violation
 
 JOIN_INVARIANTS = {
     "READY": "an output is called ready only if each input not absent was observed at or beyond its requirement",
@@ -211,6 +211,6 @@ def judge_join(entries: Sequence[JoinEntry], spec: JoinSpec) -> Verdict:
     found: dict[str, list[Violation]] = {name: [] for name in JOIN_INVARIANTS}
     for violation in violations(entries, spec):
         found[violation.invariant].append(violation)
-    told = tuple(violation for each in found.values() for violation in each[:MOST_TOLD])
-    more = {name: len(each) - MOST_TOLD for name, each in found.items() if len(each) > MOST_TOLD}
-    return Verdict("broken" if told else "holds", told, more)
+    listed = tuple(violation for each in found.values() for violation in each[:MOST_LISTED])
+    more = {name: len(each) - MOST_LISTED for name, each in found.items() if len(each) > MOST_LISTED}
+    return Verdict("broken" if listed else "holds", listed, more)

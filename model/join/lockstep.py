@@ -205,7 +205,7 @@ def offers(value: int) -> JoinMove:
     """An output time or tick is wanted."""
 
     def make(pair: JoinPair) -> Answers:
-        return tuple(map(told, pair.world.offer(value, pair.now_ns))), pair.reference.offer(value)
+        return tuple(map(in_words, pair.world.offer(value, pair.now_ns))), pair.reference.offer(value)
 
     return JoinMove(f"offers {value}", make)
 
@@ -235,11 +235,11 @@ def time(now_ns: int) -> JoinMove:
 
 
 def _poll(pair: JoinPair) -> Answers:
-    return told(pair.world.poll(pair.now_ns)), pair.reference.poll(pair.now_ns)
+    return in_words(pair.world.poll(pair.now_ns)), pair.reference.poll(pair.now_ns)
 
 
 def _finish(pair: JoinPair) -> Answers:
-    return told(pair.world.end(pair.now_ns)), pair.reference.finish()
+    return in_words(pair.world.end(pair.now_ns)), pair.reference.finish()
 
 
 POLL, FINISH = JoinMove("poll", _poll), JoinMove("finish", _finish)
@@ -259,7 +259,7 @@ def _answer(ask: Callable[[], object]) -> object:
         return REFUSED
 
 
-def told(answer: object) -> object:
+def in_words(answer: object) -> object:
     """Return what the stage answers, in the words of the reference."""
     match answer:
         case Joined(out, frames, absent):
@@ -489,7 +489,7 @@ class JoinLockstep:
                     where = f"after an overrun, slots {slots}, all needed: {need_all}, margin {margin}"
                     yield where, goes_on, pair.reference.after_overrun(slots, need_all, margin)
             if stage.attempt is not None:
-                yield "the attempt", told(stage.poll(now_ns)), pair.reference.poll(now_ns)
+                yield "the attempt", in_words(stage.poll(now_ns)), pair.reference.poll(now_ns)
         for frame in self._frames:
             whole = pair.world.rings[frame.stream_id].holds(frame)
             yield f"holds {_name(frame)}", whole, pair.reference.rings[frame.stream_id].holds(frame_facts(frame))

@@ -590,7 +590,7 @@ inline drop_up_to(id) {
 	}
 }
 
-/* A checkpoint is aborted, and with it all that is older; every task is told. */
+/* A checkpoint is aborted, and with it all that is older; every task learns of it. */
 inline abort(id) {
 	drop_up_to(id);
 	for (i : 0 .. TASKS - 1) { orders[i]!ABORT, id }

@@ -11,7 +11,7 @@
 const EVENT = "event", BARRIER = "barrier";
 const ALSO_SHOWN = new Set(["send", "take", "deliver", "block", "end", "restored_in_flight", ">restore"]);
 const FAULTS = new Set(["orphan", "lost", "twice", "early", "order"]);
-const MOST_DRAWN = 1500, MOST_LABELLED = 140, MOST_TOLD = 4;
+const MOST_DRAWN = 1500, MOST_LABELLED = 140, MOST_LISTED = 4;
 
 // ---------------------------------------------------------------------------------------------------- the journal
 
@@ -179,7 +179,7 @@ const WORDS = {
 /** The verdict in words, the same for an eye and for a screen reader. */
 export function wordsOf(run, verdict, recorded, permitsOrphans) {
   const name = (message) => `${run.data.subjects[message.subject].text} on ${run.data.channels[message.channel].name}`;
-  const list = (messages) => messages.slice(0, MOST_TOLD).map(name).join(", ") + (messages.length > MOST_TOLD ? ` and ${messages.length - MOST_TOLD} more` : "");
+  const list = (messages) => messages.slice(0, MOST_LISTED).map(name).join(", ") + (messages.length > MOST_LISTED ? ` and ${messages.length - MOST_LISTED} more` : "");
   const faults = permitsOrphans ? verdict.faults.filter((each) => each.kind === "lost") : verdict.faults;
   const orphans = verdict.faults.length - faults.length;
   if (faults.length) {
@@ -607,7 +607,7 @@ class View {
     this.verdict = judge(this.run, this.attempt, this.cut, recorded);
     this.words = wordsOf(this.run, this.verdict, recorded, this.data.permits_orphans);
     const its = this.run.checkpoints.get(Number(this.chosen)), without = its ? this.tasks.filter((task) => !its.cut.has(task)) : [];
-    if (without.length) this.words.text += `; ${without.slice(0, MOST_TOLD).join(", ")} took no snapshot of it, and ${without.length > 1 ? "are" : "is"} cut elsewhere`;
+    if (without.length) this.words.text += `; ${without.slice(0, MOST_LISTED).join(", ")} took no snapshot of it, and ${without.length > 1 ? "are" : "is"} cut elsewhere`;
     const mark = make("strong", { class: this.words.good ? "brl-good" : "brl-bad" }, `${this.words.good ? "✓" : "✗"} ${this.words.head}`);
     this.verdictLine.replaceChildren(mark, `: ${this.words.text}`);
     if (before && this.pathOf) for (const [message, path] of this.pathOf)

@@ -78,18 +78,18 @@ class Columns:
         key = (kind_of(subject), text)
         if key in self._numbers:
             return self._numbers[key]
-        told: dict[str, Any] = {"text": text}
+        described: dict[str, Any] = {"text": text}
         if kind:
-            told["kind"] = kind
+            described["kind"] = kind
         checkpoint_id = getattr(subject, "checkpoint_id", subject)
         if isinstance(subject, tuple) and subject:
-            told["head"] = text_of(subject[0])
+            described["head"] = text_of(subject[0])
             checkpoint_id = subject[0]
             if len(subject) == 2 and kind_of(subject[1]) in _KINDS:
-                told["inner"] = self._subject(subject[1])
+                described["inner"] = self._subject(subject[1])
         if type(checkpoint_id) is int:
-            told["id"] = checkpoint_id
-        self.subjects.append(told)
+            described["id"] = checkpoint_id
+        self.subjects.append(described)
         self._numbers[key] = len(self.subjects) - 1
         return self._numbers[key]
 

@@ -171,9 +171,9 @@ class SpaceTime:
 
     def without_events(self) -> SpaceTime:
         """The walk of the checkpoint's barrier alone, and the events that are in flight, lost or orphans at its cut."""
-        told = (*FAULTY, Fate.IN_FLIGHT)
+        fates = (*FAULTY, Fate.IN_FLIGHT)
         arrows = [
-            a for a in self.arrows if a.fate in told or _checkpoint_of(a.message) == self.checkpoint_id is not None
+            a for a in self.arrows if a.fate in fates or _checkpoint_of(a.message) == self.checkpoint_id is not None
         ]
         marks = [m for m in self.marks if m.kind != ">emit" and str(self.checkpoint_id) in m.text.split()]
         steps = {mark.step for mark in marks} | set(self.cut.values()) | set(self.restores)
@@ -210,7 +210,7 @@ MARKS = {
     ">stall": "stalls",
     ">stuck": "is stuck",
     ">expire": "time is up",
-    ">notify": "told {} is complete",
+    ">notify": "notified: {} is complete",
     "snapshot": "snapshot {}",
     "complete": "part {} whole",
     "decline": "declines {}",
@@ -224,7 +224,7 @@ MARKS = {
     "write": "writes {}",
     "upsert": "writes {}",
 }
-"""The verbs that become marks, and what a reader is told."""
+"""The verbs that become marks, and what a reader sees."""
 
 
 def lay_out(entries: Sequence[Entry], topology: Topology, checkpoint_id: int | None = None) -> SpaceTime:

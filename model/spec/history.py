@@ -829,7 +829,7 @@ def _restored(history: History, entry: Entry, previous: Entry | None) -> None:
     _in_its_place(history, entry)
 
 
-def _put_back(history: History, entry: Entry, previous: Entry | None) -> None:
+def _restored_message(history: History, entry: Entry, previous: Entry | None) -> None:
     channel, message = history.channels[cast(str, entry[3])], entry[4]
     _in_its_place(history, entry)
     channel.sent.append(message)
@@ -875,7 +875,7 @@ _RARE: dict[str, Callable[[History, Entry, Entry | None], None]] = {
     ">stuck": _stuck,
     ">notify": _notify,
     "restored": _restored,
-    "restored_in_flight": _put_back,
+    "restored_in_flight": _restored_message,
     ">overtake": _overtake,
     "end": _end,
     "ignore": _ignore,

@@ -30,7 +30,7 @@ from barrierlab.model.spec.history import ChannelHistory, Cut, Entry, History
 from barrierlab.model.spec.messages import MessageView, kind_of
 from barrierlab.model.spec.topology import Topology
 
-MOST_TOLD = 20
+MOST_LISTED = 20
 """The most violations of one invariant that a verdict spells out; of the others it gives the number."""
 
 OF_A_STATE = "the state of "
@@ -107,7 +107,7 @@ class Verdict:
     verdict : str
         ``"holds"``, ``"broken"``, or ``"undecided"`` if the run was cut off before something could be seen to end.
     violations : tuple of Violation
-        By invariant, at most `MOST_TOLD` each.
+        By invariant, at most `MOST_LISTED` each.
     more : dict of str to int
         How many violations beyond those there are, by invariant.
     undecided : tuple of str
@@ -520,16 +520,16 @@ def judge_attempts(
             raise ValueError(f"no sink guarantees {sink}={guarantee}; the sinks are {names}, and they may be {kinds}")
     states = States(fold) if fold is not None else None
     cases = [Case(attempt, limits or Limits(), states, cut_off) for attempt in run.attempts]
-    told: dict[str, Iterator[Violation]] = {
+    judged: dict[str, Iterator[Violation]] = {
         name: chain.from_iterable(map(invariant, cases)) for name, invariant in INVARIANTS.items()
     }
     repeats = cases[0].limits.permits_orphans
-    told.update((name, whole(run, guarantees, states, cut_off, repeats)) for name, whole in RUN_INVARIANTS.items())
+    judged.update((name, whole(run, guarantees, states, cut_off, repeats)) for name, whole in RUN_INVARIANTS.items())
     violations: list[Violation] = []
     more: dict[str, int] = {}
-    for name, found in told.items():
+    for name, found in judged.items():
         for count, violation in enumerate(found):
-            if count < MOST_TOLD:
+            if count < MOST_LISTED:
                 violations.append(violation)
             else:
                 more[name] = more.get(name, 0) + 1
@@ -577,7 +577,8 @@ def _premises(cases: Sequence[Case]) -> dict[str, int]:
 class States:
     """The states of all tasks at their cuts, computed again from what took effect before.
 
-    A fold goes on from one attempt to the next as long as the next begins where it stands; else it is begun anew.
+    A fold goes on from one attempt to the next as long as the next begins where it stands; else it starts from the
+    initial state.
     """
 
     __slots__ = ("_fold", "_stands")

@@ -220,11 +220,11 @@ class Topology:
 
         nodes = [(name, f"{name} ×{count}" if count > 1 else name) for name, count in self._parallelism.items()]
         edges = [(*edge.split("->"), self.exchange(edge)) for edge in self.edges]
-        told = [
+        links = [
             (sender, receiver, "" if exchange == self._usual_exchange(f"{sender}->{receiver}") else exchange, "")
             for sender, receiver, exchange in edges
         ]
-        return graph_svg(str(self), nodes, told)
+        return graph_svg(str(self), nodes, links)
 
     def _usual_exchange(self, edge: str) -> str:
         sender, receiver = edge.split("->")

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from barrierlab.impl.errors import AttemptError, BarrierError, CompletedError, NotCompleteError, RegressingIdError
-from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot, files_of
+from barrierlab.impl.storage.snapshot import Manifest, StoredSnapshot, TaskSnapshot, files_of
 from barrierlab.impl.storage.store import DirectoryStore, MemoryStore, SnapshotStore
 from barrierlab.model.explore.checker import Always
 from barrierlab.model.explore.intern import Interner
@@ -27,7 +27,7 @@ def content(checkpoint_id: int) -> TaskSnapshot:
     return TaskSnapshot("a", 0, b"%d" % checkpoint_id)
 
 
-def part(checkpoint_id: int) -> Part:
+def part(checkpoint_id: int) -> StoredSnapshot:
     """Its entry in the manifest."""
     return files_of(content(checkpoint_id))[0]
 
@@ -198,7 +198,7 @@ class StoreCalls:
         for name, each in (("the store in memory", memory), ("the directory", store)):
             came = asked(each, move)
             if came != due or type(came) is not type(due):
-                wrong = wrong or f"CALLS: {name} answers {_told(came)} to {move}; right is {_told(due)}"
+                wrong = wrong or f"CALLS: {name} answers {_described(came)} to {move}; right is {_described(due)}"
             if each is memory:
                 index = self.memories.number(_captured(memory))
             else:
@@ -207,7 +207,7 @@ class StoreCalls:
             if (name, index) not in self._seen:
                 self._seen[name, index] = seen(each)
             if not wrong and (now := self._seen[name, index]) != due_now:
-                wrong = f"CALLS: after {move}, {name} has {_told(now)}; right is {_told(due_now)}"
+                wrong = f"CALLS: after {move}, {name} has {_described(now)}; right is {_described(due_now)}"
         return self.rights.number(right), indices[0], indices[1], self.wrongs.number(wrong)
 
     def _due(self, right: Right) -> tuple[object, ...]:
@@ -234,7 +234,7 @@ def _memory(captured: Hashable) -> MemoryStore:
     return memory
 
 
-def _told(what: object) -> str:
+def _described(what: object) -> str:
     return what.__name__ if isinstance(what, type) else str(what)
 
 

@@ -51,8 +51,8 @@ from barrierlab.impl.storage.snapshot import (
     InFlight,
     InFlightFile,
     Manifest,
-    Part,
     StoredFile,
+    StoredSnapshot,
     TaskSnapshot,
     decode_in_flight,
     decode_state,
@@ -190,7 +190,7 @@ NO_VALUES: tuple[tuple[object, type[BarrierError]], ...] = (
 )
 
 
-def _told(value: object) -> str:
+def _described(value: object) -> str:
     """Return what tells apart 1, 1.0 and True, and events that carry different things."""
     return f"{type(value).__name__} {value!r}"
 
@@ -203,7 +203,7 @@ def _fails(call: Callable[[], object], kind: type[BarrierError]) -> str | None:
         return None
     except Exception as error:  # whatever the code under test does
         return f"fails with {type(error).__name__}: {error}"
-    return f"gives {_told(came)[:80]}"
+    return f"gives {_described(came)[:80]}"
 
 
 def changed(data: bytes, step: int = 1) -> Iterator[bytes]:
@@ -228,7 +228,7 @@ class CodecCase(NamedTuple):
 
 def _values() -> Iterator[CodecCase]:
     for value, text in VALUES:
-        yield CodecCase(f"encode {_told(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
+        yield CodecCase(f"encode {_described(value)[:60]}", partial(_there_and_back, value, bytes.fromhex(text)))
     for fields in EVENTS:
         yield CodecCase(f"encode event {fields}", partial(_there_and_back, Event(*fields), _event(*fields)))
     for message in MESSAGES:
@@ -249,15 +249,15 @@ def _values() -> Iterator[CodecCase]:
 def _there_and_back(value: object, data: bytes) -> str | None:
     if encode(value) != data:
         return f"gives {encode(value).hex()}, and is {data.hex()}"
-    if _told(decode(data)) != _told(value):
-        return f"comes back as {_told(decode(data))}"
+    if _described(decode(data)) != _described(value):
+        return f"comes back as {_described(decode(data))}"
     for other in changed(data):
         try:
             came = decode(other)
         except DamagedError:
             continue
         if encode(came) != other:
-            return f"from {other.hex()} comes {_told(came)}, whose encoding is another"
+            return f"from {other.hex()} comes {_described(came)}, whose encoding is another"
     return None
 
 
@@ -278,7 +278,7 @@ def _deep() -> str | None:
     deeper = b"(\x01\0\0\0" + data
     event = Event("a", 1, value=value)
     at_most = Event("a", 1, value=value[0])  # type: ignore[index]
-    if _told(decode(encode(at_most))) != _told(at_most):
+    if _described(decode(encode(at_most))) != _described(at_most):
         return "the deepest in an event does not come back"
     inner = _event("a", 1, 0, 0, None, 0, 1)
     return (
@@ -376,7 +376,7 @@ def _manifests() -> Iterator[CodecCase]:
     yield CodecCase("a manifest in another form", _other_manifests)
 
 
-def _parts() -> tuple[Part, ...]:
+def _parts() -> tuple[StoredSnapshot, ...]:
     return (files_of(SNAPSHOT)[0], files_of(TaskSnapshot("a", 0, b"", 5))[0])
 
 
@@ -489,7 +489,7 @@ def _other_manifests() -> str | None:
 def _taken() -> Iterator[CodecCase]:
     file, other = StoredFile("operators/a/0/state.bin", 1, "0" * 32), StoredFile("elsewhere", 1, "0" * 32)
     record = InFlightFile(0, False, 1, StoredFile("operators/a/0/inflight_0.buf", 1, "0" * 32))
-    part = Part("a", 0, None, file, (record,))
+    part = StoredSnapshot("a", 0, None, file, (record,))
     taken: dict[str, Callable[[], object]] = {
         "a name of 120 letters": lambda: TaskSnapshot("x" * 120, 0, b""),
         "a name of 255 bytes": lambda: TaskSnapshot("\u3042" * 85, 0, b""),
@@ -542,13 +542,15 @@ def _taken() -> Iterator[CodecCase]:
         "a count below 0": lambda: InFlightFile(0, False, -1, file),
         "a count of 65 bits": lambda: InFlightFile(0, False, 2**64, file),
         "a record without a file": lambda: InFlightFile(0, False, 1, no),
-        "a state elsewhere": lambda: Part("a", 0, None, other),
-        "a part without a state": lambda: Part("a", 0, None, no),
-        "a record elsewhere": lambda: Part("a", 0, None, file, (InFlightFile(0, False, 1, other),)),
-        "a record of another direction": lambda: Part("a", 0, None, file, (InFlightFile(0, True, 1, record.file),)),
-        "a record twice": lambda: Part("a", 0, None, file, (record, record)),
-        "a record that is none": lambda: Part("a", 0, None, file, (no,)),
-        "a part of a subtask below 0": lambda: Part("a", -1, None, file),
+        "a state elsewhere": lambda: StoredSnapshot("a", 0, None, other),
+        "a part without a state": lambda: StoredSnapshot("a", 0, None, no),
+        "a record elsewhere": lambda: StoredSnapshot("a", 0, None, file, (InFlightFile(0, False, 1, other),)),
+        "a record of another direction": lambda: StoredSnapshot(
+            "a", 0, None, file, (InFlightFile(0, True, 1, record.file),)
+        ),
+        "a record twice": lambda: StoredSnapshot("a", 0, None, file, (record, record)),
+        "a record that is none": lambda: StoredSnapshot("a", 0, None, file, (no,)),
+        "a part of a subtask below 0": lambda: StoredSnapshot("a", -1, None, file),
         "an id of 0": lambda: Manifest(0, 0, False, ()),
         "an id of 65 bits": lambda: Manifest(2**64, 0, False, ()),
         "an id that is true": lambda: Manifest(True, 0, False, ()),

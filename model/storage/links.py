@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from barrierlab.impl.errors import StoreError
-from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.snapshot import Manifest, StoredSnapshot, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
 from barrierlab.model.storage.files import EMPTY, Direct, FileCall
 from barrierlab.model.storage.world import PATH, contents
@@ -53,7 +53,7 @@ def _linked(disk: Direct, folder: str) -> dict[str, object]:
     return _below(disk, ELSEWHERE)
 
 
-def _begun() -> tuple[Direct, DirectoryStore, Part]:
+def _begun() -> tuple[Direct, DirectoryStore, StoredSnapshot]:
     """Two checkpoints are complete, and of a third one of two parts of one operator is written."""
     disk = Direct(EMPTY)
     store = DirectoryStore(PATH, disk.port)

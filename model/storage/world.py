@@ -32,7 +32,7 @@ from barrierlab.impl.errors import (
     StoreFailedError,
 )
 from barrierlab.impl.storage.encoding import encode
-from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, StoredSnapshot, TaskSnapshot
 from barrierlab.impl.storage.store import DirectoryStore
 from barrierlab.model.checkpoint.hosting import brief
 from barrierlab.model.explore.checker import Always, Quiescent
@@ -109,7 +109,7 @@ class Client(NamedTuple):
     stage : str
         Where it is within that.
     checkpoint_id : int
-    parts : tuple of Part
+    parts : tuple of StoredSnapshot
     tries : int
         Completions that were left in doubt.
     store : Hashable
@@ -124,7 +124,7 @@ class Client(NamedTuple):
     work: tuple[str, ...]
     stage: str = ""
     checkpoint_id: int = 0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StoredSnapshot, ...] = ()
     tries: int = 0
     store: Hashable = None
     answers: tuple[FileAnswer, ...] = ()
@@ -372,7 +372,7 @@ class StoreWorld:
                 found.append(StoreMove(at, "kill", f"{client.name} is killed before: {asked}"))
         if crashes and (found or not self.bounds.restarts):
             found += [
-                StoreMove(-1, "crash", f"crash, and {self._told(state[0], k)}", k)
+                StoreMove(-1, "crash", f"crash, and {self._what_is_left(state[0], k)}", k)
                 for k in range(len(self._lefts(state[0])))
             ]
         return found
@@ -489,7 +489,7 @@ class StoreWorld:
             self._left[tree] = tuple(map(self.trees.number, after_crash(self.trees.values[tree])))
         return self._left[tree]
 
-    def _told(self, tree: int, choice: int) -> str:
+    def _what_is_left(self, tree: int, choice: int) -> str:
         count = len(self._lefts(tree))
         return "nothing is lost" if count == 1 else f"of {count} things that may be left, number {choice + 1} is"
 
@@ -573,7 +573,7 @@ class StoreWorld:
         if done.verb in ("failed", "taken"):
             return self._failed(client, following, monitor, done)
         if done.verb == "wrote":
-            parts = (*client.parts, cast("Part", done.subject))
+            parts = (*client.parts, cast("StoredSnapshot", done.subject))
             stage = "write" if len(parts) < self.bounds.parts else "complete" if client.work[0] == "take" else "abandon"
             return client._replace(parts=parts, stage=stage), monitor
         checkpoint_id = cast("int", done.subject)

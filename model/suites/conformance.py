@@ -133,10 +133,10 @@ def report(outcome: Outcome) -> str:
     """Return what came out, for a reader: what is broken and why, and the run; of several, one after the other."""
     if not outcome.violations:
         return f"{outcome.name}: {outcome.verdict}: {outcome.why}"
-    return "\n\n".join(_told(violation) for violation in outcome.violations)
+    return "\n\n".join(_text_of(violation) for violation in outcome.violations)
 
 
-def _told(violation: ScopeViolation) -> str:
+def _text_of(violation: ScopeViolation) -> str:
     moves = f"{violation.steps} move{'s' * (violation.steps != 1)}"
     line = f"{violation.invariant} is broken after {moves}: {violation.reason} ({violation.scope})"
     hint = f"\n\nhint: {READS_ON}" if violation.reads_on else ""

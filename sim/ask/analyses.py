@@ -275,13 +275,13 @@ def crossover(bench: Bench, options: Mapping[str, Any]) -> Analysed:
         changes = variant(forward(part * back(root)))
         row: Cells = {lever: part * back(root), "gap": fmean(gaps(forward(part * back(root)), SEEDS))}
         for each in options.get("table", ()):
-            told = _number_or_none(bench, changes, each)
-            row[each] = None if told is None else told.at
+            there = _number_or_none(bench, changes, each)
+            row[each] = None if there is None else there.at
         rows.append(row)
     rows.sort(key=lambda row: row[lever])
     for name, part in options.get("at_shares", {}).items():  # a number there
-        told = _number_or_none(bench, variant(forward(part[1] * back(root))), part[0])
-        numbers[name] = "none" if told is None else told
+        there = _number_or_none(bench, variant(forward(part[1] * back(root))), part[0])
+        numbers[name] = "none" if there is None else there
     return found
 
 
@@ -495,7 +495,7 @@ def interval(bench: Bench, options: Mapping[str, Any]) -> Analysed:
 
 
 INTERVALS = tuple(2.0**each for each in range(-4, 5))
-"""Of the best interval: where the closed form is told."""
+"""Of the best interval: where the closed form has it."""
 
 BARRIERS = ("sequence", "timestamp", "latest")
 

@@ -129,16 +129,18 @@ def _change(found: Analysed, moves: list[Sensitivity], left_out: bool) -> str:
     if not moves:
         return f"What would change it was not looked at{': the budget was used up' if left_out else ''}."
     at = found.answer.at
-    told = sorted((move for move in moves if move.is_one), key=lambda move: -abs(move.by.at))
+    named = sorted((move for move in moves if move.is_one), key=lambda move: -abs(move.by.at))
     parts = []
-    for lever in dict.fromkeys(move.lever for move in told):
+    for lever in dict.fromkeys(move.lever for move in named):
         steps = [
             f"{move.factor - 1:+.0%} {signed(move.by)}" + (f" ({move.by.at / at:+.0%})" if at else "")
-            for move in told
+            for move in named
             if move.lever == lever
         ]
         parts.append(f"{LEVERS[lever][0]} ({', '.join(steps)})")
-    rest = [LEVERS[lever][0] for lever in dict.fromkeys(m.lever for m in moves) if lever not in {m.lever for m in told}]
+    rest = [
+        LEVERS[lever][0] for lever in dict.fromkeys(m.lever for m in moves) if lever not in {m.lever for m in named}
+    ]
     says = f"What would change it: {'; '.join(parts)}." if parts else "Nothing that was varied changes it."
     return says + (f" No effect beyond chance: 20 % of {', '.join(rest)}." if rest else "")
 

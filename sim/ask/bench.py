@@ -23,7 +23,7 @@ from barrierlab.sim.scenario.settings import Scenario
 
 CONFIDENCE = 0.95
 BATCH = 5  # runs before there is an interval, as in sweeps, and that many more while it is too wide
-MOST = 40  # runs of one setting: an interval that is too wide then is told as it is
+MOST = 40  # runs of one setting: an interval that is too wide then is given as it is
 MOST_STEPS = 2_000_000  # of one run: some twenty seconds
 Call = tuple[str, Mapping[str, Any], int, bool]
 """A run: what `load` takes, settings, seed, and whether the digest of its journal is wanted."""
@@ -115,11 +115,11 @@ class Bench:
     always : mapping
         Changes for all runs (`sim.ask.levers`).
     checkpoints : int
-        So many intervals does a run last after its warm-up, if it has an interval and is told no other end.
+        So many intervals does a run last after its warm-up, if it has an interval and is given no other end.
     precision : float
         Half the interval of a number, at most, as a share of it.
     keeps : bool
-        Whether the runs are kept, to be made again: with the digests of their journals.
+        Whether the runs are kept, to be repeated: with the digests of their journals.
     of_joins : bool
         Whether the scenario is a join.
 

@@ -127,7 +127,7 @@ def of_crossover(bench: Bench, options: Mapping[str, Any], found: Analysed) -> P
 
 
 def of_quantile(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
-    """How many checkpoints take at most so long."""
+    """The share of checkpoints that take at most so long."""
     changes = options.get("at", {})
     every = sorted(
         (duration, bench.run_id(changes, facts.seed))
@@ -168,7 +168,7 @@ def of_growth(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Pict
 
 
 def of_interval(bench: Bench, options: Mapping[str, Any], found: Analysed) -> Picture:
-    """What an interval costs: the closed form, and runs with failures where there are some."""
+    """The cost of an interval: the closed form, and runs with failures where there are some."""
     curve = [(row["interval_s"], 100 * row["lost"], "") for row in found.rows if row["lost"] is not None]
     runs = [(row["interval_s"], 100 * row["simulated"], "") for row in found.rows if row.get("simulated") is not None]
     series = [ChartSeries("closed form", curve, is_line=True)]

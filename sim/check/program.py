@@ -57,7 +57,7 @@ class ProgramError(InputError):
 
 
 @contextmanager
-def faults_told() -> Iterator[None]:
+def faults_reported() -> Iterator[None]:
     """Raise what a program does wrong as an error of input, and end it."""
     try:
         yield
@@ -669,12 +669,12 @@ class ProgramAligner:
         place, fails, self._passed, done = self._place, "", [], 0
         carried: tuple[PortCall, ...] = ()
         while True:
-            told = f',"fails":{json.dumps(fails)}' if fails else ""
-            told += f',"passes":{json.dumps(self._passed)}' if self._passed else ""
-            step = self.program.step(place, line + told)
+            more = f',"fails":{json.dumps(fails)}' if fails else ""
+            more += f',"passes":{json.dumps(self._passed)}' if self._passed else ""
+            step = self.program.step(place, line + more)
             if step.effects[:done] != carried:
                 raise self.program._fault(
-                    f"changes what it did before it got {told[1:]}: {_effects(step)}", 0, line, place
+                    f"changes what it did before it got {more[1:]}: {_effects(step)}", 0, line, place
                 )
             passed = len(self._passed)
             for effect in step.effects[done:]:

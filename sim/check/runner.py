@@ -34,7 +34,7 @@ from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import suggestion
 from barrierlab.model.suites.standard import SCOPES
 from barrierlab.sim.check.ledger import KeptError, file_of, keep, kept
-from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_told
+from barrierlab.sim.check.program import ProgramAligner, ProgramError, aligner_of, end_programs, faults_reported
 from barrierlab.sim.check.sources import VerdictKey, external_modules, is_external, key_of
 from barrierlab.sim.core.files import write
 
@@ -159,13 +159,13 @@ def _kinds(implementation: str, folder: str, limit_s: float) -> tuple[type, ...]
     """Return the classes that are checked: those that are imported, or a program seen as one."""
     if not limit_s:
         return tuple(load(each, folder) for each in implementation.split(","))
-    with faults_told():
+    with faults_reported():
         return (aligner_of(implementation, folder, limit_s),)
 
 
 def _looked_at(external: External, protocol: str) -> Components:
     """Return the components with external ones among them, or say in a line why they cannot stand in."""
-    with faults_told():
+    with faults_reported():
         parts = external.parts(protocol)
         if external.aligner is not None and issubclass(external.aligner, ProgramAligner):
             external.aligner.program.take_again()
@@ -419,7 +419,7 @@ def check_one(
     if not chosen.implementation or chosen.is_program:  # what is made here are millions of values and no cycles
         gc.disable()
     try:
-        with faults_told():
+        with faults_reported():
             components = _components(chosen, scope.protocol)
             if elsewhere is not None and isinstance(scope, WorldScope):
                 explores = partial(elsewhere, partial(_components, chosen, scope.protocol))
@@ -445,7 +445,7 @@ def states_of(chosen: CheckPlan, violation: ScopeViolation, entries: Sequence[En
     if not isinstance(scope, WorldScope) or chosen.is_program:
         return None
     try:
-        with faults_told():
+        with faults_reported():
             world = World(scope.bounds, _components(chosen, scope.protocol))
             return state_graph(world, entries, reason=f"{violation.invariant}: {violation.reason}")
     except (ExternalError, NonDeterministicError):

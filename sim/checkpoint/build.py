@@ -321,7 +321,9 @@ class JobBuilder:
             ports.clock.now,
         )
         exchanges = self._exchanges(task)
-        node.task = self._components.make_source(task, injector, unaligned_config(self.scenario), exchanges, node.told)
+        node.task = self._components.make_source(
+            task, injector, unaligned_config(self.scenario), exchanges, node.note_effect
+        )
         node.handle = injector.coordinator_handle()
         return node
 
@@ -362,10 +364,12 @@ class JobBuilder:
         if isinstance(its, OperatorChain):
             its.spend = self._chained_work(node, settings)
         if outputs:
-            node.task = components.make_task(task, its, config, unaligned, aligns, self._exchanges(task), node.told)
+            node.task = components.make_task(
+                task, its, config, unaligned, aligns, self._exchanges(task), node.note_effect
+            )
         else:
-            writer = components.writer(task, self.ledger, settings.guarantee, node.told)
-            node.task = components.make_sink(task, its, config, unaligned, aligns, writer, node.told)
+            writer = components.writer(task, self.ledger, settings.guarantee, node.note_effect)
+            node.task = components.make_sink(task, its, config, unaligned, aligns, writer, node.note_effect)
         return node
 
 

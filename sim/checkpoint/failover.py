@@ -179,9 +179,9 @@ class Recovery:
         if checkpoint is not None and rate is not None:
             most = self._storage.largest_bytes(checkpoint.manifest.checkpoint_id)
             read_ns = self._slowness.slowed(round(most / rate * 1e9))
-        self._next(read_ns, lambda: self._put_back(checkpoint))
+        self._next(read_ns, lambda: self._restore(checkpoint))
 
-    def _put_back(self, checkpoint: Checkpoint | None) -> None:
+    def _restore(self, checkpoint: Checkpoint | None) -> None:
         record = self.records[-1]
         restore = from_the_beginning(self._wiring) if checkpoint is None else self._plan(checkpoint, self._wiring)
         self._stage = RUNNING

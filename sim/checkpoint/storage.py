@@ -10,8 +10,8 @@ from barrierlab.impl import (
     Checkpoint,
     Manifest,
     NoUsableCheckpointError,
-    Part,
     SnapshotStore,
+    StoredSnapshot,
     StoreFailedError,
     snapshot_of,
 )
@@ -89,7 +89,7 @@ class Storage:
             fault.kind in NEED_BYTES for fault in scenario.faults
         )
         self._store = SnapshotStore(RefusingMedium(faults, lands)) if keeps else None
-        self._parts: dict[int, dict[str, Part]] = {}
+        self._parts: dict[int, dict[str, StoredSnapshot]] = {}
         self._sizes: dict[int, dict[str, int]] = {}  # of a checkpoint's parts by task, in bytes
 
     @property

@@ -464,7 +464,7 @@ class SourceNode(TaskNode[SourceTask]):
                     self._report()
                 if task.injector.due_request(now) is not None:
                     self.coordinator.request()
-                if task.poll(now) is not None:  # its effects stand behind the move that `told` noted
+                if task.poll(now) is not None:  # its effects stand behind the move that `note_effect` noted
                     if self.work_ns:
                         self._serve()
                         return
@@ -603,7 +603,7 @@ class SourceNode(TaskNode[SourceTask]):
         self._calm = False
         self.wake()
 
-    def told(self, verb: str, index: int, subject: object) -> None:
+    def note_effect(self, verb: str, index: int, subject: object) -> None:
         """An effect of the source task."""
         if verb == "capture_output":
             return  # noted with the acknowledgement that carries it
@@ -818,7 +818,7 @@ class OperatorNode(TaskNode[OperatorTask]):
             self.listed = True
             self.clock.ready.append(self)
 
-    def told(self, verb: str, index: int, subject: object) -> None:
+    def note_effect(self, verb: str, index: int, subject: object) -> None:
         """An effect of the task: into the journal, and what it means in time."""
         now, taken = self.clock.now, self._taken
         if taken is not None:

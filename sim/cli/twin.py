@@ -58,8 +58,8 @@ def import_command(
         click.echo(made.text, nl=False)
     else:
         missing = f"; fill in: {', '.join(made.fill_in)}" if made.fill_in else ""
-        told = f"{len(job.vertices)} operators, {len(run.checkpoints)} completed checkpoints"
-        click.echo(f"{out}: {job.name}, {told}; {len(made.assumed)} values are assumed{missing}")
+        summary = f"{len(job.vertices)} operators, {len(run.checkpoints)} completed checkpoints"
+        click.echo(f"{out}: {job.name}, {summary}; {len(made.assumed)} values are assumed{missing}")
 
 
 @click.command("calibrate")
@@ -155,8 +155,8 @@ def predict_command(
     if unknown:
         outside.append(f"{', '.join(unknown)}: too few such jobs were measured; the interval is of the runs alone")
     if as_json:
-        told = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
-        whole = {"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": told}
+        listed = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
+        whole = {"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": listed}
         if against:
             whole |= {"measured_runs": [run.name for run in measured], "measured_runs_differ_in": differing(measured)}
         click.echo(json.dumps(whole))

@@ -22,11 +22,11 @@ def timeline(title: str, entries: Iterable[JoinEntry]) -> Figure:
     outs: dict[bool, tuple[list[float], list[float]]] = {True: ([], []), False: ([], [])}
     skipped: list[float] = []
     for at_ns, verb, _, subject in entries:
-        told: Any = subject
+        detail: Any = subject
         if verb == "ask":
-            asked.setdefault(told[0], at_ns)
+            asked.setdefault(detail[0], at_ns)
         elif verb == "emit":
-            value, _, absent = told
+            value, _, absent = detail
             times, waits = outs[not absent]
             times.append(at_ns / 1e9)
             waits.append((at_ns - asked.get(value, at_ns)) / NS_PER_MS)
@@ -48,15 +48,15 @@ def queues(title: str, entries: Iterable[JoinEntry], names: Mapping[int, str]) -
     waiting: dict[int, list[tuple[int, int]]] = {number: [] for number in names}
     drawn: dict[int, tuple[list[float], list[int]]] = {number: ([0.0], [0]) for number in names}
     for at_ns, verb, stream, subject in entries:
-        told: Any = subject
+        detail: Any = subject
         changed: Sequence[int] = ()
         if verb == "observe" and stream in waiting:
-            waiting[stream].append((told.epoch, told.seq))
+            waiting[stream].append((detail.epoch, detail.seq))
             changed = (stream,)
         elif verb == "emit":
-            for number, frame in told[1]:
+            for number, frame in detail[1]:
                 waiting[number] = [each for each in waiting[number] if each > (frame.epoch, frame.seq)]
-            changed = [number for number, _ in told[1]]
+            changed = [number for number, _ in detail[1]]
         for number in changed:
             drawn[number][0].append(at_ns / 1e9)
             drawn[number][1].append(len(waiting[number]))

@@ -1,4 +1,4 @@
-"""What a notebook shows of runs: the explorable run as a widget.
+"""Runs in a notebook: the explorable run as a widget.
 
 >>> from barrierlab.sim.notebook import explore
 >>> explore("topology: a->s\\n\\n> emit a a1\\n").data[:12]  # doctest: +SKIP

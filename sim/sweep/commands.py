@@ -200,7 +200,7 @@ def report_command(directory: Path, target: Path | None, engine: str, master: st
             raise SweepError(
                 f"--out {target}: cannot be made: {error.strerror or error}; name another folder"
             ) from None
-    if path.parent.is_dir():  # else there is no sweep, as is told below
+    if path.parent.is_dir():  # else there is no sweep, as the error below says
         check_writable(path, SweepError, "" if target is None else "--out")
     analysis, store = _analysed(directory, engine, master)
     if store.is_of_joins:

@@ -150,8 +150,8 @@ def job(
         (x, y, w), (to_x, to_y, to_w) = boxes[edge.sender], boxes[edge.receiver]
         ends = (x + w / 2, y + tall, to_x + to_w / 2, to_y) if is_down else (x + w, y + tall / 2, to_x, to_y + tall / 2)
         line = "{:.1f} {:.1f}L{:.1f} {:.1f}".format(*ends)
-        told = f"<title>{escape(f'{edge.sender} to {edge.receiver}: {edge.exchange}')}</title>"
-        parts.append(f'<path d="M{line}" class="edge" marker-end="url(#{name}-head)">{told}</path>')
+        tip = f"<title>{escape(f'{edge.sender} to {edge.receiver}: {edge.exchange}')}</title>"
+        parts.append(f'<path d="M{line}" class="edge" marker-end="url(#{name}-head)">{tip}</path>')
     for node in nodes:
         lines = (labels or {}).get(node.name) or (f"busy {node.busy:.0%}", f"backpr. {node.backpressured:.0%}")
         parts += _box(node, *boxes[node.name], tall, lines, node.name == bottleneck)
@@ -233,17 +233,17 @@ def waits(
                 break
             if end > at:
                 box = f'x="{x(at):.1f}" y="{place[bar.where]:.1f}" width="{max(x(end) - x(at), 0.5):.1f}" height="18"'
-                told = escape(f"{bar.where}: {kind.name} {end - at:.1f} ms")
+                tip = escape(f"{bar.where}: {kind.name} {end - at:.1f} ms")
                 fill = f'class="bar" fill="url(#{name}-{kind.colour})"'
-                parts.append(f"<rect {box} {fill}><title>{told}</title></rect>")
+                parts.append(f"<rect {box} {fill}><title>{tip}</title></rect>")
                 at = end
     for number, piece in enumerate(path):
         y = place[piece.where] + 23
-        told = f"{piece.where}: {piece.what} ({piece.waits_for}), {piece.end_ms - piece.begin_ms:.1f} ms"
+        tip = f"{piece.where}: {piece.what} ({piece.waits_for}), {piece.end_ms - piece.begin_ms:.1f} ms"
         line = f"M{x(piece.begin_ms):.1f} {y:.1f}H{max(x(piece.end_ms), x(piece.begin_ms) + 1):.1f}"
         if number + 1 < len(path) and path[number + 1].where != piece.where:
             line += f"V{place[path[number + 1].where] + 23:.1f}"
-        parts.append(f'<path d="{line}" class="path"><title>{escape(told)}</title></path>')
+        parts.append(f'<path d="{line}" class="path"><title>{escape(tip)}</title></path>')
     return _svg(width, height, parts, run)
 
 

@@ -46,7 +46,7 @@ SqlRow = dict[str, Any]
 
 
 class QueryEngine(Protocol):
-    """What runs SQL on the tables of a sweep."""
+    """The engines that run SQL on the tables of a sweep."""
 
     name: str
 

@@ -49,7 +49,7 @@ SIMULATE = "barrierlab.sim.sweep.execute:simulate"
 SIMULATE_WITH_EVENTS = "barrierlab.sim.sweep.execute:simulate_with_events"
 MOST_IN_CHUNK = 256
 FLUSH_S = 2.0
-"""What a worker has computed is stored after so long, or at the end of its chunk: so much is lost if it is killed."""
+"""The time after which the rows of a worker are stored, or at the end of its chunk: so much is lost if it is killed."""
 _TICK_S = 0.25
 
 

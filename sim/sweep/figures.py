@@ -63,8 +63,8 @@ def svg_of(figure: Figure, name: str, points: Mapping[str, RunMark] | None = Non
     text = re.sub(r'(<svg [^>]*?width=")([\d.]+)pt(" height=")([\d.]+)pt', r"\g<1>\2\3\4", text)
     text = re.sub(r'(<svg [^>]*?height=")([\d.]+)pt("[^>]*?width=")([\d.]+)pt', r"\g<1>\2\3\4", text)
     for gid, point in (points or {}).items():
-        told = f"<title>{escape(point.words)}</title>"
-        text = text.replace(f'<g id="{name}-{gid}">', f'<g id="{name}-{gid}" data-run="{escape(point.run)}">{told}', 1)
+        tip = f"<title>{escape(point.words)}</title>"
+        text = text.replace(f'<g id="{name}-{gid}">', f'<g id="{name}-{gid}" data-run="{escape(point.run)}">{tip}', 1)
     return text.replace(INK, "currentColor").replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
@@ -203,8 +203,8 @@ def where_the_time_goes(
                 )
                 for place, (patch, run) in enumerate(zip(patches, runs, strict=False)):
                     patch.set_gid(f"p{number}-{place}")
-                    told = f"{bars[place][0]}: {words} {widths[place]:.1f} ms; run {run} is nearest to it"
-                    points[f"p{number}-{place}"] = RunMark(run, told)
+                    tip = f"{bars[place][0]}: {words} {widths[place]:.1f} ms; run {run} is nearest to it"
+                    points[f"p{number}-{place}"] = RunMark(run, tip)
             left = [a + b for a, b in zip(left, widths, strict=True)]
         for place, total in enumerate(left):
             axes.annotate(f"{total:.0f} ms", (total, place), xytext=(4, 0), textcoords="offset points", va="center")
@@ -256,8 +256,8 @@ def effect_of_axes(
                     if run := run_at(effect, row):
                         gid = f"e{number}-{which}-{place}"
                         axes.plot([place], [row[statistic]["at"]], MARKERS[which], ms=5, color=colour, gid=gid)
-                        told = f"{effect['axis']} {row['value']}: {words} {row[statistic]['at']:.1f} ms; run {run}"
-                        points[gid] = RunMark(run, f"{told} is nearest to it")
+                        tip = f"{effect['axis']} {row['value']}: {words} {row[statistic]['at']:.1f} ms; run {run}"
+                        points[gid] = RunMark(run, f"{tip} is nearest to it")
             axes.set_xticks(places, [row["value"] for row in effect["values"]])
             axes.set_xlabel(_cut(effect["axis"] + (" (middle of bins)" if effect["drawn"] else ""), narrow))
             axes.set_ylim(bottom=0.0)
@@ -307,8 +307,8 @@ def against_lateness(
                     if run := run_of(cell):
                         gid = f"{measure}-{place}"
                         axes.plot([places[place]], [cell[measure]], "o", ms=5, color=COLOURS[0], gid=gid)
-                        told = f"{cell_name(cell)}: {words} {cell[measure]:.1f} ms; run {run} is nearest to it"
-                        points[gid] = RunMark(run, told)
+                        tip = f"{cell_name(cell)}: {words} {cell[measure]:.1f} ms; run {run} is nearest to it"
+                        points[gid] = RunMark(run, tip)
             else:
                 axes.set_xticks([])  # nothing here has a lateness
             for number, cell in enumerate((cell for cell in others if cell[measure] is not None), 1):
@@ -442,8 +442,8 @@ def predicted_against_measured(
                 if run := run_of(cell):
                     gid = f"m{panel}-{number}"
                     dots.set_gid(gid)
-                    told = f"{cell['job']}, {cell['statistic']}: {cell['predicted']:.1f} predicted"
-                    points[gid] = RunMark(run, f"{told}, {cell['measured']:.1f} {unit} measured; run {run}")
+                    tip = f"{cell['job']}, {cell['statistic']}: {cell['predicted']:.1f} predicted"
+                    points[gid] = RunMark(run, f"{tip}, {cell['measured']:.1f} {unit} measured; run {run}")
             axes.set(xscale="log", yscale="log", xlim=span, ylim=span)
             axes.set(xlabel=f"measured, {unit}", ylabel=f"predicted, {unit}")
             for side in (axes.xaxis, axes.yaxis):  # a power of ten would have small letters

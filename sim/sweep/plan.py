@@ -168,9 +168,9 @@ def _ids(name: str, text: str, settings: Mapping[str, Any], seeds: Iterable[int]
 def load_plan(sweep: str | Path) -> SweepPlan:
     """The plan of a shipped sweep or of a file; SweepError in one line if it is not a good one.
 
-    Every combination of settings is loaded once, so that a bad one is told before anything runs. Of a part with more
+    Every combination of settings is loaded once, so that a bad one is found before anything runs. Of a part with more
     than `MOST_LOADED` of them every value that an axis lists is, and so many combinations spread over all: what is bad
-    in another one is told as the error of its run.
+    in another one is reported as the error of its run.
     """
     path = Path(sweep)
     if path.suffix != ".toml" and not path.is_file():
@@ -272,7 +272,7 @@ def _part(table: dict[str, Any], number: int, sweep_seed: int, path: Path) -> Sw
 
 
 class _Tried:
-    """Which settings of a part are loaded before anything runs: all, or each listed value and some of all."""
+    """The settings of a part that are loaded before anything runs: all, or each listed value and some of all."""
 
     def __init__(self, count: int, axes: Sequence[str]) -> None:
         self._every, self._axes = max(1, count // MOST_LOADED), axes

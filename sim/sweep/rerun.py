@@ -1,4 +1,4 @@
-"""A run of a sweep, or of an answer, made again from its id, and held against what is stored of it."""
+"""A run of a sweep, or of an answer, repeated from its id, and held against what is stored of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEAST_OF_ID = 4  # so many characters of an id stand for it, if it is the only o
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """A run made again.
+    """A run repeated.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _of_answer(directory: Path) -> KeptRuns:
 
 
 def _is_whole(row: ResultRow) -> bool:
-    """Return whether a run of an answer has all that it is made again from, and held against."""
+    """Return whether a run of an answer has all that it takes to repeat it, and to hold it against that."""
     texts = ("run_id", "part", "scenario", "parameters", "status", "verdict", "journal_digest")
     are_of_type = all(isinstance(row[name], str) for name in texts) and isinstance(row["seed"], int)
     return are_of_type and isinstance(json.loads(row["parameters"]), dict)

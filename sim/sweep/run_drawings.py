@@ -1,4 +1,4 @@
-"""Runs of a report made again, to be drawn: the job with its bottleneck, and a checkpoint with its critical path."""
+"""Runs of a report, repeated to be drawn: the job with its bottleneck, and a checkpoint with its critical path."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Drawn:
 
 
 def made_again(directory: Path, run_id: str) -> Any:
-    """Return the result of a run of a sweep, or of an answer, made again.
+    """Return the result of a run of a sweep, or of an answer, repeated.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def made_again(directory: Path, run_id: str) -> Any:
 def drawn_again(
     directory: Path, run_id: str, sections: Mapping[Section, str], draw: Callable[[Any], list[Drawn]]
 ) -> list[Drawn]:
-    """What `draw` makes of the result of a run that is made again, or each section with why it is not drawn.
+    """The result of `draw` for a run that is repeated, or each section with why it is not drawn.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ def checkpoint_of(section: Section, result: Result, checkpoint_id: int, run_id: 
         3,
     )
     longest = max(path, key=lambda piece: piece.end_ms - piece.begin_ms, default=None)
-    told = (
+    note = (
         ""
         if longest is None
         else f" Its longest wait: {longest.where}, {longest.what}, {_n(longest.end_ms - longest.begin_ms)} ms "
         f"(for {longest.waits_for})."
     )
-    figure = figure_of(draw, section[0], f"Checkpoint {checkpoint_id}, task by task.{told}{more}", tasks)
+    figure = figure_of(draw, section[0], f"Checkpoint {checkpoint_id}, task by task.{note}{more}", tasks)
     return Drawn(*section, words, (figure,), run_id, (pieces,), _explorable(result, checkpoint_id))
 
 

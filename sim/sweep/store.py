@@ -103,7 +103,7 @@ class Store:
     def manifest(self) -> dict[str, Any]:
         """Return the request of the sweep, with the versions."""
         path = self._path(MANIFEST)
-        hint = "the sweep has to be begun anew, in another directory"
+        hint = "the sweep has to be started afresh, in another directory"
         try:
             loaded = json.loads(read_text(path, SweepError, hint))
             if loaded.keys() >= _MANIFEST_KEYS and "barrierlab" in loaded["versions"]:
@@ -182,7 +182,7 @@ class Store:
             analysis: dict[str, Any] | None = found["analysis"] if found.get("basis") == basis else None
             return analysis
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return None  # damaged: it is made again
+            return None  # damaged: it is built once more
 
     def keep(self, basis: str, analysis: dict[str, Any]) -> None:
         """Keep an analysis, unless the directory is read-only."""
@@ -252,7 +252,7 @@ class Store:
                 return dict(loaded)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass
-        raise SweepError(f"{path}: damaged; the sweep has to be begun anew, in another directory")
+        raise SweepError(f"{path}: damaged; the sweep has to be started afresh, in another directory")
 
     def located(self, file: str) -> Path:
         """Return where a large file of the index is: at its place, or on its way there."""
@@ -260,7 +260,7 @@ class Store:
         return self._path(file) if self._path(file).is_file() or not staged.is_file() else staged
 
     def lost(self) -> list[dict[str, Any]]:
-        """What the index says of the large files that are not there."""
+        """The entries of the index of large files that are not there."""
         entries = [entry for each in self.index().get("tables", {}).values() for entry in each]
         return [entry for entry in entries if not self.located(entry["file"]).is_file()]
 
@@ -308,7 +308,7 @@ class Store:
         return [found[run_id] for run_id in sorted(found)]
 
     def rows(self, table: str) -> int:
-        """How many rows the files of a table have, as their footers say."""
+        """The number of rows that the files of a table have, as their footers say."""
         import pyarrow.parquet as pq
 
         return sum(pq.read_metadata(file).num_rows for file in self.files(table))

@@ -102,3 +102,24 @@ def test_a_name_that_is_not_there_is_missed() -> None:
     """The search above would find anything."""
     assert "BarrierAligner" in names_in_code()
     assert "NoSuchThing" not in names_in_code()
+
+
+FORMER = {
+    "Part": "StoredSnapshot",
+    "covered_from": "committed_from",
+    "told": "a name for what it holds",
+    "was_told": "was_called",
+    "_told": "a name for what it does",
+    "_put_back": "_restore",
+    "ghost": "monitor",
+    "Happening": "Stimulus",
+    "expedite": "prioritise_barrier",
+    "last_done": "last_terminated_id",
+    "NotRepeatable": "NonDeterministicModel",
+}
+"""Names that the code had, and what it says in their place."""
+
+
+def test_no_former_name_is_back() -> None:
+    """One thing would have two names, and a reader would look for the difference."""
+    assert {name: FORMER[name] for name in FORMER if name in names_in_code()} == {}

@@ -60,3 +60,11 @@ def test_every_key_says_what_is_allowed(section: str) -> None:
 def test_the_makefile_builds_it_strictly() -> None:
     """A broken link would be a line that scrolls by."""
     assert "sphinx -q -W --keep-going -n -b html docs out/docs" in (DOCS.parent / "Makefile").read_text()
+
+
+def test_decisions_are_numbered_one_after_the_other() -> None:
+    """A page that cites a decision by its number would mean either of two."""
+    pages = sorted((DOCS / "decisions").glob("*.md"))
+    assert [page.name[:5] for page in pages] == [f"{number:04}-" for number in range(1, len(pages) + 1)]
+    for number, page in enumerate(pages, 1):
+        assert page.read_text(encoding="utf-8").startswith(f"# {number}. "), page.name

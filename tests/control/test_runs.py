@@ -55,9 +55,9 @@ def test_a_run_meets_what_it_is_for(scope: ControlRunScope) -> None:
         calls |= {call.verb for call in made}
         pair = scope.pair(Random(number))
         for call in made:
-            pair.reference.told = []
+            pair.reference.effects = []
             assert pair.difference(call) is None
-            told |= {verb for verb, _, _, _ in pair.reference.told}
+            told |= {verb for verb, _, _, _ in pair.reference.effects}
     of_head = {"forward", "end", "sent"}
     if scope.of == "the head":
         assert (told, calls) == (of_head, {"signal", "pop", "renew"})

@@ -20,7 +20,7 @@ from barrierlab.impl import (
     InFlight,
     LimitError,
     Manifest,
-    Part,
+    StoredSnapshot,
     TaskSnapshot,
 )
 from barrierlab.impl.storage.manifest import decode_manifest, encode_manifest
@@ -404,5 +404,5 @@ def test_ids_that_no_barrier_can_have_are_refused() -> None:
 
 def test_a_manifest_is_the_same_in_whatever_order_the_parts_came() -> None:
     """Two stores with the same checkpoint would differ by the order of acknowledgements."""
-    parts: tuple[Part, ...] = manifest().parts
+    parts: tuple[StoredSnapshot, ...] = manifest().parts
     assert encode_manifest(replace(manifest(), parts=parts[::-1])) == encode_manifest(manifest())

@@ -22,8 +22,8 @@ from barrierlab.impl import (
     DirectoryStore,
     LimitError,
     Manifest,
-    Part,
     RegressingIdError,
+    StoredSnapshot,
     StoreError,
     StoreFailedError,
     TaskSnapshot,
@@ -459,7 +459,7 @@ def test_nothing_outside_the_store_is_read_or_changed(
         except BarrierError as error:
             told.append(error)
 
-    parts: list[Part] = []
+    parts: list[StoredSnapshot] = []
     tried(lambda: parts.append(store.write(2, SOURCE)))
     tried(lambda: store.complete(Manifest(2, 2, False, tuple(parts))))
     for other in (store, DirectoryStore(str(tmp_path / "store"))):

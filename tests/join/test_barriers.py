@@ -152,7 +152,7 @@ def test_a_frame_without_a_timestamp_makes_nothing_ready() -> None:
     assert barrier.observe_time(1, 1, SLOT, None, 0) is Observed.NULL
     assert barrier.ready(50, 0) is READY
     assert barrier.observe_time(1, 2, SLOT, None, 0) is Observed.NULL
-    assert barrier.ready(50, 0) is WAITING  # the stream has begun anew
+    assert barrier.ready(50, 0) is WAITING  # the stream has restarted
 
 
 @ALL

@@ -8,7 +8,7 @@ from typing import Any
 
 from barrierlab.impl.errors import CompletedError, StoreError
 from barrierlab.impl.storage.media import MANIFEST, MANIFEST_UNFINISHED, DirectoryMedium
-from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.snapshot import Manifest, StoredSnapshot, TaskSnapshot
 from barrierlab.impl.storage.store import SnapshotStore
 from docs.parts.store import Files, Planted
 
@@ -72,7 +72,7 @@ class OfImpl:
     def __init__(self, folder: str, files: Any) -> None:
         with _of_the_medium():
             self.store = SnapshotStore(self.medium(folder, files))
-        self.parts: list[Part] = []
+        self.parts: list[StoredSnapshot] = []
 
     def begin(self, checkpoint_id: int) -> None:
         with _of_the_medium():

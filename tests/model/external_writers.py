@@ -51,8 +51,8 @@ class RollsBackAtAborts(TwoPhase):
     """Takes an abort for the end of the transaction."""
 
     def abort(self, checkpoint_id: int) -> None:
-        for name, covered_from in self.waiting:
-            if covered_from == checkpoint_id:
+        for name, committed_from in self.waiting:
+            if committed_from == checkpoint_id:
                 self.external.roll_back(name)
         self.waiting = [each for each in self.waiting if each[1] != checkpoint_id]
 
@@ -201,9 +201,9 @@ class KeepsWhatIsPrepared(SinkWriter):
 
     __slots__ = ()
 
-    def _prepare(self, transaction: str, covered_from: int) -> None:
+    def _prepare(self, transaction: str, committed_from: int) -> None:
         events = list(self.open)
-        super()._prepare(transaction, covered_from)
+        super()._prepare(transaction, committed_from)
         self.open = events
 
 

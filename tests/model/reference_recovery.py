@@ -18,7 +18,7 @@ from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.errors import NoUsableCheckpointError
 from barrierlab.impl.reasons import Reason
 from barrierlab.impl.storage.media import MANIFEST
-from barrierlab.impl.storage.snapshot import Manifest, Part, TaskSnapshot
+from barrierlab.impl.storage.snapshot import Manifest, StoredSnapshot, TaskSnapshot
 from barrierlab.impl.storage.store import MemoryStore
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.spec.history import COORDINATOR
@@ -71,7 +71,7 @@ class FallibleWorld(UnalignedWorld):
         self.falls, self.guarantees = sorted(falls), guarantees or {}
         self.events, self.doubts, self.damages, self.marks = events, doubts, damages, marks
         self.ledger, self.store = self.ledger_class(), MemoryStore()
-        self.stored: dict[int, dict[str, Part]] = {}
+        self.stored: dict[int, dict[str, StoredSnapshot]] = {}
         self.announced: set[int] = set()  # to a sink, or by a restore
         self.publishing: Publish | None = None
         self.failed = False

@@ -9,7 +9,7 @@ from barrierlab.impl.messages import CheckpointBarrier, Event
 from barrierlab.model.checkpoint.operators import Kind, make, refolding
 from barrierlab.model.checkpoint.trace import judged, read
 from barrierlab.model.spec.history import Entry, History
-from barrierlab.model.spec.invariants import INVARIANTS, MOST_TOLD, Limits, Verdict, judge
+from barrierlab.model.spec.invariants import INVARIANTS, MOST_LISTED, Limits, Verdict, judge
 from barrierlab.model.spec.topology import Topology
 
 LINE = Topology.parse("a->s")
@@ -48,8 +48,8 @@ def test_a_bound_on_what_is_told() -> None:
     entries += [(0, "send", "a", "a->s", Event("a", n)) for n in range(1, 31)]
     entries += [(0, "take", "s", "a->s", Event("a", n)) for n in range(1, 31)]
     verdict = judge(History.of(entries, LINE), LINE)
-    assert len(verdict.violations) == MOST_TOLD
-    assert verdict.more == {"NOLOSS": 30 - MOST_TOLD}
+    assert len(verdict.violations) == MOST_LISTED
+    assert verdict.more == {"NOLOSS": 30 - MOST_LISTED}
 
 
 def test_a_pending_checkpoint_of_a_run_that_was_cut_off() -> None:

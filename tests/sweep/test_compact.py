@@ -235,5 +235,5 @@ def test_a_damaged_index_is_one_line(tmp_path):
     damaged += [{**index, "tables": {**index["tables"], "runs": entries}} for entries in wrong]
     for text in ("", "{", *map(json.dumps, damaged)):
         path.write_text(text)
-        with pytest.raises(SweepError, match=r"compacted.json: damaged; the sweep has to be begun anew"):
+        with pytest.raises(SweepError, match=r"compacted.json: damaged; the sweep has to be started afresh"):
             store.count()

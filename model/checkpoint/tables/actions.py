@@ -116,7 +116,7 @@ def switch(gate: GateState, stimulus: Stimulus) -> GateStep:
 def record(gate: GateState, stimulus: Stimulus) -> GateStep:
     event = message_of(stimulus)
     assert type(event) is Event
-    return recorded(gate, input_of(stimulus), (event,)), told(gate, input_of(stimulus), (event,))
+    return recorded(gate, input_of(stimulus), (event,)), captures(gate, input_of(stimulus), (event,))
 
 
 def record_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
@@ -124,12 +124,14 @@ def record_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
 
 
 def tell_what_it_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
-    return gate, told(gate, input_of(stimulus), overtaken(gate, stimulus))
+    return gate, captures(gate, input_of(stimulus), overtaken(gate, stimulus))
 
 
 def tell_what_was_passed(gate: GateState, stimulus: Stimulus) -> GateStep:
     """Nothing else has been recorded when the barrier has just gone."""
-    effects = tuple(effect for input_id, events in enumerate(gate.record) for effect in told(gate, input_id, events))
+    effects = tuple(
+        effect for input_id, events in enumerate(gate.record) for effect in captures(gate, input_id, events)
+    )
     return gate, effects
 
 
@@ -269,7 +271,7 @@ def recorded(gate: GateState, input_id: int, events: tuple[Event, ...]) -> GateS
     return replace(gate, record=record, in_flight_bytes=size_bytes)
 
 
-def told(gate: GateState, input_id: int, events: tuple[Event, ...]) -> tuple[Effect, ...]:
+def captures(gate: GateState, input_id: int, events: tuple[Event, ...]) -> tuple[Effect, ...]:
     """That events are recorded."""
     assert gate.pending is not None
     return tuple(Effect("record", input_id, (gate.pending.checkpoint_id, event)) for event in events)

@@ -48,7 +48,7 @@ def _run(make: Callable[[BarrierAligner, OperatorTask], Gate]) -> tuple[str, ...
     task.gate = make(task.gate.aligner, task)
     task.offer(0, CheckpointBarrier(1, 1), 0)
     sent = [f"sent {message}" for _, message in task.outbox]
-    return (*sent, *(f"told the coordinator: {type(report).__name__}" for report in task.reports))
+    return (*sent, *(f"reported to the coordinator: {type(report).__name__}" for report in task.reports))
 
 
 DEFECT = Witness(
@@ -56,6 +56,6 @@ DEFECT = Witness(
     kind="safety",
     broken=lambda: _run(AsksForNoAnswer),
     right=lambda: _run(Gate),
-    wrong_lines=("sent barrier 1", "told the coordinator: Acknowledge"),
-    right_lines=("sent cancel 1", "told the coordinator: Decline"),
+    wrong_lines=("sent barrier 1", "reported to the coordinator: Acknowledge"),
+    right_lines=("sent cancel 1", "reported to the coordinator: Decline"),
 )

@@ -17,7 +17,7 @@ from barrierlab.model.defects.kinds.witness import Witness
 
 
 def _run(equal_upstreams: bool) -> tuple[str, ...]:
-    told: list[str] = []
+    effects: list[str] = []
     try:
         node = ControlProcessor(
             "node",
@@ -25,12 +25,12 @@ def _run(equal_upstreams: bool) -> tuple[str, ...]:
             data_upstreams=2,
             control_upstreams=1,
             equal_upstreams=equal_upstreams,
-            tell=lambda verb, carrier, index, subject: told.append(f"{verb} {subject}"),
+            tell=lambda verb, carrier, index, subject: effects.append(f"{verb} {subject}"),
         )
     except ContractError as error:
         return (headline(error),)
     node.offer(Carrier.CONTROL, 0, sync(1))
-    return tuple(told)
+    return tuple(effects)
 
 
 DEFECT = Witness(

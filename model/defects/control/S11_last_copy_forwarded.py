@@ -1,4 +1,4 @@
-"""Which copy of a barrier is forwarded is not said.
+"""The document does not say which copy of a barrier is forwarded.
 
 Source
     barrier-control-signals, "Processing flow": "`Complete(barrier)` -> return the barrier", which may well be the copy

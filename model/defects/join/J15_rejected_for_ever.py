@@ -3,7 +3,7 @@
 Source
     merge-map-join-barrier, section 8.2: a stream that is not monotonic "MUST be rejected"; until when is not said.
 What goes wrong
-    One jittered frame costs the input for good, also when its producer has begun anew.
+    One jittered frame costs the input for good, also when its producer has restarted.
 Repair
     Rejected for its epoch: a new one, of the input or of the output, ends it (reading of defect J-15).
 """

@@ -142,13 +142,13 @@ def world(
     merge_map: MergeMap | None = None,
     slots: int = 8,
     config: StageConfig | None = None,
-    **told: Any,
+    **options: Any,
 ) -> JoinWorld:
     """A world of these components around a barrier, ``"sequence"``, ``"timestamp"`` or ``"latest"``."""
     rings = dict.fromkeys((1, 2, 3), slots)
     make = {"sequence": components.sequence, "timestamp": components.timestamp, "latest": components.latest}[barrier]
     settings = config or StageConfig(slots=tuple(rings.items()))
-    it = JoinWorld(components.stage(make(JoinConfig(OUT, **told)), settings), rings)
+    it = JoinWorld(components.stage(make(JoinConfig(OUT, **options)), settings), rings)
     if merge_map is not None:
         it.announce(merge_map, 0)
     return it

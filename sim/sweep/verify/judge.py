@@ -39,7 +39,7 @@ JudgedRow = dict[str, Any]
 def verify(
     store: Store, engine: str = "auto", master: str | None = None, tick: Callable[[int], None] = lambda done: None
 ) -> JudgedRow:
-    """Return SQL's judgement of the runs in `store`, as a plain value that prints as JSON; `tick` is told how many are
+    """Return SQL's judgement of the runs in `store`, as a plain value that prints as JSON; `tick` gets how many are
     judged.
 
     Raises
@@ -59,9 +59,11 @@ def verify(
             judged += count
             tick(judged)
         used = sql.name
-    told = store.read("violations", ("run_id", "number", "invariant", "reason")).to_pylist()
+    reported = store.read("violations", ("run_id", "number", "invariant", "reason")).to_pylist()
     broken_there = rows.filter(_equal(rows["verdict"], "broken"))["run_id"].to_pylist()
-    named = {row["run_id"] for row in told} | set(broken_there) | {run_id for each in found.values() for run_id in each}
+    named = (
+        {row["run_id"] for row in reported} | set(broken_there) | {run_id for each in found.values() for run_id in each}
+    )
     runs = {row["run_id"]: row for row in store.rows_of_runs(named) if row["status"] == "OK"}
     return {
         "sweep": store.manifest()["sweep"],
@@ -75,7 +77,7 @@ def verify(
             for name, rows in found.items()
             for run_id, row in sorted(rows.items())
         ],
-        "disagreements": list(_disagreements(store, runs, found, told)),
+        "disagreements": list(_disagreements(store, runs, found, reported)),
     }
 
 
@@ -144,16 +146,16 @@ def _disagreements(
     store: Store,
     runs: Mapping[str, JudgedRow],
     found: Mapping[str, Mapping[str, JudgedRow]],
-    told: Iterable[JudgedRow],
+    reported: Iterable[JudgedRow],
 ) -> Iterator[JudgedRow]:
     """The runs that one of the two judges calls broken, and the other does not, as far as both are asked."""
-    told = list(told)
+    reported = list(reported)
     own: dict[str, set[str]] = {run_id: set() for run_id in runs}
     of_states: dict[str, set[str]] = {run_id: set() for run_id in runs}
-    for row in told:
+    for row in reported:
         if row["invariant"] in QUERIES and row["run_id"] in runs:
             (of_states if row["reason"].startswith(OF_A_STATE) else own)[row["run_id"]].add(row["invariant"])
-    counted = {row["run_id"] for row in told}
+    counted = {row["run_id"] for row in reported}
     for run_id, run in runs.items():
         here = [name for name in QUERIES if run_id in found[name]]
         there = [name for name in QUERIES if name in own[run_id]]

@@ -187,7 +187,7 @@ WITH sides AS (
     SELECT caused.* FROM caused JOIN runs USING (run_id)
     WHERE verb = 'send' AND caused.kind IN ('Event', 'Watermark')
         AND (outside > side OR outside < side AND coalesce(consistency, '') <> 'at_least_once')
-), told AS (
+), named AS (
     SELECT sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, side,
         caused_by, min(passed.checkpoint_id) AS checkpoint_id
     FROM other_side AS sent
@@ -199,13 +199,13 @@ WITH sides AS (
     GROUP BY sent.run_id, sent.attempt, sent.at_ns, sent.number, sent.node, sent.message, sent.channel, outside, side,
         caused_by
 )
-SELECT told.run_id, told.attempt, told.at_ns, concat(
-    told.node, ' sent ', told.message, ' on ', told.channel,
-    CASE WHEN outside < side THEN ' ahead of' ELSE ' behind' END, ' barrier ', told.checkpoint_id,
+SELECT named.run_id, named.attempt, named.at_ns, concat(
+    named.node, ' sent ', named.message, ' on ', named.channel,
+    CASE WHEN outside < side THEN ' ahead of' ELSE ' behind' END, ' barrier ', named.checkpoint_id,
     ', but its cause ', cause.message, ' came',
     CASE WHEN outside < side THEN ' behind' ELSE ' ahead of' END, ' that on ', cause.channel
 ) AS reason
-FROM told JOIN entries AS cause ON cause.run_id = told.run_id AND cause.number = told.caused_by
+FROM named JOIN entries AS cause ON cause.run_id = named.run_id AND cause.number = named.caused_by
 """
 
 # What is taken has its effect once, or is held still; every event that a source makes is sent, in order, on each
