@@ -125,27 +125,34 @@ def predict_command(
 ) -> None:
     """Predict the checkpoints of JOB, a scenario or a file, with a cost profile; and lay a measurement beside it.
 
-    Of what is measured the runs of the job's mode count, as their mean; whether they differ in other settings is said.
+    Of what is measured the runs of the job's mode and settings count, as their mean; the others are left out, and said.
     A value outside its interval is shown, and is no violation.
 
     Example: barrierlab predict job.toml --costs costs.toml --set mode=unaligned
     """
     from barrierlab.sim.twin.calibrate import observed_from
-    from barrierlab.sim.twin.observed import differing
+    from barrierlab.sim.twin.observed import departures
     from barrierlab.sim.twin.predict import beside, predict
     from barrierlab.sim.twin.profile import read_profile
 
     profile, settings = read_profile(costs), read_settings(pairs)
     job = load_job(name, settings)
     mode, places = job.mode.name, {channel.local for channel in job.channels.values()}
-    measured = [
+    found = [
         run
-        for run in observed_from(against, job)
+        for run in observed_from(against, job, debloated=True)
         if run.mode == mode and (run.is_local is None or run.is_local in places)
     ]
-    if against and not measured:
+    if against and not found:
         raise TwinError(
             f"{' '.join(against)}: no run of the mode {mode} and the job's channels; give one, or --set mode="
+        )
+    other = {run.name: ", ".join(which) for run in found if (which := departures(run, job))}
+    measured = [run for run in found if run.name not in other]
+    if against and not measured:
+        first, why = next(iter(other.items()))
+        raise TwinError(
+            f"{' '.join(against)}: no run has the job's settings: of {first} {why} (left out: {len(other)}); --set them"
         )
     rows = predict(name, settings, profile, runs)
     if against:
@@ -158,7 +165,7 @@ def predict_command(
         listed = [{**asdict(row), "unit": row.unit, "inside": row.is_inside} for row in rows]
         whole = {"job": job.name, "mode": mode, "holds": 0.9, "outside": outside, "rows": listed}
         if against:
-            whole |= {"measured_runs": [run.name for run in measured], "measured_runs_differ_in": differing(measured)}
+            whole |= {"measured_runs": [run.name for run in measured], "left_out": other}
         click.echo(json.dumps(whole))
         return
     table = Table(title=f"{job.title}, {mode}: {runs} runs", title_justify="left")
@@ -174,13 +181,8 @@ def predict_command(
     console.print(table)
     for line in outside:
         console.print(f"outside what was calibrated: {line}", highlight=False, markup=False, soft_wrap=True)
-    if differ_in := differing(measured):
-        console.print(
-            f"measured: the mean of {len(measured)} runs that differ in {', '.join(differ_in)}; "
-            "give a folder of one configuration",
-            highlight=False,
-            soft_wrap=True,
-        )
+    for left, why in other.items():
+        console.print(f"left out: {left}: {why}", highlight=False, markup=False, soft_wrap=True)
     if against:
         judged = [row.is_inside for row in rows if row.is_inside is not None]
         console.print(f"{sum(judged)} of {len(judged)} measured values are in their intervals", highlight=False)

@@ -34,8 +34,10 @@ BUFFER_S = 0.0002  # one way of anything, in the scenarios' `latency_s`: a barri
 Estimator = Callable[[ObservedJob, ObservedCheckpoint], list[float]]
 
 
-def observed_from(sources: Sequence[str], job: Scenario) -> list[ObservedJob]:
-    """Return the runs of a job that files of answers, or folders of tables, hold.
+def observed_from(sources: Sequence[str], job: Scenario, debloated: bool = False) -> list[ObservedJob]:
+    """Return the runs of a job that files of answers, or folders of tables, hold, each once.
+
+    Of tables those whose buffers do not keep their size count only if they are asked for.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def observed_from(sources: Sequence[str], job: Scenario) -> list[ObservedJob]:
     found = []
     for source in sources:
         if Path(source).is_dir():
-            runs = observed_tables(Path(source), senders)
+            runs = observed_tables(Path(source), senders, debloated)
         else:
             answers = answers_of([source])
             runs = [observed_in(answers, job_of(answers, None))]
@@ -57,7 +59,7 @@ def observed_from(sources: Sequence[str], job: Scenario) -> list[ObservedJob]:
         if not runs:
             raise TwinError(f"{source}: has no completed checkpoint of {job.name}; give answers of a run of this job")
         found += runs
-    return found
+    return distinct(found)
 
 
 def distinct(runs: Sequence[ObservedJob]) -> list[ObservedJob]:

@@ -14,14 +14,16 @@ from typing import Any
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.core.files import read_text
+from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import FlinkAnswers, TwinError, at, items, number, text
-from barrierlab.sim.twin.import_flink import LATEST, FlinkJob
+from barrierlab.sim.twin.import_flink import LATEST, NEVER_MS, FlinkJob
 
 SETUP = (
     *("parallelism", "record_bytes", "rate_A", "rate_B"),
-    *("slow_service_ms", "merge_service_ms", "segment_bytes"),
+    *("slow_service_ms", "merge_service_ms", "segment_bytes", "debloat_target_ms"),
 )
 """The columns of a table that say how a run was set up, besides its place and its mode."""
+EXACT = 1e-6  # of a setting: by less the figures of a file and of a scenario may differ
 STEADY = 6  # of the completed checkpoints the last so many are compared, as in sim/data/flink
 
 
@@ -72,7 +74,7 @@ class ObservedJob:
 
     `is_local` is None where some channels are and some are not. `busy` and `pressed` are the
     shares of time that an operator is busy and back-pressured, `services_s` each of its subtasks' busy time by records.
-    `setup` is how a run of a table was set up, by column.
+    `setup` is how a run was set up, by the columns of a table.
     """
 
     name: str
@@ -135,6 +137,12 @@ def observed_in(answers: FlinkAnswers, job: FlinkJob) -> ObservedJob:
         {each.operator: each.pressed for each in job.vertices if each.pressed is not None},
         {each.operator: _services(answers, job, each.id, bool(each.inputs)) for each in job.vertices},
         tuple(each for each in checkpoints if each is not None),
+        {
+            name: f"{found:g}"
+            for name, field in (("interval_ms", "interval"), ("timeout_ms", "aligned_checkpoint_timeout"))
+            if (found := number(job.checkpointing, field, low=1.0, high=NEVER_MS)) is not None
+            and (name != "timeout_ms" or mode_of(job.checkpointing) == "aligned_with_timeout")
+        },
     )
 
 
@@ -218,15 +226,69 @@ def observed_tables(folder: Path, senders: Mapping[str, tuple[str, ...]], debloa
                 {op: _cell(run, f"{op}.bp") / 1000 for op in senders if run.get(f"{op}.bp")},
                 {},
                 tuple(sorted(checkpoints, key=lambda checkpoint: checkpoint.id)),
-                {column: first[column] for column in SETUP if column in first},
+                {column: first[column] for column in SETUP if column in first} | _timeout_in(first.get("mode", "")),
             )
         )
     return found
 
 
-def differing(runs: Sequence[ObservedJob]) -> list[str]:
-    """Return the columns of `SETUP` in which the runs differ: their mean is of no one configuration."""
-    return [column for column in SETUP if len({run.setup.get(column) for run in runs}) > 1]
+def _timeout_in(mode: str) -> dict[str, str]:
+    """Return the timeout in a mode's name, "aligned-timeout-300ms"; nothing of another."""
+    found = mode.rpartition("timeout-")[2].removesuffix("ms")
+    return {"timeout_ms": found} if found.isdigit() else {}
+
+
+def departures(run: ObservedJob, job: Scenario) -> list[str]:
+    """Return the settings in which a measured run is not the job: "rate_A is 250, here 750".
+
+    Of a table the columns of `SETUP`: a rate is of all subtasks of the first source (A) or the second (B), a service of
+    the operators whose names begin as the column does. Of answers the parallelism, the interval and the timeout.
+    """
+    own = _settings_of(job)
+    found = [
+        f"the parallelism of {name} is {count}, here {job.topology.parallelism(name)}"
+        for name, count in run.parallelism.items()
+        if count != job.topology.parallelism(name)
+    ]
+    for column, text_of_it in run.setup.items():
+        here, there = own.get(column), _number_of(text_of_it)
+        if column in own and (here is None) != (there is None):
+            found.append(f"{column} is {text_of_it or 'none'}, here {'none' if here is None else f'{here:g}'}")
+        elif here is not None and there is not None and abs(there - here) > EXACT * max(abs(there), abs(here)):
+            found.append(f"{column} is {there:g}, here {here:g}")
+    return found
+
+
+def _number_of(text_of_it: str) -> float | None:
+    try:
+        return float(text_of_it)
+    except ValueError:
+        return None
+
+
+def _settings_of(job: Scenario) -> dict[str, float | None]:
+    """Return what the columns of a setup would be of a job, of those that have one value in it."""
+    own: dict[str, float | None] = {"interval_ms": None, "timeout_ms": None, "debloat_target_ms": None}
+    if job.checkpoint.interval_s is not None:
+        own["interval_ms"] = 1000 * job.checkpoint.interval_s
+    if job.mode.goes_unaligned and not job.mode.settings.is_flagged:
+        own["timeout_ms"] = 1000 * job.checkpoint.aligned_checkpoint_timeout_s
+    if job.buffer_debloat.enabled:
+        own["debloat_target_ms"] = 1000 * job.buffer_debloat.target_s
+    for letter, (name, source) in zip("AB", job.sources.items(), strict=False):
+        own[f"rate_{letter}"] = source.rate_per_s * job.topology.parallelism(name)
+    sizes = {source.record_bytes.mean for source in job.sources.values()}
+    if len(sizes) == 1:
+        own["record_bytes"] = sizes.pop()
+    segments = {channel.segment_bytes for channel in job.channels.values()}
+    if len(segments) == 1:
+        own["segment_bytes"] = segments.pop()
+    for column in SETUP:
+        head, of_service, _ = column.partition("_service_ms")
+        services = {each.service_s.mean for name, each in job.operators.items() if name.startswith(head)}
+        if of_service and len(services) == 1:
+            own[column] = 1000 * services.pop()
+    return own
 
 
 def _table(path: Path, needed: str) -> list[dict[str, str]]:

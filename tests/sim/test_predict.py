@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from barrierlab.sim import load
-from barrierlab.sim.sweep.measured import DATA
-from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask
+from barrierlab.sim.sweep.measured import DATA, load_measured
+from barrierlab.sim.twin.calibrate import observed_from
+from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask, departures
 from barrierlab.sim.twin.predict import Predicted, _ends, predict, statistics_of
 from barrierlab.sim.twin.profile import Profile, read_profile
 from tests.sim.support import barrierlab
@@ -181,17 +182,37 @@ def _of_runs(folder: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_a_mean_of_runs_of_other_settings_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_runs_of_other_settings_are_left_out(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """The mean of a saturated run and an idle one would be laid beside a prediction as if it were a measurement."""
-    runs = ("R_chain_rho050_aligned", "R_chain_sat_4ms_aligned")
-    one, two = _of_runs(tmp_path / "one", runs[1]), _of_runs(tmp_path / "two", *runs)
-    arguments = ("predict", "flink_chain", "--costs", str(DATA / "costs_remote.toml"), "--set", "until_s=20.0")
-    arguments = (*arguments, "--set", "mode=aligned", "--seeds", "2", "--against")
-    said = "measured: the mean of 2 runs that differ in rate_A; give a folder of one configuration"
-    for folder, names, differ_in in ((one, runs[1:], []), (two, runs, ["rate_A"])):
-        found = json.loads(barrierlab(capsys, *arguments, folder, "--json")[1])
-        assert (found["measured_runs"], found["measured_runs_differ_in"]) == (list(names), differ_in)
-        assert (said in barrierlab(capsys, *arguments, folder)[1].splitlines()) == bool(differ_in)
+    idle, full = runs = ("R_chain_rho050_aligned", "R_chain_sat_4ms_aligned")
+    one, two = _of_runs(tmp_path / "one", idle), _of_runs(tmp_path / "two", *runs)
+    costs = str(DATA / "costs_remote.toml")
+    arguments = ("predict", "flink_chain", "--costs", costs, "--set", "until_s=20.0", "--seeds", "2", "--against")
+    found = json.loads(barrierlab(capsys, *arguments, two, "--against", two, "--json")[1])
+    said = "rate_A is 250, here 750"
+    assert (found["measured_runs"], found["left_out"]) == ([full], {idle: said})
+    assert f"left out: {idle}: {said}" in barrierlab(capsys, *arguments, two)[1].splitlines()
+    status, out, err = barrierlab(capsys, *arguments, one)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"no run has the job's settings: of {idle} {said} (left out: 1); --set them" in err
+
+
+def test_each_run_of_the_tables_is_one_of_its_own_job_alone() -> None:
+    """A column would be compared with another setting, or with none: one run would stand for another."""
+    jobs = load_measured()
+    for job in jobs:
+        scenario = load(job.scenario, job.settings)
+        runs = observed_from([str(DATA)], scenario, debloated=True)
+        place = job.settings["topology"] == "L"
+        same = [run.name for run in runs if run.mode == scenario.mode.name and run.is_local == place]
+        alike = [run.name for run in runs if run.name in same and not departures(run, scenario)]
+        assert alike == [job.name]
+        assert len(same) > 1 or place
+    timeout = load("flink_chain", {"mode": "aligned_with_timeout", "checkpoint.aligned_checkpoint_timeout_s": 0.2})
+    run = next(run for run in observed_from([str(DATA)], timeout) if run.name == "R_chain_sat_4ms_timeout")
+    assert departures(run, timeout) == ["timeout_ms is 300, here 200"]
+    wide = load("flink_chain", {"mode": "aligned_with_timeout", "parallelism": 3, "level": "rho050"})
+    assert departures(run, wide)[:2] == [f"the parallelism of {name} is 2, here 3" for name in ("source", "fast")]
 
 
 def test_a_real_remote_chain_is_predicted_in_another_mode(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
