@@ -17,12 +17,14 @@ from barrierlab.sim.core.files import read_text
 
 TIMEOUT_S = 5.0  # of one answer; a server on the same network takes milliseconds
 MOST_BYTES = 64_000_000  # of one answer: of a job of 10,000 subtasks the largest is some 10 MB
+DEBLOATED = ("Shuffle.Netty.Input.0.debloatedBufferSize", "debloatedBufferSize")
+"""The gauge of a gate's debloated buffers, as Flink 2.3 names it, and without its groups."""
 METRICS = (
     "numRecordsInPerSecond",
     "numRecordsOutPerSecond",
     "busyTimeMsPerSecond",
     "backPressuredTimeMsPerSecond",
-    "debloatedBufferSize",
+    *DEBLOATED,
 )
 
 

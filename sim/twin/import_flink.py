@@ -15,7 +15,7 @@ from typing import Any
 from barrierlab.model.errors import InputError
 from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.load import ScenarioBuilder
-from barrierlab.sim.twin.answers import METRICS, FlinkAnswers, TwinError, at, items, number, text
+from barrierlab.sim.twin.answers import DEBLOATED, METRICS, FlinkAnswers, TwinError, at, items, number, text
 
 SHIPS = {
     "FORWARD": "forward",
@@ -209,7 +209,7 @@ def _vertex(
         written / records if written and records else None,
         per_s("accumulated-busy-time", "busyTimeMsPerSecond", 1000.0),
         per_s("accumulated-backpressured-time", "backPressuredTimeMsPerSecond", 1000.0),
-        number(metrics.get("debloatedBufferSize"), "avg", low=1.0),
+        next((size for name in DEBLOATED if (size := number(metrics.get(name), "avg", low=1.0)) is not None), None),
         tuple(n for s in subtasks if (n := number(s, "metrics", "read-records")) is not None),
     )
 

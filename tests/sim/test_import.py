@@ -184,6 +184,21 @@ def test_options_of_the_cluster_are_taken(options: dict[str, str], expected: dic
     assert {key: found[key] for key in expected} == expected
 
 
+@pytest.mark.parametrize("gauge", ["Shuffle.Netty.Input.0.debloatedBufferSize", "debloatedBufferSize"])
+def test_the_size_of_debloated_buffers_is_written_beside_the_options(gauge: str) -> None:
+    """The gauge of a gate, as Flink 2.3 names it, would not be found, and nothing would say what debloating did."""
+    saved = json.loads((FLINK / "2.x" / CHAINED).read_text())
+    sink = job_of(FlinkAnswers("", saved), None).vertices[-1]
+    [metrics] = [path for path in saved if path.endswith(f"/{sink.id}/subtasks/metrics")]
+    options = {"enabled": "true", "target": "200 ms"}
+    keys = {f"taskmanager.network.memory.buffer-debloat.{key}": value for key, value in options.items()}
+    saved |= {"/jobmanager/config": [{"key": key, "value": value} for key, value in keys.items()]}
+    saved |= {metrics: [{"id": gauge, "avg": 2562.0}]}
+    text = scenario_of(job_of(FlinkAnswers("", saved), None), "").text
+    assert f"debloated on average: {sink.operator} 2,562 bytes" in text
+    assert tomllib.loads(text)["buffer_debloat"]["target_s"] == 0.2
+
+
 # Answers from outside.
 
 ODD = [None, "x", "NaN", -1, 0, 1e400, 2**80, 0.5, [], {}, True, [[]], 'a"\n[b]', [1, {"id": "a"}]]
