@@ -15,11 +15,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 
 HINT = "give a cost profile, as barrierlab calibrate writes it"
+SAME_WORK = 0.1
+"""By so much of it may a job's own service differ from the one calibrated on, and still be that of the same work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,11 @@ class Cost:
     count: int
     factors: tuple[float, ...]
 
-    def drawn(self, run: int) -> dict[str, Any]:
-        """Return the distribution as a scenario has it, as slow as one of the runs was; they come in turn."""
+    def drawn(self, run: int, own: Distribution | None = None) -> dict[str, Any]:
+        """Return the distribution, or a job's own, as a scenario has it, as slow as one of the runs was, in turn."""
         factor = self.factors[run % len(self.factors)]
-        return {"dist": "empirical", "values": [value * factor for value in self.values_s]}
+        values = self.values_s if own is None else (own.mean,)
+        return {"dist": "empirical", "values": [value * factor for value in values]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,38 @@ class Profile:
     undetermined: Mapping[str, str]
 
     def settings(self, scenario: Scenario, seed: int) -> dict[str, Any]:
-        """Return the settings of one run: each cost that the job has a place for, all as in one measured run."""
+        """Return the settings of one run: each cost that the job has a place for, all as in one measured run.
+
+        An operator that works longer or shorter for a record than the one calibrated on keeps its own work, as slow as
+        that run was.
+        """
         count = max((len(cost.factors) for cost in self.costs.values()), default=1)
         run = Random("runs").sample(range(count), count)[seed % count]
+        other = {cost.sets: own for cost, own in self._other_work(scenario)}
         return {
-            cost.sets: cost.drawn(run)
+            cost.sets: cost.drawn(run, other.get(cost.sets))
             for cost in self.costs.values()
             if not cost.sets.startswith("operator.") or cost.sets.split(".")[1] in scenario.operators
         }
+
+    def _other_work(self, scenario: Scenario) -> Iterator[tuple[Cost, Distribution]]:
+        """Yield the services of which the job's own is more than `SAME_WORK` from the one calibrated on."""
+        for cost in self.costs.values():
+            kind, _, rest = cost.sets.partition(".")
+            name, _, key = rest.partition(".")
+            if kind == "operator" and key == "service_s" and name in scenario.operators:
+                own = scenario.operators[name].service_s
+                if abs(own.mean - cost.mean_s) > SAME_WORK * cost.mean_s:
+                    yield cost, own
 
     def outside(self, scenario: Scenario) -> Iterator[str]:
         """Yield a line for each way in which a job is not what was calibrated on."""
         mode = scenario.mode.name
         if mode not in self.modes:
             yield f"mode {mode}: calibrated on {', '.join(self.modes)} alone"
+        for cost, own in self._other_work(scenario):
+            name = cost.sets.split(".")[1]
+            yield f"{name} works {own.mean * 1e3:.3g} ms for a record: calibrated on {cost.mean_s * 1e3:.3g} ms"
         counts = {scenario.topology.parallelism(name) for name in scenario.topology.operators}
         if extra := sorted(counts - set(self.parallelism)):
             yield f"parallelism {', '.join(map(str, extra))}: calibrated on {', '.join(map(str, self.parallelism))}"

@@ -14,10 +14,11 @@ from barrierlab.sim.sweep.measured import DATA, load_measured
 from barrierlab.sim.twin.calibrate import observed_from
 from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask, departures
 from barrierlab.sim.twin.predict import Predicted, _ends, predict, statistics_of
-from barrierlab.sim.twin.profile import Profile, read_profile
+from barrierlab.sim.twin.profile import Cost, Profile, read_profile
 from tests.sim.support import barrierlab
 
 FLINK = Path(__file__).parent / "flink"
+SERVICE = Cost("operator.slow.service_s", (0.0042,), 0.0042, 0.0041, 0.0043, 2, (1.0,))
 SHORT: dict[str, Any] = {"until_s": 18.0, "level": "rho050"}
 
 
@@ -80,6 +81,17 @@ def test_what_is_set_goes_before_the_profile() -> None:
     fixed = {**SHORT, "checkpoint.ack_latency_s": 0.5}
     whole = predict("flink_chain", fixed, _profile(), 2)[0]
     assert whole.mean > 500
+
+
+def test_an_operator_that_works_longer_than_the_one_calibrated_on_keeps_its_own_work() -> None:
+    """A job of 16 ms a record would be predicted with the 4 ms of another job, whose operator has the same name."""
+    profile = replace(_profile(), costs={**_profile().costs, "service_slow": SERVICE})
+    longer = load("flink_chain", {"operator.slow.service_s": 0.016})
+    assert profile.settings(longer, 1)["operator.slow.service_s"] == {"dist": "empirical", "values": [0.016]}
+    assert list(profile.outside(longer)) == ["slow works 16 ms for a record: calibrated on 4.2 ms"]
+    same = load("flink_chain", {"operator.slow.service_s": 0.004})
+    assert profile.settings(same, 1)["operator.slow.service_s"] == {"dist": "empirical", "values": [0.0042]}
+    assert list(profile.outside(same)) == []
 
 
 def test_a_value_is_inside_by_the_clock_of_the_measurement() -> None:
