@@ -323,6 +323,7 @@ def test_a_kept_verdict_counts_only_for_what_it_is_of(mine: Path, anew: Command)
     ],
     ids=["a module made of nothing", "a module imported while it runs"],
 )
+@pytest.mark.parametrize("anew", ["apart"], indirect=True)  # a process that has planned has loaded it before
 def test_a_verdict_that_cannot_be_keyed_is_not_taken_over(imports: str, first: str, mine: Path, anew: Command) -> None:
     """It would be reused for whatever the class has become since."""
     (mine / "part.py").write_text("", encoding="utf-8")
