@@ -33,7 +33,8 @@ from impl import OWN
 from barrierlab import impl
 from barrierlab.impl import BarrierAligner, CheckpointBarrier, UnalignedCheckpointer
 from barrierlab.model.spec.invariants import INVARIANTS
-from barrierlab.sim import Result, load, run
+from barrierlab.sim import Result, Scenario, load, run
+from barrierlab.sim.join.scenario import JoinScenario
 
 
 class Mine(BarrierAligner):
@@ -41,7 +42,10 @@ class Mine(BarrierAligner):
         return super().on_cancel(input_id, cancel, now_ns)
 
 
-result: Result = run(load("diamond"))
+result: Result = run(load("diamond", kind=Scenario))
+anything = load("lockstep_cameras")  # of any of the three kinds
+verdict: str = run(anything, seed=1).verdict + f" {anything.until_s:g}"
+joined: float = run(load("lockstep_cameras", kind=JoinScenario)).scenario.join.most_pending
 print(Mine().process_message(0, CheckpointBarrier(1, 1)).name, len(INVARIANTS) > 0, result.verdict, OWN)
 """
 

@@ -10,7 +10,7 @@ from concurrent.futures import ALL_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, cast
 
 from barrierlab.model.errors import InputError
 from barrierlab.sim.ask.facts import Facts, facts_of
@@ -190,14 +190,13 @@ class Bench:
 
     def loaded(self, changes: Changes) -> Scenario:
         """Return the scenario with changes, as long as a run of it is."""
-        scenario: Scenario = load(self._source, self.settings(changes))
-        return scenario
+        return cast("Scenario", load(self._source, self.settings(changes)))
 
     def settings(self, changes: Changes) -> dict[str, Any]:
         """Return all settings of a run with changes, its length among them."""
         found = self._settings | self._always | settings_of(self.scenario, changes)
         if not self._of_joins and "until_s" not in changes and "until_s" not in self._always:
-            scenario: Scenario = load(self._source, found)
+            scenario = load(self._source, found, kind=Scenario)
             interval_s = scenario.checkpoint.interval_s
             if interval_s is not None:
                 until_s = max(scenario.warmup_s + self._checkpoints * interval_s, interval_s)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from barrierlab.model.spec.messages import kind_of
 from barrierlab.sim.checkpoint.critical_path import PIECE_OF
@@ -104,7 +104,7 @@ class Facts:
 def facts_of(source: str, settings: Mapping[str, Any], seed: int, with_digest: bool = False) -> Facts:
     """Return the facts of a run of the scenario with these settings, with the digest of its journal if it is kept."""
     result = run(load(source, settings), seed)
-    found = of_result(result) if isinstance(result, Result) else of_join(result)
+    found = of_result(result) if isinstance(result, Result) else of_join(cast("JoinResult", result))
     if with_digest:
         found = replace(found, digest=result.digest)
     del result

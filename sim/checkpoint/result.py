@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from barrierlab.model.checkpoint.operators import refolding
 from barrierlab.model.checkpoint.trace import header_of_topology, write
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from barrierlab.sim.control.engine import ControlResult
+    from barrierlab.sim.control.scenario import ControlScenario
+    from barrierlab.sim.join.engine import JoinResult
+    from barrierlab.sim.join.scenario import JoinScenario
     from barrierlab.sim.notebook.widget import Explorable
 
 ALIGNED, UNALIGNED = "CHECKPOINT", "UNALIGNED_CHECKPOINT"
@@ -591,6 +595,18 @@ class Result:
                 f"there is no checkpoint {checkpoint_id} in this run; allowed: {', '.join(map(str, records))}"
             )
         return records[checkpoint_id]
+
+
+@overload
+def run(scenario: Scenario, seed: int | None = None, **make: Any) -> Result: ...
+
+
+@overload
+def run(scenario: JoinScenario, seed: int | None = None, **make: Any) -> JoinResult: ...
+
+
+@overload
+def run(scenario: ControlScenario, seed: int | None = None, **make: Any) -> ControlResult: ...
 
 
 def run(scenario: Any, seed: int | None = None, **make: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from barrierlab.impl.errors import BarrierError
 from barrierlab.model.checkpoint.operators import KINDS
@@ -57,6 +57,13 @@ from barrierlab.sim.scenario.settings import (
     coordinator_config,
 )
 
+if TYPE_CHECKING:
+    from barrierlab.sim.control.scenario import ControlScenario
+    from barrierlab.sim.join.scenario import JoinScenario
+
+    AnyScenario = Scenario | JoinScenario | ControlScenario
+
+S = TypeVar("S", bound="AnyScenario")
 NAMING = ("aggregate", "window", "join")
 """The kinds that make events of their own, named after their task."""
 
@@ -79,7 +86,15 @@ def all_shipped() -> dict[str, str]:
     return {name: table for table in ("", *OTHERS) for name in shipped(table)}
 
 
-def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
+@overload
+def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> AnyScenario: ...
+
+
+@overload
+def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: type[S]) -> S: ...
+
+
+def load(name: str | Path, settings: Mapping[str, Any] | None = None, *, kind: type | None = None) -> Any:
     """The scenario called `name`, a shipped one or a TOML file, with `settings` applied.
 
     A file with a table [join] is a `JoinScenario`, one with [control] a `ControlScenario`, any other a `Scenario`.
@@ -90,15 +105,18 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
         One of `all_shipped()`, or the path of a file.
     settings : mapping
         Parameter names or dotted keys to values, such as ``{"level": "sat_4ms", "source.a.rate_per_s": 50.0}``.
+    kind : type, optional
+        Which of the three it must be: a type checker then knows it for that.
 
     Raises
     ------
     ScenarioError
-        If there is no such scenario, or anything in it is unknown, of the wrong unit or impossible.
+        If there is no such scenario, it is of another kind, or anything in it is unknown, of the wrong unit or
+        impossible.
 
     Examples
     --------
-    >>> load("flink_chain", {"level": "rho050"}).sources["source"].rate_per_s
+    >>> load("flink_chain", {"level": "rho050"}, kind=Scenario).sources["source"].rate_per_s
     125.0
     """
     text, file = _read_text(name)
@@ -110,7 +128,10 @@ def load(name: str | Path, settings: Mapping[str, Any] | None = None) -> Any:
     for table, (module, name_of_builder) in OTHERS.items():
         if table in data:
             builder = getattr(import_module(module), name_of_builder)
-    return builder(ScenarioFile(file, text, data, dict(settings or {}))).build()
+    scenario = builder(ScenarioFile(file, text, data, dict(settings or {}))).build()
+    if kind is not None and not isinstance(scenario, kind):
+        raise ScenarioError(f"{file}: is a {type(scenario).__name__}; allowed: a {kind.__name__}")
+    return scenario
 
 
 def _read_text(name: str | Path) -> tuple[str, str]:

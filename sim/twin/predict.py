@@ -15,6 +15,7 @@ from typing import Any
 from barrierlab.sim.checkpoint.result import run
 from barrierlab.sim.checkpoint.stationarity import OVERLOADED
 from barrierlab.sim.scenario.load import load
+from barrierlab.sim.scenario.settings import Scenario
 from barrierlab.sim.twin.answers import TwinError
 from barrierlab.sim.twin.errors import ErrorTerm, kind_of, regime, shipped
 from barrierlab.sim.twin.observed import STEADY, ObservedCheckpoint, ObservedJob, Subtask
@@ -81,7 +82,7 @@ def simulated(name: str, settings: Mapping[str, Any], seed: int) -> list[Observe
 
 def _simulated(name: str, settings: Mapping[str, Any], seed: int) -> tuple[list[ObservedCheckpoint], bool]:
     """Return the checkpoints, and whether the job was saturated."""
-    result = run(load(name, settings), seed)
+    result = run(load(name, settings, kind=Scenario), seed)
     rows = [row for row in result.checkpoint_rows() if row["steady"] and row["status"] == "COMPLETED"]
     if not rows:
         raise TwinError(f"{name}: seed {seed}: no checkpoint completed after warmup_s; give it a longer until_s")
@@ -107,7 +108,7 @@ def simulated_figures(
     name: str, settings: Mapping[str, Any], profile: Profile, runs: int
 ) -> tuple[dict[Name, tuple[float, ...]], str]:
     """Return the values of each statistic over so many runs, with the seeds 1, 2, ..., and what rules the job."""
-    job = load(name, settings)
+    job = load(name, settings, kind=Scenario)
     found: dict[Name, list[float]] = {}
     saturated = 0
     for seed in range(1, runs + 1):

@@ -451,3 +451,11 @@ def test_anything_is_a_scenario_or_one_line(chance: int, values: list[Any], rena
         assert isinstance(load(path), Scenario)
     except ScenarioError as error:
         _one_line(error, "odd.toml: ")
+
+
+def test_a_scenario_of_another_kind_than_asked_for_is_refused() -> None:
+    """A type checker would take a join for a scenario of checkpoints, and the program fail at an attribute."""
+    assert load("diamond", kind=Scenario).protocol == "aligned"
+    with pytest.raises(ScenarioError) as refused:
+        load("lockstep_cameras", kind=Scenario)
+    assert str(refused.value) == "lockstep_cameras.toml: is a JoinScenario; allowed: a Scenario"
