@@ -22,7 +22,7 @@ from barrierlab.sim.twin.answers import TwinError
 
 HINT = "give a cost profile, as barrierlab calibrate writes it"
 SAME_WORK = 0.1
-"""By so much of it may a job's own service differ from the one calibrated on, and still be that of the same work."""
+"""A job's own service may differ by this share from the one calibrated on, and still be that of the same work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,17 @@ class Profile:
         }
 
     def _other_work(self, scenario: Scenario) -> Iterator[tuple[Cost, Distribution]]:
-        """Yield the services of which the job's own is more than `SAME_WORK` from the one calibrated on."""
+        """Yield the services of which the job's own is more than `SAME_WORK` from the one calibrated on.
+
+        Where that is less than as much of the job's longest service, nothing waits for the difference.
+        """
+        longest_s = max((each.service_s.mean for each in scenario.operators.values()), default=0.0)
         for cost in self.costs.values():
             kind, _, rest = cost.sets.partition(".")
             name, _, key = rest.partition(".")
             if kind == "operator" and key == "service_s" and name in scenario.operators:
                 own = scenario.operators[name].service_s
-                if abs(own.mean - cost.mean_s) > SAME_WORK * cost.mean_s:
+                if abs(own.mean - cost.mean_s) > SAME_WORK * max(cost.mean_s, longest_s):
                     yield cost, own
 
     def outside(self, scenario: Scenario) -> Iterator[str]:

@@ -11,13 +11,16 @@ import pytest
 
 from barrierlab.sim import load
 from barrierlab.sim.sweep.measured import DATA, load_measured
-from barrierlab.sim.twin.calibrate import observed_from
+from barrierlab.sim.twin.answers import answers_of
+from barrierlab.sim.twin.calibrate import calibrate, observed_from
+from barrierlab.sim.twin.import_flink import job_of, scenario_of
 from barrierlab.sim.twin.observed import ObservedCheckpoint, Subtask, departures
 from barrierlab.sim.twin.predict import Predicted, _ends, predict, statistics_of
 from barrierlab.sim.twin.profile import Cost, Profile, read_profile
 from tests.sim.support import barrierlab
 
 FLINK = Path(__file__).parent / "flink"
+ANSWERS = sorted(FLINK.glob("*/*.json"))
 SERVICE = Cost("operator.slow.service_s", (0.0042,), 0.0042, 0.0041, 0.0043, 2, (1.0,))
 SHORT: dict[str, Any] = {"until_s": 18.0, "level": "rho050"}
 
@@ -92,6 +95,16 @@ def test_an_operator_that_works_longer_than_the_one_calibrated_on_keeps_its_own_
     same = load("flink_chain", {"operator.slow.service_s": 0.004})
     assert profile.settings(same, 1)["operator.slow.service_s"] == {"dist": "empirical", "values": [0.0042]}
     assert list(profile.outside(same)) == []
+
+
+@pytest.mark.parametrize("path", [pytest.param(each, id=f"{each.parts[-2]} {each.stem}") for each in ANSWERS])
+def test_a_job_is_not_outside_of_what_was_calibrated_on_itself(path: Path, tmp_path: Path) -> None:
+    """Two estimates of a few microseconds a record would look like other work, and a user would look for it."""
+    made = scenario_of(job_of(answers_of([str(path)]), None), str(path))
+    job = tmp_path / "job.toml"
+    job.write_text(made.text, encoding="utf-8")
+    profile = calibrate(observed_from([str(path)], load(job)))
+    assert list(profile.outside(load(job))) == []
 
 
 def test_a_value_is_inside_by_the_clock_of_the_measurement() -> None:
