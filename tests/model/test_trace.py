@@ -22,7 +22,7 @@ from barrierlab.model.spec.history import COORDINATOR, EFFECTS, MOVES, Entry
 from barrierlab.model.spec.topology import Topology
 
 ids = st.integers(1, 2**64 - 1)
-names = st.from_regex(r"[A-Za-z_][\w-]{0,6}(\[\d{1,2}\])?", fullmatch=True).filter(str.isascii)
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,6}(\[[0-9]{1,2}\])?", fullmatch=True)
 events = st.builds(Event, names, st.integers(0, 10**6), st.integers(0, 100))
 barriers = st.builds(
     CheckpointBarrier, ids, st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1) | st.sampled_from([0, 1])

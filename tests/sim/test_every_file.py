@@ -86,6 +86,7 @@ def place(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     sys.modules.pop("mine", None)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if not (Path(each) / "mine.py").exists()])
     of_run = ("rerun", "swept", (tmp_path / "here" / "id").read_text(encoding="utf-8"))
     TO_FILE["rerun", "trace"] = (*of_run, "--trace")
     READS["rerun", "scenario"] = [(lambda place: place / "job.toml", (*of_run, "--scenario", "job.toml"))]

@@ -75,7 +75,11 @@ def _resume(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path)
     return [*arguments, "--resume"]
 
 
-def _analysed(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], command: str) -> list[str]:
+def _analysed(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path, command: str) -> list[str]:
+    arguments = _sweep(patch, rows, folder)
+    with pytest.raises(SystemExit):
+        sim_cli_main.main(arguments)
+
     class OfJobs:
         is_of_joins = False
 
@@ -84,7 +88,7 @@ def _analysed(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], command: st
     patch.setattr(sweeps, "_show_analysis", lambda _: None)
     patch.setattr(sim_sweep_report, "render", lambda *_: "")
     patch.setattr("barrierlab.sim.sweep.summary.answer", lambda _: [])
-    return [command, "."]
+    return [command, str(folder / "out")]
 
 
 def _verify(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Path) -> list[str]:
@@ -116,8 +120,8 @@ def _measured(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]], folder: Pat
 COMMANDS: dict[str, Callable[..., list[str]]] = {
     "sweep": _sweep,
     "sweep --resume": _resume,
-    "analyse": lambda patch, rows, folder: _analysed(patch, rows, "analyse"),
-    "report": lambda patch, rows, folder: [*_analysed(patch, rows, "report"), "--out", str(folder)],
+    "analyse": lambda patch, rows, folder: _analysed(patch, rows, folder, "analyse"),
+    "report": lambda patch, rows, folder: [*_analysed(patch, rows, folder, "report"), "--out", str(folder)],
     "verify": _verify,
     "measured": _measured,
 }
