@@ -31,7 +31,7 @@ demo: $(STAMP)  ## the main job: sweep, verdict, report (at most three minutes)
 	@$(BIN)/barrierlab sweep aligned_under_backpressure --out $(OUT)
 	@$(BIN)/barrierlab report $(OUT)
 
-# Where nothing is cached the types take a quarter of a minute on one core: beside the tests, and told if they are wrong.
+# Where nothing is cached the types take a quarter of a minute on one core: beside the tests, and named if they are wrong.
 define tests_and_types
 	@$(BIN)/mypy >$(VENV)/types.log 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(1); tests=$$?; \
