@@ -148,7 +148,8 @@ def read_profile(path: Path) -> Profile:
             {str(name): str(why) for name, why in data["undetermined"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as wrong:
-        raise TwinError(f"{path}: no cost profile: {type(wrong).__name__} {wrong}; {HINT}") from wrong
+        what = f"the key {wrong} is missing" if isinstance(wrong, KeyError) else f"{type(wrong).__name__} {wrong}"
+        raise TwinError(f"{path}: no cost profile: {what}; {HINT}") from wrong
 
 
 def _cost(table: Mapping[str, Any]) -> Cost:

@@ -172,6 +172,14 @@ def test_a_bad_table_is_one_line(change: Any, said: str, tmp_path: Path) -> None
         observed_from([str(tmp_path)], load("flink_chain"))
 
 
+def test_a_file_without_a_table_of_a_profile_names_the_table(tmp_path: Path) -> None:
+    """A scenario given as a profile would be answered with the name of a Python exception."""
+    path = tmp_path / "job.toml"
+    path.write_text('title = "a job"\n')
+    with pytest.raises(TwinError, match=r"no cost profile: the key 'calibrated' is missing; give a cost profile"):
+        read_profile(path)
+
+
 @pytest.mark.parametrize(
     "change",
     [
