@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,3 +79,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 @pytest.fixture
 def rewrite(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--rewrite"))
+
+
+@pytest.fixture(autouse=True)
+def forgotten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forget the modules that a test has loaded from a folder of its own: the next test's may have the same name."""
+    known, folders = set(sys.modules), tmp_path_factory.getbasetemp()
+    yield
+    for name in [name for name in sys.modules if name not in known]:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and folders in Path(file).parents:
+            del sys.modules[name]
+    sys.path[:] = [each for each in sys.path if folders not in Path(each).parents]
