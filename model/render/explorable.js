@@ -65,7 +65,7 @@ export function layOut(data, entries = entriesOf(data)) {
   begin(0);
   for (const [index, entry] of entries.entries()) {
     const { verb, node, channel, subject } = entry;
-    const template = data.marks[verb], told = subject === null ? null : data.subjects[subject];
+    const template = data.marks[verb], about = subject === null ? null : data.subjects[subject];
     if (template !== undefined || ALSO_SHOWN.has(verb) || !run.at.length) { run.at.push(entry.at); run.entryOfStep.push(index); }
     const step = run.at.length - 1;
     run.stepOfEntry.push(step);
@@ -82,15 +82,15 @@ export function layOut(data, entries = entriesOf(data)) {
     if (verb === ">restore" || verb === "restored" || verb === "restored_in_flight") attempt.least = step;
     if (index < (data.earlier ?? 0)) attempt.least = step;
     if (template !== undefined) {
-      const what = told === null ? "" : told.head ?? told.text;
+      const what = about === null ? "" : about.head ?? about.text;
       run.marks.push({ node, step, verb, text: template.replace("{}", what).trim() });
       if (verb === ">emit") { emits.set(`${node} ${subject}`, step); cause.set(node, step); }
-      if (verb === "snapshot" && !checkpoint(told.id).cut.has(node)) {
-        const its = checkpoint(told.id);
+      if (verb === "snapshot" && !checkpoint(about.id).cut.has(node)) {
+        const its = checkpoint(about.id);
         its.cut.set(node, step); its.attempt = run.attempts.length - 1;
       }
-      if (verb === "completed" || verb === "aborted") Object.assign(checkpoint(told.id), { status: verb, ended: step });
-      if (verb === ">trigger") checkpoint(told.id).attempt = run.attempts.length - 1;
+      if (verb === "completed" || verb === "aborted") Object.assign(checkpoint(about.id), { status: verb, ended: step });
+      if (verb === ">trigger") checkpoint(about.id).attempt = run.attempts.length - 1;
     }
     if (channel === null) continue;
     if (verb === "send" || verb === "restored_in_flight") {
@@ -107,12 +107,12 @@ export function layOut(data, entries = entriesOf(data)) {
       message.taken = step;
       of(buffered, channel).push(message);
     } else if (verb === "capture") {
-      const key = `${channel} ${told.inner}`, its = { id: told.id, bySender: node === data.channels[channel].from };
+      const key = `${channel} ${about.inner}`, its = { id: about.id, bySender: node === data.channels[channel].from };
       if (latest.has(key)) record(latest.get(key), its);
       else of(awaited, key).push(its);  // it is in the outbox of its sender
     } else if (verb === "deliver" || verb === "end" || verb === "block" || verb === "ignore") {
       const held = of(buffered, channel);
-      const place = held.findIndex((m) => m.subject === subject || (verb === "block" && barrierOf(m.subject) === told.id));
+      const place = held.findIndex((m) => m.subject === subject || (verb === "block" && barrierOf(m.subject) === about.id));
       if (place >= 0) Object.assign(held.splice(place, 1)[0], { applied: step, ignored: verb === "ignore" });
       if (verb === "deliver" || verb === "end") cause.set(node, step);
     }
@@ -693,11 +693,11 @@ class View {
   }
 
   tell(message, x = 0, y = 0) {
-    if (this.told && this.told !== message) this.pathOf.get(this.told)?.classList.remove("brl-told");
-    this.told = message;
+    if (this.followed && this.followed !== message) this.pathOf.get(this.followed)?.classList.remove("brl-followed");
+    this.followed = message;
     this.tip.hidden = !message;
     if (!message) return;
-    this.pathOf.get(message)?.classList.add("brl-told");
+    this.pathOf.get(message)?.classList.add("brl-followed");
     const name = `${this.data.subjects[message.subject].text} on ${this.data.channels[message.channel].name}`;
     this.showTip(x, y, name, lifeOf(this.run, message, this.verdict.fates.get(message)));
   }
@@ -835,7 +835,7 @@ class View {
   tellNext(by) {
     const drawn = this.drawn ?? [];
     if (!drawn.length) return;
-    const at = drawn.findIndex((each) => each.m === this.told), each = drawn[(at + by + drawn.length) % drawn.length];
+    const at = drawn.findIndex((each) => each.m === this.followed), each = drawn[(at + by + drawn.length) % drawn.length];
     this.tell(each.m, (each.x1 + each.x2) / 2, (each.y1 + each.y2) / 2);
     this.verdictLine.replaceChildren(this.tip.textContent ? `${this.tip.firstChild.textContent}: ${lifeOf(this.run, each.m, this.verdict.fates.get(each.m)).join("; ")}` : "");
   }

@@ -74,7 +74,7 @@ def command_of(found: Rerun) -> str:
 def _show(found: Rerun, took_s: float) -> None:
     run, row = found.run, found.row
     words = ", ".join(f"{name}={value}" for name, value in run.parameters.items()) or "as it is"
-    click.echo(f"run {run.run_id}: {run.scenario}, {words}, seed {run.seed}: made again in {took_s:.1f} s")
+    click.echo(f"run {run.run_id}: {run.scenario}, {words}, seed {run.seed}: rerun in {took_s:.1f} s")
     if row["status"] != "OK":
         click.echo(f"it stopped with the same error as then: {row['error']}")
         return
