@@ -44,34 +44,41 @@ def commands() -> Lines:
 
 
 # Scenarios.
-SECTIONS: dict[str, tuple[str, Mapping[str, readers.ValueReader], type | None]] = {
+Readers = Mapping[str, readers.ValueReader]
+
+
+def _keys(of: type, *but: str) -> tuple[Readers, type]:
+    """The keys of a class of settings, but for those of another section."""
+    return {key: reader for key, reader in readers.keys_of(of).items() if key not in but}, of
+
+
+def _only(of: type, *names: str) -> tuple[Readers, type]:
+    return {key: readers.keys_of(of)[key] for key in names}, of
+
+
+SECTIONS: dict[str, tuple[str, Readers, type | None]] = {
     "top": ("At the top of the file", readers.TOP, None),
-    "source": ("`[source.NAME]`", readers.SOURCE, settings.SourceSettings),
-    "operator": ("`[operator.NAME]`", readers.OPERATOR, settings.OperatorSettings),
+    "source": ("`[source.NAME]`", *_keys(settings.SourceSettings)),
+    "operator": ("`[operator.NAME]`", *_keys(settings.OperatorSettings, *settings.OF_SINKS)),
     "chained": (
         "`chain` of `[operator.NAME]`: tables of the operators behind it, besides the keys of their kind",
-        readers.CHAINED,
-        settings.ChainedSettings,
+        *_keys(settings.ChainedSettings),
     ),
-    "sink": ("`[operator.NAME]` of a sink, besides", readers.SINK, settings.OperatorSettings),
+    "sink": ("`[operator.NAME]` of a sink, besides", *_only(settings.OperatorSettings, *settings.OF_SINKS)),
     "parameters": ("`[operator.NAME]` of some kinds, besides", readers.PARAMETERS, None),
-    "channel": ('`[channel.default]`, `[channel."a->b"]`', readers.CHANNEL, settings.ChannelSettings),
-    "checkpoint": ("`[checkpoint]`", readers.CHECKPOINT, settings.CheckpointSettings),
-    "recovery": ("`[recovery]`", readers.RECOVERY, settings.RecoverySettings),
-    "buffer_debloat": ("`[buffer_debloat]`", readers.BUFFER_DEBLOAT, settings.BufferDebloatSettings),
-    "watermark_alignment": (
-        "`[watermark_alignment]`",
-        readers.WATERMARK_ALIGNMENT,
-        settings.WatermarkAlignmentSettings,
-    ),
-    "store": ("`[store]`", readers.STORE, settings.StoreSettings),
-    "when": ("`[[fault]]`: when", readers.WHEN, settings.Fault),
-    "fault": ("`[[fault]]`: what", readers.FAULT, settings.Fault),
+    "channel": ('`[channel.default]`, `[channel."a->b"]`', *_keys(settings.ChannelSettings)),
+    "checkpoint": ("`[checkpoint]`", *_keys(settings.CheckpointSettings)),
+    "recovery": ("`[recovery]`", *_keys(settings.RecoverySettings)),
+    "buffer_debloat": ("`[buffer_debloat]`", *_keys(settings.BufferDebloatSettings)),
+    "watermark_alignment": ("`[watermark_alignment]`", *_keys(settings.WatermarkAlignmentSettings)),
+    "store": ("`[store]`", *_keys(settings.StoreSettings)),
+    "when": ("`[[fault]]`: when", *_only(settings.Fault, *settings.WHEN)),
+    "fault": ("`[[fault]]`: what", *_keys(settings.Fault, *settings.WHEN)),
     "join_top": ("Of a join: at the top of the file", join.TOP, None),
-    "join": ("Of a join: `[join]`", join.JOIN, join.JoinSettings),
-    "input": ("Of a join: `[input.NAME]`", join.INPUT, join.InputSettings),
-    "control": ("Of control signals: `[control]`", control.CONTROL_TABLE, control.ControlSettings),
-    "signal": ("Of control signals: `[[signal]]`", control.SIGNAL, control.SignalSettings),
+    "join": ("Of a join: `[join]`", *_keys(join.JoinSettings)),
+    "input": ("Of a join: `[input.NAME]`", *_keys(join.InputSettings)),
+    "control": ("Of control signals: `[control]`", *_keys(control.ControlSettings)),
+    "signal": ("Of control signals: `[[signal]]`", *_keys(control.SignalSettings)),
 }
 
 

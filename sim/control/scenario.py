@@ -34,13 +34,13 @@ from barrierlab.model.spec.topology import TopologyError
 from barrierlab.sim.core.distributions import Distribution
 from barrierlab.sim.scenario.file import ScenarioFile
 from barrierlab.sim.scenario.readers import (
-    CHANNEL,
-    SOURCE,
     TICK_S,
     TOP,
     ValueReader,
     distribution,
     flag,
+    key,
+    keys_of,
     number,
     one_of,
     suggest,
@@ -55,25 +55,10 @@ SIGNALS: dict[str, BarrierControlSignalKind | InstantControlSignal] = {
 }
 MOST_SIGNALS = 100_000
 
-OWN_TOP = {key: TOP[key] for key in ("title", "topology", "until_s", "seed")}
+OWN_TOP = {name: TOP[name] for name in ("title", "topology", "until_s", "seed")}
 OWN_TABLES = ("parameters", "control", "source", "operator", "channel", "signal")
-OWN_SOURCE = {key: SOURCE[key] for key in ("rate_per_s", "arrivals", "on_s", "off_s", "events")}
+OWN_SOURCE = {name: keys_of(SourceSettings)[name] for name in ("rate_per_s", "arrivals", "on_s", "off_s", "events")}
 OWN_OPERATOR: dict[str, ValueReader] = {"kind": one_of(*KINDS), "service_s": distribution}
-OWN_CHANNEL = {key: CHANNEL[key] for key in ("capacity", "latency_s")}
-CONTROL_TABLE: dict[str, ValueReader] = {
-    "wiring": text,
-    "aligner": one_of(*ALIGNERS),
-    "hold_data": flag,
-    "max_ahead": whole(),
-    "capacity": whole(),
-    "latency_s": distribution,
-}
-SIGNAL: dict[str, ValueReader] = {
-    "kind": one_of(*SIGNALS),
-    "channel": one_of(DATA, CONTROL),
-    "at_s": number(),
-    "every_s": number(TICK_S),
-}
 PARAMETERS: dict[str, ValueReader] = {
     "selectivity": number(0.0, most=1.0),
     "batch_count": whole(),
@@ -86,30 +71,30 @@ PARAMETERS_OF = {"filter": "selectivity", "batch": "batch_count", "window": "win
 class LinkSettings:
     """One channel."""
 
-    capacity: int = 64
-    latency_s: Distribution = ZERO
+    capacity: int = key(whole(), 64)
+    latency_s: Distribution = key(distribution, ZERO)
 
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
     """The wiring of processors for control signals, and how they align."""
 
-    wiring: str = "along"
-    aligner: str = "identity"
-    hold_data: bool = True
-    max_ahead: int = 1024
-    capacity: int = 64
-    latency_s: Distribution = ZERO
+    wiring: str = key(text, "along")
+    aligner: str = key(one_of(*ALIGNERS), "identity")
+    hold_data: bool = key(flag, True)
+    max_ahead: int = key(whole(), 1024)
+    capacity: int = key(whole(), 64)
+    latency_s: Distribution = key(distribution, ZERO)
 
 
 @dataclass(frozen=True, slots=True)
 class SignalSettings:
     """A signal that the head sends at `at_s`; with `every_s`, again and again."""
 
-    kind: str
-    channel: str
-    at_s: float
-    every_s: float | None = None
+    kind: str = key(one_of(*SIGNALS))
+    channel: str = key(one_of(DATA, CONTROL))
+    at_s: float = key(number())
+    every_s: float | None = key(number(TICK_S), None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -161,7 +146,7 @@ class ControlBuilder:
         top = self.file.begin(OWN_TOP, OWN_TABLES)
         if "topology" not in top:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->join b->join\"")
-        control = ControlSettings(**self.file.section("control", self.file.table("control"), CONTROL_TABLE))
+        control = self.file.settings_of(ControlSettings, "control")
         try:
             wiring = ControlWiring(top["topology"], control.wiring)
         except TopologyError as error:
@@ -209,14 +194,12 @@ class ControlBuilder:
         return OperatorSettings(**values, parameters=parameters)
 
     def _links(self, wiring: ControlWiring, control: ControlSettings) -> dict[str, LinkSettings]:
-        tables = dict(self.file.tables("channel"))
-        default = self.file.section("channel.default", tables.pop("default", {}), OWN_CHANNEL)
+        tables, known = dict(self.file.tables("channel")), keys_of(LinkSettings)
+        default = self.file.section("channel.default", tables.pop("default", {}), known)
         common = {DATA: default, CONTROL: {"capacity": control.capacity, "latency_s": control.latency_s}}
         self._check_names("channel", tables, [*wiring.channels[DATA], *wiring.channels[CONTROL]])
         return {
-            name: LinkSettings(
-                **common[carrier] | self.file.section(f'channel."{name}"', tables.get(name, {}), OWN_CHANNEL)
-            )
+            name: LinkSettings(**common[carrier] | self.file.section(f'channel."{name}"', tables.get(name, {}), known))
             for carrier in (DATA, CONTROL)
             for name in wiring.channels[carrier]
         }
@@ -233,10 +216,10 @@ class ControlBuilder:
         """Return the signals of the head, by time; equal times in the order of the file."""
         found: list[tuple[float, BarrierControlSignalKind | InstantControlSignal, str]] = []
         for table in self.file.list_of_tables("signal"):
-            for key in ("kind", "channel", "at_s"):
-                if key not in table:
-                    self.fail("[[signal]]", f"has no key {key!r}; it needs kind, channel and at_s")
-            signal = SignalSettings(**self.file.section("[signal]", table, SIGNAL))
+            for name in ("kind", "channel", "at_s"):
+                if name not in table:
+                    self.fail("[[signal]]", f"has no key {name!r}; it needs kind, channel and at_s")
+            signal = self.file.settings_of(SignalSettings, "[signal]", table)
             if signal.at_s > until_s:
                 self.fail("[[signal]] at_s", f"is {signal.at_s:g}; allowed: at most until_s, {until_s:g}")
             count = 1 if signal.every_s is None else int((until_s - signal.at_s) / signal.every_s + 1e-9) + 1

@@ -53,6 +53,7 @@ from barrierlab.sim.scenario.readers import (
     WrongValueError,
     distribution,
     flag,
+    key,
     number,
     one_of,
     suggest,
@@ -65,53 +66,91 @@ OUT_STREAM = 1000
 CLOCK = "clock"
 
 
+def share(value: Any) -> float:
+    """A share of 0 to 1, 1 not included."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise WrongValueError("a share of at least 0 and less than 1")
+    return float(value)
+
+
+def moments(value: Any) -> tuple[float, ...]:
+    """Times in seconds, rising."""
+    if not isinstance(value, list):
+        raise WrongValueError("a list of times in seconds, such as [10.0, 20.0]")
+    read = tuple(number(TICK_S)(each) for each in value)
+    if any(later <= earlier for earlier, later in itertools.pairwise(read)):
+        raise WrongValueError("times that rise")
+    return read
+
+
+def signed(most: float) -> ValueReader:
+    """A number from `-most` to `most`."""
+
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
+            raise WrongValueError(f"a number from {-most:g} to {most:g}")
+        return float(value)
+
+    return read
+
+
+def whole_signed(value: Any) -> int:
+    """A whole number."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongValueError("a whole number")
+    return value
+
+
+DOMAINS = one_of(*(domain.name for domain in ClockDomain))
+
+
 @dataclass(frozen=True, slots=True)
 class JoinSettings:
     """A join, and how its map gets to it."""
 
-    barrier: str = "timestamp"
-    drive: str | None = None
-    tick_s: float | None = None
-    budget_s: float = 0.0
-    pending: str | None = None
-    most_pending: int = 1024
-    on_failure: str = "skip"
-    by_timestamp: bool = False
-    lateness_s: float | None = None
-    lateness_scope: str = "map"
-    stale_timeout_s: float | None = None
-    clock_domain: str = "MONOTONIC"
-    service_s: Distribution = ZERO
-    epoch_at_s: tuple[float, ...] = ()
-    announce_interval_s: float = 1.0
-    request_interval_s: float = 0.1
-    most_requests: int = 50
-    joins_at_s: float = 0.0
-    control_latency_s: Distribution = ZERO
-    control_loss: float = 0.0
+    barrier: str = key(one_of("sequence", "timestamp", "latest"), "timestamp")
+    drive: str | None = key(text, None)
+    tick_s: float | None = key(number(TICK_S), None)
+    budget_s: float = key(number(), 0.0)
+    pending: str | None = key(one_of(*(each.value for each in PendingPolicy)), None)
+    most_pending: int = key(whole(), 1024)
+    on_failure: str = key(one_of(*(each.value for each in OnFailure)), "skip")
+    by_timestamp: bool = key(flag, False)
+    lateness_s: float | None = key(number(), None)
+    lateness_scope: str = key(one_of(*(each.value for each in LatenessScope)), "map")
+    stale_timeout_s: float | None = key(number(TICK_S), None)
+    clock_domain: str = key(DOMAINS, "MONOTONIC")
+    service_s: Distribution = key(distribution, ZERO)
+    epoch_at_s: tuple[float, ...] = key(moments, ())
+    announce_interval_s: float = key(number(TICK_S), 1.0)
+    request_interval_s: float = key(number(TICK_S), 0.1)
+    most_requests: int = key(whole(), 50)
+    joins_at_s: float = key(number(), 0.0)
+    control_latency_s: Distribution = key(distribution, ZERO)
+    control_loss: float = key(share, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class InputSettings:
     """One stream: when frames are captured, how they come, how long they stay, and what its rules are."""
 
-    rate_per_s: float = 30.0
-    phase_s: float = 0.0
-    jitter_s: Distribution = ZERO
-    delay_s: Distribution = ZERO
-    write_s: Distribution = ZERO
-    latency_s: Distribution = ZERO
-    drop: float = 0.0
-    slots: int = 8
-    restart_at_s: tuple[float, ...] = ()
-    restart_s: float = 0.0
-    stop_at_s: float | None = None
-    offset: int | None = None
-    window: int | None = None
-    offset_s: float | None = None
-    window_s: float | None = None
-    source: str = "frame_descriptor"
-    clock_domain: str | None = None
+    rate_per_s: float = key(number(TICK_S, most=1e9), 30.0)
+    phase_s: float = key(number(), 0.0)
+    jitter_s: Distribution = key(distribution, ZERO)
+    delay_s: Distribution = key(distribution, ZERO)
+    write_s: Distribution = key(distribution, ZERO)
+    latency_s: Distribution = key(distribution, ZERO)
+    drop: float = key(share, 0.0)
+    slots: int = key(whole(1, 1_000_000), 8)
+    restart_at_s: tuple[float, ...] = key(moments, ())
+    restart_s: float = key(number(), 0.0)
+    stop_at_s: float | None = key(number(TICK_S), None)
+    offset: int | None = key(whole_signed, None)
+    window: int | None = key(whole(), None)
+    offset_s: float | None = key(signed(1e9), None)
+    window_s: float | None = key(number(TICK_S), None)
+    source: str = key(one_of(*(each.name.lower() for each in TimestampSource)), "frame_descriptor")
+    clock_domain: str | None = key(DOMAINS, None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -152,42 +191,6 @@ class JoinScenario:
         return {name: index for index, name in enumerate(self.inputs, 1)}
 
 
-def share(value: Any) -> float:
-    """A share of 0 to 1, 1 not included."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise WrongValueError("a share of at least 0 and less than 1")
-    return float(value)
-
-
-def moments(value: Any) -> tuple[float, ...]:
-    """Times in seconds, rising."""
-    if not isinstance(value, list):
-        raise WrongValueError("a list of times in seconds, such as [10.0, 20.0]")
-    read = tuple(number(TICK_S)(each) for each in value)
-    if any(later <= earlier for earlier, later in itertools.pairwise(read)):
-        raise WrongValueError("times that rise")
-    return read
-
-
-def signed(most: float) -> ValueReader:
-    """A number from `-most` to `most`."""
-
-    def read(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not -most <= value <= most:
-            raise WrongValueError(f"a number from {-most:g} to {most:g}")
-        return float(value)
-
-    return read
-
-
-def whole_signed(value: Any) -> int:
-    """A whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise WrongValueError("a whole number")
-    return value
-
-
-DOMAINS = one_of(*(domain.name for domain in ClockDomain))
 TOP: dict[str, ValueReader] = {
     "title": text,
     "until_s": number(TICK_S),
@@ -196,47 +199,6 @@ TOP: dict[str, ValueReader] = {
     "seed": whole(0),
 }
 TABLES = ("parameters", "join", "input")
-JOIN: dict[str, ValueReader] = {
-    "barrier": one_of("sequence", "timestamp", "latest"),
-    "drive": text,
-    "tick_s": number(TICK_S),
-    "budget_s": number(),
-    "pending": one_of(*(each.value for each in PendingPolicy)),
-    "most_pending": whole(),
-    "on_failure": one_of(*(each.value for each in OnFailure)),
-    "by_timestamp": flag,
-    "lateness_s": number(),
-    "lateness_scope": one_of(*(each.value for each in LatenessScope)),
-    "stale_timeout_s": number(TICK_S),
-    "clock_domain": DOMAINS,
-    "service_s": distribution,
-    "epoch_at_s": moments,
-    "announce_interval_s": number(TICK_S),
-    "request_interval_s": number(TICK_S),
-    "most_requests": whole(),
-    "joins_at_s": number(),
-    "control_latency_s": distribution,
-    "control_loss": share,
-}
-INPUT: dict[str, ValueReader] = {
-    "rate_per_s": number(TICK_S, most=1e9),
-    "phase_s": number(),
-    "jitter_s": distribution,
-    "delay_s": distribution,
-    "write_s": distribution,
-    "latency_s": distribution,
-    "drop": share,
-    "slots": whole(1, 1_000_000),
-    "restart_at_s": moments,
-    "restart_s": number(),
-    "stop_at_s": number(TICK_S),
-    "offset": whole_signed,
-    "window": whole(),
-    "offset_s": signed(1e9),
-    "window_s": number(TICK_S),
-    "source": one_of(*(each.name.lower() for each in TimestampSource)),
-    "clock_domain": DOMAINS,
-}
 
 
 class JoinBuilder:
@@ -247,9 +209,9 @@ class JoinBuilder:
 
     def build(self) -> JoinScenario:
         top = self.file.begin(TOP, TABLES)
-        join = JoinSettings(**self.file.section("join", self.file.table("join"), JOIN))
+        join = self.file.settings_of(JoinSettings, "join")
         inputs = {
-            name: InputSettings(**self.file.section(f"input.{name}", table, INPUT))
+            name: self.file.settings_of(InputSettings, f"input.{name}", table)
             for name, table in self.file.tables("input")
         }
         scenario = JoinScenario(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from barrierlab.model.errors import InputError
-from barrierlab.sim.scenario.readers import ValueReader, WrongValueError, stem, suggest
+from barrierlab.sim.scenario.readers import ValueReader, WrongValueError, keys_of, stem, suggest
+
+S = TypeVar("S")
 
 
 class ScenarioError(InputError):
@@ -90,6 +92,10 @@ class ScenarioFile:
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self.fail(f"{name!r}", f"is a list of tables: [[{name}]]")
         return tables
+
+    def settings_of(self, kind: type[S], where: str, table: Mapping[str, Any] | None = None) -> S:
+        """A table, ``[where]`` if it is not given, as its settings."""
+        return kind(**self.section(where, self.table(where) if table is None else table, keys_of(kind)))
 
     def section(self, where: str, table: Mapping[str, Any], readers: Mapping[str, ValueReader]) -> dict[str, Any]:
         """The values of a table."""

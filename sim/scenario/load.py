@@ -20,28 +20,10 @@ from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.spec.topology import Topology, TopologyError, suggestion
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.scenario.file import ScenarioError, ScenarioFile
-from barrierlab.sim.scenario.readers import (
-    BUFFER_DEBLOAT,
-    CHAINED,
-    CHANNEL,
-    CHECKPOINT,
-    FAULT,
-    FAULTS,
-    OPERATOR,
-    PARAMETERS,
-    PARAMETERS_OF,
-    RECOVERY,
-    SINK,
-    SOURCE,
-    STORE,
-    TABLES,
-    TOP,
-    WATERMARK_ALIGNMENT,
-    WHEN,
-    one_of,
-    suggest,
-)
+from barrierlab.sim.scenario.readers import FAULTS, PARAMETERS, PARAMETERS_OF, TABLES, TOP, keys_of, one_of, suggest
 from barrierlab.sim.scenario.settings import (
+    OF_SINKS,
+    WHEN,
     BufferDebloatSettings,
     ChainedSettings,
     ChannelSettings,
@@ -161,20 +143,18 @@ class ScenarioBuilder:
             self.fail("", "has no key 'topology'; give the graph, such as topology = \"a->map map->sink\"")
         operators = {name: self._operator(name, table) for name, table in self.file.tables("operator")}
         sources = {
-            name: SourceSettings(**self.file.section(f"source.{name}", table, SOURCE))
+            name: self.file.settings_of(SourceSettings, f"source.{name}", table)
             for name, table in self.file.tables("source")
         }
         channels = dict(self.file.tables("channel"))
         common = channels.pop("default", {})
-        default = ChannelSettings(**self.file.section("channel.default", common, CHANNEL))
+        default = self.file.settings_of(ChannelSettings, "channel.default", common)
         topology = self._topology(top["topology"], sources, operators, default, channels)
         edges = self._channels(topology, default, channels)
-        debloat = BufferDebloatSettings(
-            **self.file.section("buffer_debloat", self.file.table("buffer_debloat"), BUFFER_DEBLOAT)
-        )
+        debloat = self.file.settings_of(BufferDebloatSettings, "buffer_debloat")
         if debloat.enabled:
             edges = {edge: replace(channel, spanning_records=True) for edge, channel in edges.items()}
-        checkpoint = CheckpointSettings(**self.file.section("checkpoint", self.file.table("checkpoint"), CHECKPOINT))
+        checkpoint = self.file.settings_of(CheckpointSettings, "checkpoint")
         scenario = Scenario(
             name=self.file.name.removesuffix(".toml"),
             title=top.get("title", self.file.name),
@@ -188,12 +168,10 @@ class ScenarioBuilder:
             channels=edges,
             formless=tuple(edge for edge in edges if not {"form", "capacity"} & {*common, *channels.get(edge, {})}),
             checkpoint=checkpoint,
-            recovery=RecoverySettings(**self.file.section("recovery", self.file.table("recovery"), RECOVERY)),
-            store=StoreSettings(**self.file.section("store", self.file.table("store"), STORE)),
+            recovery=self.file.settings_of(RecoverySettings, "recovery"),
+            store=self.file.settings_of(StoreSettings, "store"),
             buffer_debloat=debloat,
-            watermark_alignment=WatermarkAlignmentSettings(
-                **self.file.section("watermark_alignment", self.file.table("watermark_alignment"), WATERMARK_ALIGNMENT)
-            ),
+            watermark_alignment=self.file.settings_of(WatermarkAlignmentSettings, "watermark_alignment"),
             faults=self._faults(topology, edges),
             parameters=self.file.parameters,
             settings=self.file.settings,
@@ -204,9 +182,12 @@ class ScenarioBuilder:
 
     def _operator(self, name: str, table: dict[str, Any]) -> OperatorSettings:
         where = f"operator.{name}"
-        kind = self.file.value(where, "kind", table.get("kind", "map"), OPERATOR)
+        readers = dict(keys_of(OperatorSettings))
+        kind = self.file.value(where, "kind", table.get("kind", "map"), readers)
         own = PARAMETERS_OF.get(kind, ())
-        readers = OPERATOR | (SINK if kind == "sink" else {}) | {key: PARAMETERS[key] for key in own}
+        for key in OF_SINKS if kind != "sink" else ():
+            del readers[key]
+        readers |= {key: PARAMETERS[key] for key in own}
         values = self.file.section(where, table, readers)
         chain = self._chain(where, kind, values.pop("chain", []))
         parameters = tuple((key, values.pop(key)) for key in own if key in values)
@@ -218,9 +199,10 @@ class ScenarioBuilder:
             self.fail(f"[{where}] chain", "is given for a sink, which sends nothing on; allowed: on what is before it")
         found = []
         for table in tables:
-            kind = self.file.value(f"{where}.chain", "kind", table.get("kind", "map"), CHAINED)
+            readers = keys_of(ChainedSettings)
+            kind = self.file.value(f"{where}.chain", "kind", table.get("kind", "map"), readers)
             own = PARAMETERS_OF.get(kind, ())
-            values = self.file.section(f"{where}.chain", table, CHAINED | {key: PARAMETERS[key] for key in own})
+            values = self.file.section(f"{where}.chain", table, {**readers, **{key: PARAMETERS[key] for key in own}})
             parameters = tuple((key, values.pop(key)) for key in own if key in values)
             found.append(ChainedSettings(**values, parameters=parameters))
         makers = [kind for kind in (head, *(each.kind for each in found)) if kind in NAMING]
@@ -276,9 +258,9 @@ class ScenarioBuilder:
                     f'[channel."{edge}"]',
                     f"is no exchange; there are {', '.join(topology.edges)}" + suggest(edge, topology.edges),
                 )
-        common = {key: getattr(default, key) for key in CHANNEL}
+        known = keys_of(ChannelSettings)
         return {
-            edge: ChannelSettings(**common | self.file.section(f'channel."{edge}"', channels.get(edge, {}), CHANNEL))
+            edge: replace(default, **self.file.section(f'channel."{edge}"', channels.get(edge, {}), known))
             for edge in topology.edges
         }
 
@@ -302,7 +284,7 @@ class ScenarioBuilder:
             self.fail("[[fault]]", f"has no kind; allowed: {', '.join(FAULTS)}")
         kind = self.file.value(where, "kind", table.pop("kind"), {"kind": one_of(*FAULTS)})
         needed, optional = FAULTS[kind]
-        readers = {key: FAULT[key] for key in (*needed, *optional)} | WHEN
+        readers = {key: keys_of(Fault)[key] for key in (*needed, *optional, *WHEN)}
         values = self.file.section(where, table, readers)
         missing = [key for key in needed if key not in values]
         if missing:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, field, fields
+from typing import Any, TypeVar
 
-from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.checkpoint.protocols import PROTOCOLS
 from barrierlab.model.renamed import renamed
-from barrierlab.model.spec.topology import EXCHANGES
 from barrierlab.sim.core.distributions import DISTRIBUTIONS, Distribution, constant
 
 UNITS = ("_s", "_ms", "_us", "_ns", "_min", "_bytes", "_kb", "_mb", "_per_s", "_per_ms", "_per_min", "_count")
@@ -36,6 +35,8 @@ def stem(key: str) -> str:
 
 
 ValueReader = Callable[[Any], Any]
+T = TypeVar("T")
+NEEDED: Any = MISSING
 
 
 class WrongValueError(ValueError):
@@ -134,126 +135,23 @@ def distribution(value: Any) -> Distribution:
     return Distribution(name, numbers)
 
 
-SOURCE: dict[str, ValueReader] = {
-    "parallelism": whole(1, 1000),
-    "rate_per_s": number(TICK_S, most=1e9),
-    "arrivals": one_of("deterministic", "poisson", "bursty"),
-    "on_s": number(TICK_S),
-    "off_s": number(TICK_S),
-    "events": whole(0),
-    "catch_up_s": number(),
-    "service_s": distribution,
-    "subtask_spread": number(most=10.0),
-    "service_noise": number(most=10.0),
-    "sync_s": distribution,
-    "record_bytes": distribution,
-    "keys": whole(1, 1_000_000),
-    "key_skew": number(most=10.0),
-    "watermark_interval_s": number(TICK_S),
-    "out_of_order_s": distribution,
-    "trigger": one_of("coordinator", "periodic"),
-}
-OPERATOR: dict[str, ValueReader] = {
-    "kind": one_of(*KINDS),
-    "parallelism": whole(1, 1000),
-    "service_s": distribution,
-    "subtask_spread": number(most=10.0),
-    "service_noise": number(most=10.0),
-    "sync_s": distribution,
-    "inputs": one_of("auto", "by_buffer", "by_message", "in_line"),
-    "chain": tables,
-}
-CHAINED: dict[str, ValueReader] = {
-    "kind": one_of("map", "flat_map", "filter", "aggregate", "window"),
-    "service_s": distribution,
-}
-SINK: dict[str, ValueReader] = {
-    "guarantee": one_of("exactly_once", "at_least_once", "idempotent"),
-    "aligns": flag,
-}
+def key(read: ValueReader, default: T = NEEDED) -> T:
+    """A key of a table, as a field of its settings: how it is read, and what it is where it is not given."""
+    made: Any = field(default=default, metadata={"read": read})
+    return made  # type: ignore[no-any-return]
+
+
+def keys_of(settings: type) -> Mapping[str, ValueReader]:
+    """Return the keys of a table by the class of its settings, each with its reader."""
+    return {each.name: each.metadata["read"] for each in fields(settings) if "read" in each.metadata}
+
+
 PARAMETERS: dict[str, ValueReader] = {
     "fanout": whole(0, 1000),
     "selectivity": number(0.0, most=1.0),
     "window_ms": whole(),
 }
 PARAMETERS_OF = {"flat_map": ("fanout",), "filter": ("selectivity",), "join": ("window_ms",), "window": ("window_ms",)}
-CHANNEL: dict[str, ValueReader] = {
-    "exchange": one_of("auto", *EXCHANGES),
-    "form": one_of("spsc", "network"),
-    "capacity": whole(),
-    "latency_s": distribution,
-    "barrier_latency_s": distribution,
-    "unaligned_barrier_latency_s": distribution,
-    "local": flag,
-    "segment_bytes": whole(),
-    "exclusive_buffers": whole(),
-    "floating_buffers": whole(0),
-    "most_buffers": whole(2),  # one that is being filled, and one on its way: a full pool waits for the second
-    "overdraft_buffers": whole(0),
-    "flush_timeout_s": number(TICK_S),
-    "flush_late_s": distribution,
-    "bytes_per_s": number(1.0),
-    "spanning_records": flag,
-}
-BUFFER_DEBLOAT: dict[str, ValueReader] = {
-    "enabled": flag,
-    "period_s": number(TICK_S),
-    "samples": whole(),
-    "target_s": number(TICK_S),
-    "threshold_percentages": whole(0, 100),
-    "min_segment_bytes": whole(),
-    "starting_segment_bytes": whole(),
-}
-WATERMARK_ALIGNMENT: dict[str, ValueReader] = {
-    "max_drift_s": number(),
-    "update_interval_s": number(TICK_S),
-    "idle_after_s": number(TICK_S),
-}
-CHECKPOINT: dict[str, ValueReader] = {
-    "interval_s": number(TICK_S),
-    "first_s": number(),
-    "min_pause_s": number(),
-    "timeout_s": number(TICK_S),
-    "max_concurrent": whole(),
-    "tolerable_failures": whole(0),
-    "alignment_timeout_s": number(TICK_S),
-    "aligned_checkpoint_timeout_s": number(),
-    "max_inflight_bytes": whole(),
-    "max_buffer_per_input": whole(),
-    "max_buffer_memory_bytes": whole(),
-    "hold": one_of("aligner", "channel"),
-    "interruptible_timers": flag,
-    "command_s": distribution,
-    "trigger_latency_s": distribution,
-    "ack_latency_s": distribution,
-    "begin_s": distribution,
-    "unaligned_begin_s": distribution,
-    "sync_s": distribution,
-    "async_s": distribution,
-    "channel_state_s": distribution,
-    "channel_state_bytes_per_s": number(1.0),
-}
-RECOVERY: dict[str, ValueReader] = {
-    "detection_s": distribution,
-    "restart_s": distribution,
-    "read_bytes_per_s": number(1.0),
-}
-STORE: dict[str, ValueReader] = {"bytes_per_s": number(1.0), "manifest_s": distribution, "retained": whole()}
-WHEN: dict[str, ValueReader] = {
-    "at_s": number(),
-    "every_s": number(TICK_S),
-    "first_s": number(),
-    "rate_per_s": number(most=1e9),
-}
-FAULT: dict[str, ValueReader] = {
-    "task": text,
-    "channel": text,
-    "for_s": distribution,
-    "factor": number(1.0),
-    "added_s": distribution,
-    "in_doubt": flag,
-    "capacity_bytes": whole(0),
-}
 # kind: the keys that it needs besides when it happens, and those that it may have
 FAULTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "crash": (("task",), ()),

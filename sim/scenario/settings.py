@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barrierlab.impl import BarrierAlignerConfig, CoordinatorConfig, UnalignedCheckpointConfig
+from barrierlab.model.checkpoint.operators import KINDS
 from barrierlab.model.checkpoint.protocols import Protocol, protocol_of
 from barrierlab.model.render.html import block, facts
-from barrierlab.model.spec.topology import Topology
+from barrierlab.model.spec.topology import EXCHANGES, Topology
 from barrierlab.sim.core.distributions import NS_PER_S, Distribution, constant
+from barrierlab.sim.scenario.readers import TICK_S, distribution, flag, key, number, one_of, tables, text, whole
 
 ZERO, TENTH, ONE, HUNDRED = map(constant, (0.0, 0.1, 1.0, 100.0))
 
@@ -27,31 +29,31 @@ class SourceSettings:
     `subtask_spread` and `service_noise` are as in `OperatorSettings`.
     """
 
-    parallelism: int = 1
-    rate_per_s: float = 100.0
-    arrivals: str = "deterministic"
-    on_s: float = 1.0
-    off_s: float = 1.0
-    events: int | None = None
-    catch_up_s: float | None = None
-    service_s: Distribution = ZERO
-    subtask_spread: float = 0.0
-    service_noise: float = 0.0
-    sync_s: Distribution | None = None
-    record_bytes: Distribution = HUNDRED
-    keys: int = 16
-    key_skew: float = 0.0
-    watermark_interval_s: float | None = None
-    out_of_order_s: Distribution = ZERO
-    trigger: str = "coordinator"
+    parallelism: int = key(whole(1, 1000), 1)
+    rate_per_s: float = key(number(TICK_S, most=1e9), 100.0)
+    arrivals: str = key(one_of("deterministic", "poisson", "bursty"), "deterministic")
+    on_s: float = key(number(TICK_S), 1.0)
+    off_s: float = key(number(TICK_S), 1.0)
+    events: int | None = key(whole(0), None)
+    catch_up_s: float | None = key(number(), None)
+    service_s: Distribution = key(distribution, ZERO)
+    subtask_spread: float = key(number(most=10.0), 0.0)
+    service_noise: float = key(number(most=10.0), 0.0)
+    sync_s: Distribution | None = key(distribution, None)
+    record_bytes: Distribution = key(distribution, HUNDRED)
+    keys: int = key(whole(1, 1_000_000), 16)
+    key_skew: float = key(number(most=10.0), 0.0)
+    watermark_interval_s: float | None = key(number(TICK_S), None)
+    out_of_order_s: Distribution = key(distribution, ZERO)
+    trigger: str = key(one_of("coordinator", "periodic"), "coordinator")
 
 
 @dataclass(frozen=True, slots=True)
 class ChainedSettings:
     """One operator that is chained behind another: a function call and no channel away (Apache Flink, chaining)."""
 
-    kind: str = "map"
-    service_s: Distribution = ZERO
+    kind: str = key(one_of("map", "flat_map", "filter", "aggregate", "window"), "map")
+    service_s: Distribution = key(distribution, ZERO)
     parameters: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -66,6 +68,10 @@ def sends_each(kind: str, parameters: tuple[tuple[str, float], ...]) -> float:
     return own.get("selectivity", 1.0) * own.get("fanout", 1.0)
 
 
+OF_SINKS = ("guarantee", "aligns")
+"""The keys of operators that only a sink has."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorSettings:
     """One operator that is not a source; no `sync_s` of its own is the checkpoint's.
@@ -75,17 +81,17 @@ class OperatorSettings:
     alike; what is unequal once stays so.
     """
 
-    kind: str = "map"
-    parallelism: int = 1
-    service_s: Distribution = ZERO
-    subtask_spread: float = 0.0
-    service_noise: float = 0.0
-    sync_s: Distribution | None = None
-    inputs: str = "auto"
-    guarantee: str = "exactly_once"
-    aligns: bool = True
+    kind: str = key(one_of(*KINDS), "map")
+    parallelism: int = key(whole(1, 1000), 1)
+    service_s: Distribution = key(distribution, ZERO)
+    subtask_spread: float = key(number(most=10.0), 0.0)
+    service_noise: float = key(number(most=10.0), 0.0)
+    sync_s: Distribution | None = key(distribution, None)
+    inputs: str = key(one_of("auto", "by_buffer", "by_message", "in_line"), "auto")
+    chain: tuple[ChainedSettings, ...] = key(tables, ())
+    guarantee: str = key(one_of("exactly_once", "at_least_once", "idempotent"), "exactly_once")
+    aligns: bool = key(flag, True)
     parameters: tuple[tuple[str, float], ...] = ()
-    chain: tuple[ChainedSettings, ...] = ()
 
     @property
     def sends_each(self) -> float:
@@ -116,22 +122,22 @@ class ChannelSettings:
     record goes on in the next buffer, as in Flink; without, it begins one of its own. Debloating needs it, and has it.
     """
 
-    exchange: str = "auto"
-    form: str = "spsc"
-    capacity: int = 64
-    latency_s: Distribution = ZERO
-    barrier_latency_s: Distribution = ZERO
-    unaligned_barrier_latency_s: Distribution | None = None
-    local: bool = False
-    segment_bytes: int = 32_768
-    exclusive_buffers: int = 2
-    floating_buffers: int = 8
-    most_buffers: int = 10
-    overdraft_buffers: int = 20
-    flush_timeout_s: float = 0.1
-    flush_late_s: Distribution = ZERO
-    bytes_per_s: float | None = None
-    spanning_records: bool = False
+    exchange: str = key(one_of("auto", *EXCHANGES), "auto")
+    form: str = key(one_of("spsc", "network"), "spsc")
+    capacity: int = key(whole(), 64)
+    latency_s: Distribution = key(distribution, ZERO)
+    barrier_latency_s: Distribution = key(distribution, ZERO)
+    unaligned_barrier_latency_s: Distribution | None = key(distribution, None)
+    local: bool = key(flag, False)
+    segment_bytes: int = key(whole(), 32_768)
+    exclusive_buffers: int = key(whole(), 2)
+    floating_buffers: int = key(whole(0), 8)
+    most_buffers: int = key(whole(2), 10)  # a full pool waits for the second: one is filled, one is on its way
+    overdraft_buffers: int = key(whole(0), 20)
+    flush_timeout_s: float = key(number(TICK_S), 0.1)
+    flush_late_s: Distribution = key(distribution, ZERO)
+    bytes_per_s: float | None = key(number(1.0), None)
+    spanning_records: bool = key(flag, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +147,13 @@ class BufferDebloatSettings:
     Names and defaults are those of Flink 2.x. Older versions than 2.1 start with the segment's size (FLINK-36556).
     """
 
-    enabled: bool = False
-    period_s: float = 0.2
-    samples: int = 20
-    target_s: float = 1.0
-    threshold_percentages: int = 25
-    min_segment_bytes: int = 256
-    starting_segment_bytes: int = 1024
+    enabled: bool = key(flag, False)
+    period_s: float = key(number(TICK_S), 0.2)
+    samples: int = key(whole(), 20)
+    target_s: float = key(number(TICK_S), 1.0)
+    threshold_percentages: int = key(whole(0, 100), 25)
+    min_segment_bytes: int = key(whole(), 256)
+    starting_segment_bytes: int = key(whole(), 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +165,9 @@ class WatermarkAlignmentSettings:
     (`WatermarkStrategy.withIdleness`), nor is one that has ended. No `max_drift_s`: nothing is aligned.
     """
 
-    max_drift_s: float | None = None
-    update_interval_s: float = 1.0
-    idle_after_s: float | None = None
+    max_drift_s: float | None = key(number(), None)
+    update_interval_s: float = key(number(TICK_S), 1.0)
+    idle_after_s: float | None = key(number(TICK_S), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,46 +183,50 @@ class CheckpointSettings:
     `async_s`.
     """
 
-    interval_s: float | None = 10.0
-    first_s: float | None = None
-    min_pause_s: float = 0.0
-    timeout_s: float = 600.0
-    max_concurrent: int = 1
-    tolerable_failures: int | None = None
-    alignment_timeout_s: float = 60.0
-    aligned_checkpoint_timeout_s: float = 0.0
-    max_inflight_bytes: int = 512 * 1024 * 1024
-    max_buffer_per_input: int = 100_000
-    max_buffer_memory_bytes: int = 256 * 1024 * 1024
-    hold: str = "aligner"
-    interruptible_timers: bool = False
-    command_s: Distribution = ZERO
-    trigger_latency_s: Distribution = ZERO
-    ack_latency_s: Distribution = ZERO
-    begin_s: Distribution = ZERO
-    unaligned_begin_s: Distribution | None = None
-    sync_s: Distribution = ZERO
-    async_s: Distribution = ZERO
-    channel_state_s: Distribution = ZERO
-    channel_state_bytes_per_s: float | None = None
+    interval_s: float | None = key(number(TICK_S), 10.0)
+    first_s: float | None = key(number(), None)
+    min_pause_s: float = key(number(), 0.0)
+    timeout_s: float = key(number(TICK_S), 600.0)
+    max_concurrent: int = key(whole(), 1)
+    tolerable_failures: int | None = key(whole(0), None)
+    alignment_timeout_s: float = key(number(TICK_S), 60.0)
+    aligned_checkpoint_timeout_s: float = key(number(), 0.0)
+    max_inflight_bytes: int = key(whole(), 512 * 1024 * 1024)
+    max_buffer_per_input: int = key(whole(), 100_000)
+    max_buffer_memory_bytes: int = key(whole(), 256 * 1024 * 1024)
+    hold: str = key(one_of("aligner", "channel"), "aligner")
+    interruptible_timers: bool = key(flag, False)
+    command_s: Distribution = key(distribution, ZERO)
+    trigger_latency_s: Distribution = key(distribution, ZERO)
+    ack_latency_s: Distribution = key(distribution, ZERO)
+    begin_s: Distribution = key(distribution, ZERO)
+    unaligned_begin_s: Distribution | None = key(distribution, None)
+    sync_s: Distribution = key(distribution, ZERO)
+    async_s: Distribution = key(distribution, ZERO)
+    channel_state_s: Distribution = key(distribution, ZERO)
+    channel_state_bytes_per_s: float | None = key(number(1.0), None)
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverySettings:
     """The time until a failed job runs again: to be noticed, to be started, to read its state."""
 
-    detection_s: Distribution = TENTH
-    restart_s: Distribution = ONE
-    read_bytes_per_s: float | None = None
+    detection_s: Distribution = key(distribution, TENTH)
+    restart_s: Distribution = key(distribution, ONE)
+    read_bytes_per_s: float | None = key(number(1.0), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
     """The store of checkpoints: what a part costs beyond `async_s`, what a manifest costs, how many are kept."""
 
-    bytes_per_s: float | None = None
-    manifest_s: Distribution = ZERO
-    retained: int = 1
+    bytes_per_s: float | None = key(number(1.0), None)
+    manifest_s: Distribution = key(distribution, ZERO)
+    retained: int = key(whole(), 1)
+
+
+WHEN = ("at_s", "every_s", "first_s", "rate_per_s")
+"""The keys that say when a fault happens, whatever its kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +238,17 @@ class Fault:
 
     kind: str
     name: str
-    task: str | None = None
-    channel: str | None = None
-    at_s: float | None = None
-    every_s: float | None = None
-    first_s: float | None = None
-    rate_per_s: float | None = None
-    for_s: Distribution = ZERO
-    factor: float = 1.0
-    added_s: Distribution = ZERO
-    in_doubt: bool = False
-    capacity_bytes: int = 0
+    task: str | None = key(text, None)
+    channel: str | None = key(text, None)
+    at_s: float | None = key(number(), None)
+    every_s: float | None = key(number(TICK_S), None)
+    first_s: float | None = key(number(), None)
+    rate_per_s: float | None = key(number(most=1e9), None)
+    for_s: Distribution = key(distribution, ZERO)
+    factor: float = key(number(1.0), 1.0)
+    added_s: Distribution = key(distribution, ZERO)
+    in_doubt: bool = key(flag, False)
+    capacity_bytes: int = key(whole(0), 0)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
