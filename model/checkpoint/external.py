@@ -30,7 +30,7 @@ from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import ALL, Capabilities
 from barrierlab.model.checkpoint.components import Components, MakeGate, with_aligner
 from barrierlab.model.checkpoint.gate_scopes import FAILED, SCOPES, TAKEN, gate_of
-from barrierlab.model.checkpoint.hosting import ExternalError, brief, captured, said
+from barrierlab.model.checkpoint.hosting import ExternalError, being_made, brief, captured, methods_of, said
 from barrierlab.model.checkpoint.protocols import EXACT, protocol_of
 from barrierlab.model.checkpoint.refinement import GateMachine, GateMove, listed
 from barrierlab.model.checkpoint.tables.stimuli import (
@@ -352,12 +352,7 @@ def _missing(kind: type, is_unaligned: bool, capabilities: Capabilities) -> list
 def _methods(kind: type, is_unaligned: bool) -> list[str]:
     """Return what a class must have for others to call."""
     shapes = [PullAligner if pulls(kind) else Aligner, Driven, *([UnalignedAligner] if is_unaligned else [])]
-    return [
-        name
-        for shape in shapes
-        for name, value in vars(shape).items()
-        if inspect.isfunction(value) and not name.startswith("_")
-    ]
+    return [name for shape in shapes for name in methods_of(shape)]
 
 
 def pulls(kind: type) -> bool:
@@ -681,15 +676,10 @@ def _examine(kind: type, components: Components, protocol: str) -> None:
     def make() -> GateMachine:
         return GateMachine(rules, partial(gate_of, components))
 
-    try:
+    with being_made(
+        kind, "port, config, unaligned, is_sink" if protocol_of(protocol).goes_unaligned else "port, config"
+    ):
         machine = make()
-    except ExternalError:
-        raise
-    except Exception as error:  # whatever another's code raises
-        takes = "port, config, unaligned, is_sink" if protocol_of(protocol).goes_unaligned else "port, config"
-        raise ExternalError(
-            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}({takes})"
-        ) from error
     done: list[str] = []
     script = (*_SCRIPT, *_UNALIGNED_SCRIPT) if protocol_of(protocol).goes_unaligned else _SCRIPT
     for stimulus in _within(script, components.capabilities):

@@ -31,19 +31,9 @@ from barrierlab.impl.checkpoint.injector import InjectBarrierCommand
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, check_methods, said
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods
 from barrierlab.model.checkpoint.interfaces import Coordinator
 
-_ARGUMENTS = {
-    "trigger": 1,
-    "acknowledge": 2,
-    "decline": 2,
-    "abort": 3,
-    "finished": 3,
-    "published": 2,
-    "suspend": 2,
-    "resume": 3,
-}
 _OPTIONAL = {"aborts": ("abort",), "ends": ("finished",), "recovery": ("suspend", "resume")}
 _ACTIONS: tuple[type, ...] = get_args(CoordinatorAction)
 
@@ -57,15 +47,9 @@ def examine(kind: type, capabilities: Capabilities) -> None:
         If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
     """
     optional = [name for needed, names in _OPTIONAL.items() if not getattr(capabilities, needed) for name in names]
-    check_methods(kind, Coordinator, _ARGUMENTS, optional)
-    try:
+    check_methods(kind, Coordinator, optional)
+    with being_made(kind, "config, tasks, sources, first_id"):
         made = ExternalCoordinator(kind, CoordinatorConfig(interval_ns=None, max_concurrent=1000), ("a", "s"), ("a",))
-    except ExternalError:
-        raise
-    except Exception as error:  # whatever another's code raises
-        raise ExternalError(
-            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}(config, tasks, sources, first_id)"
-        ) from error
     made.capture()
 
 

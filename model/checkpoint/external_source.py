@@ -16,18 +16,9 @@ from barrierlab.impl.checkpoint.task import OutputExchange, SourceTask
 from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, check_methods, said
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods
 from barrierlab.model.checkpoint.interfaces import Source, SourcePort
 
-_ARGUMENTS = {
-    "read_next": 0,
-    "emit_watermark": 1,
-    "on_barrier": 1,
-    "abort": 1,
-    "finish": 0,
-    "position": 0,
-    "recover": 3,
-}
 _OPTIONAL = {"aborts": "abort", "ends": "finish", "recovery": "recover"}
 
 
@@ -39,16 +30,9 @@ def examine(kind: type, capabilities: Capabilities) -> None:
     ExternalError
         If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
     """
-    optional = [name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed)]
-    check_methods(kind, Source, _ARGUMENTS, optional)
-    try:
+    check_methods(kind, Source, (name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed)))
+    with being_made(kind, "name, port"):
         made = ExternalSource(kind, "a")
-    except ExternalError:
-        raise
-    except Exception as error:  # whatever another's code raises
-        raise ExternalError(
-            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}(name, port)"
-        ) from error
     made.capture()
 
 

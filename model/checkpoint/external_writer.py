@@ -16,7 +16,7 @@ from barrierlab.impl.errors import TransactionError
 from barrierlab.impl.messages import Event
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.capabilities import Capabilities
-from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, brief, check_methods, has, said
+from barrierlab.model.checkpoint.hosting import ExternalError, Hosted, being_made, brief, check_methods, has
 from barrierlab.model.checkpoint.interfaces import AtLeastOnceWriter, ExternalSystem, IdempotentWriter, TwoPhaseWriter
 
 GUARANTEES = {
@@ -25,14 +25,7 @@ GUARANTEES = {
     "idempotent_writer": "idempotent",
 }
 """By role, the guarantee of the sinks that it is for."""
-_SHAPES: dict[str, tuple[type, dict[str, int]]] = {
-    "exactly_once": (
-        TwoPhaseWriter,
-        {"write": 1, "pre_commit": 1, "finish": 0, "prepared": 0, "commit": 1, "abort": 1, "recover": 2},
-    ),
-    "at_least_once": (AtLeastOnceWriter, {"write": 1, "flush": 0, "recover": 1}),
-    "idempotent": (IdempotentWriter, {"write": 2, "flush": 0, "recover": 1}),
-}
+_SHAPES = {"exactly_once": TwoPhaseWriter, "at_least_once": AtLeastOnceWriter, "idempotent": IdempotentWriter}
 _OPTIONAL = {"aborts": "abort", "recovery": "recover"}
 
 
@@ -50,16 +43,10 @@ def examine(kind: type, guarantee: str, capabilities: Capabilities) -> None:
     ExternalError
         If it lacks a method, takes other arguments, cannot be made, or cannot be captured.
     """
-    optional = [name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed)]
-    check_methods(kind, *_SHAPES[guarantee], optional)
-    try:
+    optional = (name for needed, name in _OPTIONAL.items() if not getattr(capabilities, needed))
+    check_methods(kind, _SHAPES[guarantee], optional)
+    with being_made(kind, "sink, external"):
         made = ExternalWriter(kind, "s", Ledger(), guarantee, lambda *_: None)
-    except ExternalError:
-        raise
-    except Exception as error:  # whatever another's code raises
-        raise ExternalError(
-            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}(sink, external)"
-        ) from error
     made.capture()
 
 

@@ -7,7 +7,8 @@ holds: its fields and theirs, as `copy` and `pickle` read them, in their order, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
 from textwrap import shorten
@@ -212,17 +213,20 @@ def captures_itself(kind: type) -> bool:
     return bool(there)
 
 
-def check_methods(kind: type, shape: type, arguments: dict[str, int], optional: Sequence[str] = ()) -> None:
+def methods_of(shape: type) -> list[str]:
+    """The names of the methods that a protocol asks for itself, in its order."""
+    return [name for name, value in vars(shape).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def check_methods(kind: type, shape: type, optional: Iterable[str] = ()) -> None:
     """Look at the methods of a class before anything is explored.
 
     Parameters
     ----------
     kind : type
     shape : type
-        A protocol of `model.checkpoint.interfaces`.
-    arguments : dict of str to int
-        By method, with how many it is called.
-    optional : sequence of str
+        A protocol of `model.checkpoint.interfaces`: its methods, and with how many arguments each is called.
+    optional : iterable of str
         Those that it may lack, by what it declares.
 
     Raises
@@ -231,22 +235,34 @@ def check_methods(kind: type, shape: type, arguments: dict[str, int], optional: 
         If one is missing, or cannot be called so.
     """
     captures_itself(kind)
-    for name, count in arguments.items():
+    needed, may_lack = methods_of(shape), set(optional)
+    for name in needed:
         if not has(kind, name):
-            if name in optional:
+            if name in may_lack:
                 continue
-            raise ExternalError(
-                f"{kind.__name__} has no method {name!r}; a {role_of(kind)} needs {', '.join(arguments)}"
-            )
+            raise ExternalError(f"{kind.__name__} has no method {name!r}; a {role_of(kind)} needs {', '.join(needed)}")
         takes = list(inspect.signature(getattr(shape, name)).parameters)[1:]
         try:
-            inspect.signature(getattr(kind, name)).bind(*[None] * (count + 1))
+            inspect.signature(getattr(kind, name)).bind(None, *takes)
         except TypeError as error:
             raise ExternalError(
                 f"{kind.__name__}.{name} cannot be called with ({', '.join(takes)}): {error}"
             ) from error
         except ValueError:  # no signature is known, as of some methods that are not written in Python
             continue
+
+
+@contextmanager
+def being_made(kind: type, takes: str) -> Iterator[None]:
+    """Say in one line that a class cannot be made with the arguments that it takes, whatever its code raises."""
+    try:
+        yield
+    except ExternalError:
+        raise
+    except Exception as error:
+        raise ExternalError(
+            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}({takes})"
+        ) from error
 
 
 def role_of(kind: type) -> str:

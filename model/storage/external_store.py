@@ -10,21 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from barrierlab.model.checkpoint.hosting import Copy, ExternalError, brief, check_methods, said
+from barrierlab.model.checkpoint.hosting import Copy, ExternalError, being_made, brief, check_methods, said
 from barrierlab.model.checkpoint.interfaces import CheckpointStore
 from barrierlab.model.storage.files import EMPTY, Direct, FilesPort, Tree
 from barrierlab.model.storage.world import PATH, Client, Done, FoundCheckpoints, StoreBounds
 
-_ARGUMENTS = {
-    "begin": 1,
-    "put": 3,
-    "complete": 2,
-    "discard": 1,
-    "list": 0,
-    "get": 1,
-    "highest_id": 0,
-    "leftovers": 0,
-}
 _CANNOT_READ = (OSError, LookupError, ValueError)
 """Raised by `CheckpointStore.get`: the checkpoint is not there any more, or not whole."""
 
@@ -37,14 +27,10 @@ def examine(kind: type) -> None:
     ExternalError
         If it lacks a method, takes other arguments, cannot be made, or cannot be copied.
     """
-    check_methods(kind, CheckpointStore, _ARGUMENTS)
+    check_methods(kind, CheckpointStore)
     disk = Direct(EMPTY)
-    try:
+    with being_made(kind, "folder, files"):
         made = kind(PATH, disk.port)
-    except Exception as error:  # whatever another's code raises
-        raise ExternalError(
-            f"{kind.__name__} cannot be made: {said(error)}; allowed: {kind.__name__}(folder, files)"
-        ) from error
     try:
         Copy(made, (disk.port,))
     except (TypeError, AttributeError, RecursionError) as error:

@@ -55,7 +55,8 @@ ALIGNED = Table(
     # What to do with an event whose turn it is, and if nothing more can be buffered:
     Row("event",             (event, takes_effect),                                                (deliver,)),
     Row("too much buffered",     (has_to_wait, too_much_buffered),          (refuse, decline_too_much_buffered,
-    *ABORT)), # How a checkpoint begins, goes on and ends well:
+    *ABORT)),
+    # How a checkpoint begins, goes on and ends well:
     Row("first barrier",     (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, others_to_come),
                                                                                     (begin, mark, block)),
     Row("only barrier",      (barrier, takes_effect, of_a_newer_checkpoint, between_checkpoints, last_outstanding),
