@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from barrierlab.impl.messages import Event
 from barrierlab.model.checkpoint.check import Outcome, outcome_of
@@ -47,34 +47,75 @@ def stimulus(verb: str, *arguments: object) -> CallStimulus:
     return CallStimulus(verb, arguments)
 
 
-class Side(Protocol):
-    """The machine, or its model. Each verb of a stimulus is a method of it that answers with lines."""
+class RefusedError(Exception):
+    """A call that the model refuses; the text is the name of the machine's error."""
+
+
+class Side:
+    """The machine, or its model. Each verb of a stimulus is a method of it."""
+
+    __slots__ = ()
+    refusals: ClassVar[tuple[type[Exception], ...]] = (RefusedError,)
 
     def capture(self) -> Hashable:
         """All of it, as a value."""
+        raise NotImplementedError
 
-    def restore(self, value: Hashable) -> None:
+    def restore(self, value: Any) -> None:
         """Be as the side was that gave `value`."""
+        raise NotImplementedError
+
+    def call(self, move: CallStimulus) -> tuple[str, ...]:
+        """Return in lines what a call comes to, and where the side stands then; of one that is refused, the error."""
+        try:
+            lines = getattr(self, move.verb)(*move.arguments)
+        except self.refusals as error:
+            return (str(error) if type(error) is RefusedError else type(error).__name__,)
+        return (*(lines or ()), *self.stands())
+
+    def stands(self) -> tuple[str, ...]:
+        """Return where it stands, in the words of both sides."""
+        return ()
 
 
-class Reference(Side, Protocol):
-    """The model; it also says what a driver may do next, which bounds the scope."""
+class Reference(Side):
+    """The model: its fields are its state, but for those in `fixed`. It bounds the scope by what a driver may do."""
+
+    fixed: ClassVar[tuple[str, ...]] = ()
+
+    def capture(self) -> Hashable:
+        """All of it, as a value; a dict is one of its items, in their order."""
+        fields = (each for name, each in vars(self).items() if name not in self.fixed)
+        return tuple([tuple(each.items()) if type(each) is dict else each for each in fields])
+
+    def restore(self, value: Any) -> None:
+        """Be as the model was that gave `value`."""
+        names = (name for name in vars(self) if name not in self.fixed)
+        for name, each in zip(names, value, strict=True):
+            setattr(self, name, dict(each) if type(getattr(self, name)) is dict else each)
 
     def stimuli(self) -> Sequence[CallStimulus]:
         """Return what may happen now, always in the same order."""
+        raise NotImplementedError
 
 
-class Under(Side, Protocol):
+class Under(Side):
     """The machine under test, with the verbs of its model.
 
     Attributes
     ----------
     machines : sequence of object
         What it is made of, to be compared field for field.
+    refusals : tuple of type
+        The errors by which it refuses a call.
     """
 
+    __slots__ = ()
+
     @property
-    def machines(self) -> Sequence[object]: ...
+    def machines(self) -> Sequence[object]:
+        """The machines, in the order in which they are compared."""
+        raise NotImplementedError
 
 
 class ComponentDifference(NamedTuple):
@@ -117,10 +158,10 @@ class Component:
         """Return what both come to, if they answer the same."""
         assert not isinstance(state, ComponentDifference)
         self.model.restore(state[1])
-        expected = getattr(self.model, move.verb)(*move.arguments)
+        expected = self.model.call(move)
         try:
             self.machine.restore(state[0])
-            found = getattr(self.machine, move.verb)(*move.arguments)
+            found = self.machine.call(move)
             captured = self.machine.capture()
             drifted = self._drift(captured)
         except Exception as error:  # whatever a machine raises on what may happen, it is broken

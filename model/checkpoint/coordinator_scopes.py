@@ -15,6 +15,7 @@ from typing import Any
 from barrierlab.impl.checkpoint.actions import (
     Aborted,
     AbortTask,
+    Actions,
     Completed,
     CoordinatorAction,
     FailJob,
@@ -29,7 +30,7 @@ from barrierlab.impl.checkpoint.coordinator import CheckpointCoordinator, Coordi
 from barrierlab.impl.checkpoint.report import Acknowledge, Decline
 from barrierlab.impl.errors import NotPublishingError, UnknownTaskError, UnsettledError
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
 
 FINAL_RETRY_NS = 1_000_000_000
@@ -71,7 +72,7 @@ class CoordinatorJob:
     reasons: tuple[str, ...] = ("declined",)
 
 
-class CoordinatorReference:
+class CoordinatorReference(Reference):
     """The coordinator as the rules have it: every verb answers with what it says, and with where it stands then."""
 
     def __init__(self, job: CoordinatorJob) -> None:
@@ -108,7 +109,7 @@ class CoordinatorReference:
         for name, each in zip(_PLAIN, plain, strict=True):
             setattr(self, name, each)
 
-    def _answer(self) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         lines, self.lines = self.lines, []
         under_way = " ".join(f"{n}{'w' if n == self.writing else ''}" for n in self.began)
         return *lines, standing(
@@ -151,14 +152,13 @@ class CoordinatorReference:
 
     # Triggers.
 
-    def trigger(self) -> tuple[str, ...]:
+    def trigger(self) -> None:
         """Begin one, unless there is a reason not to."""
         self._trigger()
-        return self._answer()
 
-    def request(self) -> tuple[str, ...]:
+    def request(self) -> None:
         """An injector asks (rule 2)."""
-        return self.trigger()
+        self.trigger()
 
     def _trigger(self) -> None:
         why = self._refusal(self.now_ns)
@@ -196,7 +196,7 @@ class CoordinatorReference:
 
     # Reports: what is about nothing under way, or came before, is ignored.
 
-    def acknowledge(self, task: str, n: int) -> tuple[str, ...]:
+    def acknowledge(self, task: str, n: int) -> None:
         """A part has come."""
         if n not in self.began or task not in self.missing[n]:
             self.lines.append(f"ignored {task} {n}")
@@ -204,32 +204,30 @@ class CoordinatorReference:
             self._has(n, task)
             self.parts[n][task] = f"{task}'s part in {n}"
             self._look()
-        return self._answer()
 
     def nobody(self) -> tuple[str, ...]:
         """A report of a task that the job does not have."""
         return ("UnknownTaskError",) * 4
 
-    def decline(self, task: str, n: int, reason: str) -> tuple[str, ...]:
+    def decline(self, task: str, n: int, reason: str) -> None:
         """A part will not come."""
         if n not in self.began or n == self.writing:
             self.lines.append(f"ignored {task} {n}")
         else:
             self._abort(n, reason)
-        return self._answer()
 
-    def finished(self, task: str, last: int) -> tuple[str, ...]:
+    def finished(self, task: str, last: int) -> None:
         """A task has ended: its final snapshot stands for every part of it behind `last` (rule 13, FLIP-147)."""
-        return self._finished(task, last, f"end behind {last}")
+        self._finished(task, last, f"end behind {last}")
 
-    def ended(self, task: str) -> tuple[str, ...]:
+    def ended(self, task: str) -> None:
         """The same, without a part."""
-        return self._finished(task, 0, "")
+        self._finished(task, 0, "")
 
-    def _finished(self, task: str, last: int, kind: str) -> tuple[str, ...]:
+    def _finished(self, task: str, last: int, kind: str) -> None:
         if not self.running:
             self.lines.append(f"ignored {task} 0")
-            return self._answer()
+            return
         self.finished_tasks = tuple(each for each in self.job.tasks if each in (*self.finished_tasks, task))
         if kind:
             self.final_snapshots[task] = kind
@@ -239,18 +237,16 @@ class CoordinatorReference:
                 if kind:
                     self.parts[n][task] = f"{task}'s {kind} in {n}"
         self._look()
-        return self._answer()
 
     def _has(self, n: int, task: str) -> None:
         self.missing[n] = tuple(each for each in self.missing[n] if each != task)
 
     # What is aborted: it and all that is older (rule 10), except what is being written.
 
-    def abort(self, n: int, reason: str) -> tuple[str, ...]:
+    def abort(self, n: int, reason: str) -> None:
         """The driver aborts one."""
         if n in self.began and n != self.writing:
             self._abort(n, reason)
-        return self._answer()
 
     def _abort(self, n: int, reason: str) -> None:
         was_failing = self._is_failing()
@@ -272,10 +268,10 @@ class CoordinatorReference:
 
     # Manifests: one at a time, the oldest first (rule 20).
 
-    def published(self, n: int) -> tuple[str, ...]:
+    def published(self, n: int) -> None:
         """It is there: complete, announced to every task, and what is older is overtaken."""
         if n != self.writing:
-            return ("NotPublishingError",)
+            raise RefusedError("NotPublishingError")
         parts, self.writing = self.parts[n], 0
         self._forget(n)
         self.completed, self.last_completion, self.failures, self.retry = n, self.now_ns, 0, None
@@ -285,19 +281,18 @@ class CoordinatorReference:
             self.over = len(parts) == len(self.job.tasks) and all("end" in part for part in parts.values())
         self._drop(n, "subsumed")
         self._look()
-        return self._answer()
 
-    def refused(self, n: int) -> tuple[str, ...]:
+    def refused(self, n: int) -> None:
         """It is surely not there."""
-        return self._not_published(n, "store failed")
+        self._not_published(n, "store failed")
 
-    def doubted(self, n: int) -> tuple[str, ...]:
+    def doubted(self, n: int) -> None:
         """Nobody knows whether it is there."""
-        return self._not_published(n, "store in doubt")
+        self._not_published(n, "store in doubt")
 
-    def _not_published(self, n: int, reason: str) -> tuple[str, ...]:
+    def _not_published(self, n: int, reason: str) -> None:
         if n != self.writing:
-            return ("NotPublishingError",)
+            raise RefusedError("NotPublishingError")
         self.writing = 0
         if self.running:
             config = self.job.config
@@ -306,7 +301,6 @@ class CoordinatorReference:
         else:
             self._forget(n)
             self.lines.append(f"aborted {n}: {reason}")
-        return self._answer()
 
     def _look(self) -> None:
         """Write what is whole; behind the end of the job comes one checkpoint more, of final snapshots alone."""
@@ -330,36 +324,32 @@ class CoordinatorReference:
 
     # Failover.
 
-    def suspend(self) -> tuple[str, ...]:
+    def suspend(self) -> None:
         """The job fails: what is under way is aborted, and nobody counts it."""
         self.running = False
         self._drop(self.next_id, "job failed")
-        return self._answer()
 
-    def resume(self, n: int, *finished: str) -> tuple[str, ...]:
+    def resume(self, n: int, *finished: str) -> None:
         """The job goes on from checkpoint `n`, in which these tasks had finished."""
         if self.began:
-            return ("UnsettledError",)
+            raise RefusedError("UnsettledError")
         self.running, self.failures, self.completed = True, 0, n
         self.finished_tasks, self.over = finished, len(finished) == len(self.job.tasks)
         self.final_snapshots = dict.fromkeys(finished, f"end behind {n}")
         self.last_trigger = self.last_completion = self.retry = None
         self.last_resume = self.now_ns
-        return self._answer()
 
     # Time.
 
-    def stop_scheduler(self) -> tuple[str, ...]:
+    def stop_scheduler(self) -> None:
         """Nothing more is begun by the clock."""
         self.scheduled = False
-        return self._answer()
 
-    def wait(self) -> tuple[str, ...]:
+    def wait(self) -> None:
         """The clock goes on, and nobody says so."""
         self.now += 1
-        return self._answer()
 
-    def on_time(self) -> tuple[str, ...]:
+    def on_time(self) -> None:
         """The driver says what time it is: what is too late is aborted, and what is due is begun."""
         for n, began_ns in list(self.began.items()):
             if n in self.began and n != self.writing and self.now_ns - began_ns >= self.job.config.timeout_ns:
@@ -368,7 +358,6 @@ class CoordinatorReference:
         if due_ns is not None and self.now_ns >= due_ns:
             self._trigger()
         self._look()
-        return self._answer()
 
     def _due(self) -> int | None:
         """Return when the clock begins the next one: an interval behind the last, and a pause behind the last that
@@ -402,8 +391,10 @@ def _joined(parts: dict[str, str]) -> str:
     return ", ".join(parts[task] for task in sorted(parts))
 
 
-class CoordinatorMachine:
+class CoordinatorMachine(Under):
     """A `CheckpointCoordinator` with the verbs of `CoordinatorReference`."""
+
+    refusals = (NotPublishingError, UnsettledError)
 
     def __init__(self, job: CoordinatorJob, components: Components) -> None:
         self.job, self.now = job, 0
@@ -426,78 +417,82 @@ class CoordinatorMachine:
         self.now, captured = value
         self.coordinator.restore(captured)
 
-    def _answer_of(self, does: Callable[[], Sequence[CoordinatorAction] | None]) -> tuple[str, ...]:
-        try:
-            actions = does() or ()
-        except (NotPublishingError, UnknownTaskError, UnsettledError) as error:
-            return (type(error).__name__,)
+    def call(self, move: CallStimulus) -> tuple[str, ...]:
+        """As of any side, the actions in lines."""
+        return tuple(each if isinstance(each, str) else line(each) for each in super().call(move))
+
+    def stands(self) -> tuple[str, ...]:
         its = self.coordinator
         under_way = " ".join(f"{n}{'w' if pending.publishing else ''}" for n, pending in its.pending.items())
         settled, deadline_ns = its.settled, its.next_deadline_ns()
-        stands = standing(under_way, settled, its.ended, its.last_completed, its.failures_in_row, deadline_ns)
-        return *map(line, actions), stands
+        return (standing(under_way, settled, its.ended, its.last_completed, its.failures_in_row, deadline_ns),)
 
     @property
     def now_ns(self) -> int:
         """The time."""
         return self.job.times_ns[self.now]
 
-    def trigger(self) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.trigger(self.now_ns))
+    def trigger(self) -> Actions:
+        return self.coordinator.trigger(self.now_ns)
 
-    def request(self) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.request(self.now_ns))
+    def request(self) -> Actions:
+        return self.coordinator.request(self.now_ns)
 
-    def acknowledge(self, task: str, n: int) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.acknowledge(Acknowledge(task, n, "part"), self.now_ns))
+    def acknowledge(self, task: str, n: int) -> Actions:
+        return self.coordinator.acknowledge(Acknowledge(task, n, "part"), self.now_ns)
 
-    def nobody(self) -> tuple[str, ...]:
+    def nobody(self) -> list[str]:
         its, at_ns, report = self.coordinator, self.now_ns, Acknowledge("nobody", 1)
-        calls: tuple[Callable[[], Sequence[CoordinatorAction] | None], ...] = (
+        calls: tuple[Callable[[], object], ...] = (
             lambda: its.acknowledge(report, at_ns),
             lambda: its.decline(Decline("nobody", 1, Reason.DECLINED), at_ns),
             lambda: its.finished("nobody", at_ns),
             lambda: its.resume(0, at_ns, {"nobody": report}),
         )
-        return tuple(text for call in calls for text in self._answer_of(call))
+        refused = []
+        for call in calls:
+            try:
+                call()
+            except UnknownTaskError as error:
+                refused.append(type(error).__name__)
+        return refused
 
-    def decline(self, task: str, n: int, reason: str) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.decline(Decline(task, n, Reason(reason)), self.now_ns))
+    def decline(self, task: str, n: int, reason: str) -> Actions:
+        return self.coordinator.decline(Decline(task, n, Reason(reason)), self.now_ns)
 
-    def finished(self, task: str, last: int) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.finished(task, self.now_ns, _final(task, last)))
+    def finished(self, task: str, last: int) -> Actions:
+        return self.coordinator.finished(task, self.now_ns, _final(task, last))
 
-    def ended(self, task: str) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.finished(task, self.now_ns))
+    def ended(self, task: str) -> Actions:
+        return self.coordinator.finished(task, self.now_ns)
 
-    def abort(self, n: int, reason: str) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.abort(n, Reason(reason), self.now_ns))
+    def abort(self, n: int, reason: str) -> Actions:
+        return self.coordinator.abort(n, Reason(reason), self.now_ns)
 
-    def published(self, n: int) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.published(n, self.now_ns))
+    def published(self, n: int) -> Actions:
+        return self.coordinator.published(n, self.now_ns)
 
-    def refused(self, n: int) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=True))
+    def refused(self, n: int) -> Actions:
+        return self.coordinator.publish_failed(n, self.now_ns, definite=True)
 
-    def doubted(self, n: int) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.publish_failed(n, self.now_ns, definite=False))
+    def doubted(self, n: int) -> Actions:
+        return self.coordinator.publish_failed(n, self.now_ns, definite=False)
 
-    def suspend(self) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.suspend(self.now_ns, Reason.JOB_FAILED))
+    def suspend(self) -> Actions:
+        return self.coordinator.suspend(self.now_ns, Reason.JOB_FAILED)
 
-    def resume(self, n: int, *finished: str) -> tuple[str, ...]:
+    def resume(self, n: int, *finished: str) -> None:
         parts = {task: _final(task, n) for task in finished}
-        return self._answer_of(lambda: self.coordinator.resume(n, self.now_ns, parts))
+        self.coordinator.resume(n, self.now_ns, parts)
 
-    def stop_scheduler(self) -> tuple[str, ...]:
-        return self._answer_of(self.coordinator.stop_scheduler)
+    def stop_scheduler(self) -> None:
+        self.coordinator.stop_scheduler()
 
-    def wait(self) -> tuple[str, ...]:
+    def wait(self) -> None:
         self.now += 1
-        return self._answer_of(lambda: ())
 
-    def on_time(self) -> tuple[str, ...]:
-        return self._answer_of(lambda: self.coordinator.on_time(self.now_ns))
+    def on_time(self) -> Actions:
+        return self.coordinator.on_time(self.now_ns)
 
 
 def _final(task: str, last: int) -> Acknowledge:

@@ -11,7 +11,7 @@ from typing import Any
 
 from barrierlab.impl.checkpoint.injector import BarrierInjectorConfig, CheckpointBarrierInjector, InjectBarrierCommand
 from barrierlab.impl.errors import CheckpointIdError, EpochError, RegressingIdError
-from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
 
 Command = tuple[int, int, bool]
@@ -27,22 +27,16 @@ COMMANDS: tuple[Command, ...] = (
 INTERVAL_NS = 2
 
 
-class InjectorReference:
+class InjectorReference(Reference):
     """The injector as the rules have it."""
+
+    fixed = ("last_ns",)
 
     def __init__(self, last_ns: int) -> None:
         self.last_ns = last_ns
         self.now_ns = self.since_ns = self.emitted = 0
         self.newest: Command | None = None
         self.waiting: Command | None = None
-
-    def capture(self) -> Hashable:
-        """All of it, as a value."""
-        return self.now_ns, self.since_ns, self.emitted, self.newest, self.waiting
-
-    def restore(self, value: Any) -> None:
-        """Be as the model was that gave `value`."""
-        self.now_ns, self.since_ns, self.emitted, self.newest, self.waiting = value
 
     def stimuli(self) -> Sequence[CallStimulus]:
         """Return what a coordinator, a source and a clock may do."""
@@ -54,51 +48,52 @@ class InjectorReference:
         if self.now_ns < self.last_ns:
             yield stimulus("wait")
 
-    def _answer(self, line: str) -> tuple[str, ...]:
-        return line, f"{self.emitted} emitted, next request at {self.since_ns + INTERVAL_NS if self.last_ns else None}"
+    def stands(self) -> tuple[str, ...]:
+        at_ns = self.since_ns + INTERVAL_NS if self.last_ns else None
+        return (f"{self.emitted} emitted, next request at {at_ns}",)
 
     def inject(self, n: int, epoch: int, is_flagged: bool) -> tuple[str, ...]:
         """A command is left; ids and epochs strictly increase, and the very same once more is a duplicate."""
         command, newest = (n, epoch, is_flagged), self.newest
         if not 1 <= n <= HIGHEST_ID:
-            return self._answer("CheckpointIdError")
+            return ("CheckpointIdError",)
         if not 0 <= epoch <= HIGHEST_EPOCH:
-            return self._answer("EpochError")
+            return ("EpochError",)
         if newest is not None:
             if command == newest:
-                return self._answer("duplicate ()")
+                return ("duplicate ()",)
             if n < newest[0]:
-                return self._answer("RegressingIdError")
+                return ("RegressingIdError",)
             if epoch <= newest[1]:
-                return self._answer("EpochError")
+                return ("EpochError",)
             if n == newest[0]:
-                return self._answer("RegressingIdError")
+                return ("RegressingIdError",)
         replaced, self.newest, self.waiting = self.waiting, command, command
-        return self._answer("accepted ()" if replaced is None else f"replaced {(replaced[0],)}")
+        return ("accepted ()" if replaced is None else f"replaced {(replaced[0],)}",)
 
     def poll(self) -> tuple[str, ...]:
         """Return what waits is claimed, once, and begins the interval anew."""
         command, self.waiting = self.waiting, None
         if command is None:
-            return self._answer("no barrier")
+            return ("no barrier",)
         self.since_ns = self.now_ns
         self.emitted += 1
-        return self._answer(f"barrier {command[0]} of epoch {command[1]}, flags {int(command[2])}")
+        return (f"barrier {command[0]} of epoch {command[1]}, flags {int(command[2])}",)
 
     def ask(self) -> tuple[str, ...]:
         """Once an interval there is a request."""
         if not self.last_ns or self.now_ns - self.since_ns < INTERVAL_NS:
-            return self._answer("no request")
+            return ("no request",)
         self.since_ns = self.now_ns
-        return self._answer(f"request of a at {self.now_ns}")
+        return (f"request of a at {self.now_ns}",)
 
     def wait(self) -> tuple[str, ...]:
         """The clock goes on."""
         self.now_ns += 1
-        return self._answer(str(self.now_ns))
+        return (str(self.now_ns),)
 
 
-class InjectorMachine:
+class InjectorMachine(Under):
     """A `CheckpointBarrierInjector` with the verbs of `InjectorReference`."""
 
     def __init__(self, last_ns: int, components: Components) -> None:
@@ -120,32 +115,32 @@ class InjectorMachine:
         self.now_ns, captured = value
         self.injector.restore(captured)
 
-    def _answer(self, line: str) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         its = self.injector
-        return line, f"{its.barriers_injected} emitted, next request at {its.next_deadline_ns()}"
+        return (f"{its.barriers_injected} emitted, next request at {its.next_deadline_ns()}",)
 
     def inject(self, n: int, epoch: int, is_flagged: bool) -> tuple[str, ...]:
         try:
             outcome = self.injector.coordinator_handle().inject(InjectBarrierCommand(n, epoch, is_flagged))
         except (CheckpointIdError, EpochError, RegressingIdError) as error:
-            return self._answer(type(error).__name__)
-        return self._answer(f"{outcome.status.value} {outcome.replaced}")
+            return (type(error).__name__,)
+        return (f"{outcome.status.value} {outcome.replaced}",)
 
     def poll(self) -> tuple[str, ...]:
         barrier = self.injector.poll_barrier(self.now_ns)
         if barrier is None:
-            return self._answer("no barrier")
-        return self._answer(f"barrier {barrier.checkpoint_id} of epoch {barrier.epoch}, flags {barrier.flags}")
+            return ("no barrier",)
+        return (f"barrier {barrier.checkpoint_id} of epoch {barrier.epoch}, flags {barrier.flags}",)
 
     def ask(self) -> tuple[str, ...]:
         request = self.injector.due_request(self.now_ns)
         if request is None:
-            return self._answer("no request")
-        return self._answer(f"request of {request.source_id} at {request.requested_ns}")
+            return ("no request",)
+        return (f"request of {request.source_id} at {request.requested_ns}",)
 
     def wait(self) -> tuple[str, ...]:
         self.now_ns += 1
-        return self._answer(str(self.now_ns))
+        return (str(self.now_ns),)
 
 
 def _scope(name: str, states: int, last_ns: int) -> ComponentScope:

@@ -18,7 +18,7 @@ from barrierlab.impl.errors import DamagedError, LimitError, RestoreError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage
 from barrierlab.impl.storage.encoding import encode
 from barrierlab.impl.storage.snapshot import Checkpoint, InFlight, Manifest, TaskSnapshot
-from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
 
 TASKS = {"a": ("source-a", 0), "b": ("source-b", 0), "j": ("join", 1), "s": ("sink", 0)}
@@ -127,15 +127,8 @@ _ODD_WIRINGS: dict[str, tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence
 }
 
 
-class RecoveryReference:
+class RecoveryReference(Reference):
     """The recovery that the rules ask for. It has one state: nothing is kept from one recovery to the next."""
-
-    def capture(self) -> Hashable:
-        """Nothing."""
-        return ()
-
-    def restore(self, value: Any) -> None:
-        """Nothing."""
 
     def stimuli(self) -> Sequence[CallStimulus]:
         """Every checkpoint, every one that is none, and the beginning."""
@@ -187,7 +180,7 @@ class RecoveryReference:
         return "checkpoint 0", *lines, *(f"{channel}: []" for task in TASKS for channel in INPUTS[task])
 
 
-class RecoveryMachine:
+class RecoveryMachine(Under):
     """`snapshot_of` and `plan`, with the verbs of `RecoveryReference`."""
 
     machines: Sequence[object] = ()

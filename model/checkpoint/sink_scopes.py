@@ -13,7 +13,7 @@ from typing import Any
 from barrierlab.impl.checkpoint.transactions import Ledger, SinkWriter
 from barrierlab.impl.errors import TransactionError
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
 
 SinkRow = tuple[int, int]
@@ -41,8 +41,10 @@ class SinkBounds:
     sequences: int = 0
 
 
-class SinkReference:
+class SinkReference(Reference):
     """The sinks and the external system as the rules have them."""
+
+    fixed = ("outside", "lines")
 
     def __init__(self, outside: SinkBounds) -> None:
         self.outside = outside
@@ -56,19 +58,7 @@ class SinkReference:
         self.visible: dict[str, tuple[SinkRow, ...]] = dict.fromkeys(outside.sinks, ())
         self.lines: list[str] = []
 
-    def capture(self) -> Hashable:
-        """All of it, as a value."""
-        return tuple(tuple(each.items()) if isinstance(each, dict) else each for each in map(self._get, _FIELDS))
-
-    def restore(self, value: Any) -> None:
-        """Be as the model was that gave `value`."""
-        for name, each in zip(_FIELDS, value, strict=True):
-            setattr(self, name, dict(each) if isinstance(each, tuple) else each)
-
-    def _get(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def _answer(self) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         lines, self.lines = self.lines, []
         for sink in self.outside.sinks:
             ever = sum(whose == sink for whose, _, _ in self.transactions.values())
@@ -100,7 +90,7 @@ class SinkReference:
 
     # What a task does.
 
-    def write(self, sink: str, sequence: int, payload: int) -> tuple[str, ...]:
+    def write(self, sink: str, sequence: int, payload: int) -> None:
         """An event has taken effect at the sink."""
         row, self.written = (sequence, payload), self.written + 1
         if self.outside.guarantee == "exactly_once":
@@ -113,21 +103,18 @@ class SinkReference:
             rows[sequence] = payload
             self.visible[sink] = tuple(rows.items())
             self.lines.append(f"upsert {_named(row)}")
-        return self._answer()
 
-    def prepare(self, sink: str, n: int) -> tuple[str, ...]:
+    def prepare(self, sink: str, n: int) -> None:
         """The sink takes its part of a checkpoint: what is open is kept outside, and seen by nobody."""
         self.next_id, self.newest[sink] = n + 1, n
         self._prepare(sink, f"{sink}-{n}", n)
         self.parts[sink, n] = tuple(name for name, _ in self.prepared[sink])
-        return self._answer()
 
-    def prepare_last(self, sink: str) -> tuple[str, ...]:
+    def prepare_last(self, sink: str) -> None:
         """The sink ends: what is open is covered by all checkpoints behind its last one."""
         self.is_over[sink] = True
         ever = sum(whose == sink for whose, _, _ in self.transactions.values())
         self._prepare(sink, f"{sink}-final-{ever + 1}", self.newest[sink] + 1)
-        return self._answer()
 
     def _prepare(self, sink: str, name: str, committed_from: int) -> None:
         if self.open[sink]:
@@ -138,28 +125,26 @@ class SinkReference:
 
     # What becomes of it.
 
-    def complete(self, sink: str, n: int) -> tuple[str, ...]:
+    def complete(self, sink: str, n: int) -> None:
         """A checkpoint is complete: what it covers is committed, oldest first."""
         due = [name for name, committed_from in self.prepared[sink] if committed_from <= n]
         self.prepared[sink] = tuple(each for each in self.prepared[sink] if each[1] > n)
         for name in due:
             self._commit(name)
-        return self._answer()
 
-    def recover(self, sink: str, n: int) -> tuple[str, ...]:
+    def recover(self, sink: str, n: int) -> None:
         """The sink is made anew from its part of a checkpoint: that is committed, all else of it is rolled back."""
         keeps = self.parts[sink, n]
         self.open[sink], self.prepared[sink], self.newest[sink], self.is_over[sink] = (), (), n, False
         for name in keeps:
             if self.transactions[name][1] == "rolled back":  # a recovery to older than what was restored since
                 self.lines = []
-                return ("TransactionError",)
+                raise RefusedError("TransactionError")
             self._commit(name)
         for name, (whose, state, _) in self.transactions.items():
             if whose == sink and state == "prepared" and name not in keeps:
                 self.transactions[name] = sink, "rolled back", ()
                 self.lines.append(f"rollback {name}")
-        return self._answer()
 
     def _commit(self, name: str) -> None:
         sink, state, rows = self.transactions[name]
@@ -171,28 +156,23 @@ class SinkReference:
         """The external system is asked for one again; only what is prepared becomes visible, and once."""
         sink, state, rows = self.transactions.get(name, ("", "unknown", ()))
         if state in ("unknown", "rolled back"):
-            return ("TransactionError",)
+            raise RefusedError("TransactionError")
         self.visible[sink] += rows
         self.transactions[name] = sink, "committed", ()
-        return (f"became visible: {_listed(rows)}", *self._answer())
+        return (f"became visible: {_listed(rows)}",)
 
     def keep_all(self, sink: str) -> tuple[str, ...]:
         """Return what is to be kept is not rolled back, prepared or not."""
-        return "rolled back nothing", *self._answer()
+        return ("rolled back nothing",)
 
-    def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
+    def prepare_again(self, sink: str, name: str) -> None:
         """The same once more is the same, as long as it is prepared."""
-        return self._answer() if self.transactions[name][1] == "prepared" else ("TransactionError",)
+        if self.transactions[name][1] != "prepared":
+            raise RefusedError("TransactionError")
 
-    def prepare_other(self, sink: str, name: str, count: int) -> tuple[str, ...]:
+    def prepare_other(self, sink: str, name: str, count: int) -> None:
         """Another one of that name is none."""
-        return ("TransactionError",)
-
-
-_FIELDS = (
-    *("written", "next_id", "open", "prepared", "newest", "is_over", "parts"),
-    *("transactions", "visible"),
-)
+        raise RefusedError("TransactionError")
 
 
 def seen(sink: str, rows: Sequence[SinkRow], prepared: Sequence[str], unprepared: int, ever: int) -> str:
@@ -209,8 +189,10 @@ def _listed(rows: Sequence[SinkRow]) -> str:
     return " ".join(map(_named, rows)) or "nothing"
 
 
-class SinkMachine:
+class SinkMachine(Under):
     """Writers and a ledger, with the verbs of `SinkReference`."""
+
+    refusals = (TransactionError,)
 
     def __init__(self, outside: SinkBounds, components: Components) -> None:
         self.outside, self._components = outside, components
@@ -250,61 +232,43 @@ class SinkMachine:
             writer.restore(captured)
         self.stored, self.effects = dict(stored), []
 
-    def _answer(self) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         stands = [
             seen(sink, _rows(self.ledger.visible(sink)), its.prepared, len(its.open), self.ledger.count(sink))
             for sink, its in self.writers.items()
         ]
         return *self.effects, *stands
 
-    def write(self, sink: str, sequence: int, payload: int) -> tuple[str, ...]:
+    def write(self, sink: str, sequence: int, payload: int) -> None:
         self.writers[sink].write(Event("a", sequence, value=payload))
-        return self._answer()
 
-    def prepare(self, sink: str, n: int) -> tuple[str, ...]:
+    def prepare(self, sink: str, n: int) -> None:
         self.writers[sink].prepare(n)
         self.stored[sink, n] = self.writers[sink].prepared
-        return self._answer()
 
-    def prepare_last(self, sink: str) -> tuple[str, ...]:
+    def prepare_last(self, sink: str) -> None:
         self.writers[sink].prepare_last()
-        return self._answer()
 
-    def complete(self, sink: str, n: int) -> tuple[str, ...]:
+    def complete(self, sink: str, n: int) -> None:
         self.writers[sink].on_complete(n)
-        return self._answer()
 
-    def recover(self, sink: str, n: int) -> tuple[str, ...]:
+    def recover(self, sink: str, n: int) -> None:
         self.writers[sink] = self._made(sink)
-        try:
-            self.writers[sink].recover(self.stored[sink, n], n)
-        except TransactionError:
-            return ("TransactionError",)
-        return self._answer()
+        self.writers[sink].recover(self.stored[sink, n], n)
 
     def commit(self, name: str) -> tuple[str, ...]:
-        try:
-            events = self.ledger.commit(name)
-        except TransactionError:
-            return ("TransactionError",)
-        return f"became visible: {_listed(_rows(events))}", *self._answer()
+        events = self.ledger.commit(name)
+        return (f"became visible: {_listed(_rows(events))}",)
 
     def keep_all(self, sink: str) -> tuple[str, ...]:
         gone = self.ledger.roll_back_others(sink, [name for name, _ in self._transactions()])
-        return f"rolled back {', '.join(gone) or 'nothing'}", *self._answer()
+        return (f"rolled back {', '.join(gone) or 'nothing'}",)
 
-    def prepare_again(self, sink: str, name: str) -> tuple[str, ...]:
-        return self._prepared(sink, name, dict(self._transactions())[name][2])
+    def prepare_again(self, sink: str, name: str) -> None:
+        self.ledger.prepare(sink, name, dict(self._transactions())[name][2])
 
-    def prepare_other(self, sink: str, name: str, count: int) -> tuple[str, ...]:
-        return self._prepared(sink, name, [Event("a", n) for n in range(count)])
-
-    def _prepared(self, sink: str, name: str, events: Sequence[Event]) -> tuple[str, ...]:
-        try:
-            self.ledger.prepare(sink, name, events)
-        except TransactionError:
-            return ("TransactionError",)
-        return self._answer()
+    def prepare_other(self, sink: str, name: str, count: int) -> None:
+        self.ledger.prepare(sink, name, [Event("a", n) for n in range(count)])
 
     def _transactions(self) -> Any:
         transactions, _, _ = self.ledger.capture()  # type: ignore[misc]

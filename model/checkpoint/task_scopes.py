@@ -22,7 +22,7 @@ from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig
 from barrierlab.impl.errors import NotFinishedError
 from barrierlab.impl.messages import CancelBarrier, CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, stimulus
+from barrierlab.model.checkpoint.component import CallStimulus, ComponentScope, Reference, RefusedError, Under, stimulus
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.scope import Tally
 
@@ -97,26 +97,11 @@ def _texts(record: Sequence[tuple[int, Sequence[StreamMessage]]]) -> str:
 _MOST_WAITING = 2
 """So much may be in the outbox of a source when another watermark is sent: a source may repeat one for ever."""
 
-_FIELDS = (
-    *(
-        "outbox",
-        "channels",
-        "closed",
-        "turns",
-        "reports",
-        "stored",
-        "position",
-        "mark",
-        "finished",
-        "last_terminated_id",
-    ),
-    *("next_id", "aborted", "operator", "promised", "open", "has_announced", "recording"),
-    *("unprepared", "prepared", "ever", "visible"),
-)
 
-
-class TaskReference:
+class TaskReference(Reference):
     """The task as the rules have it."""
+
+    fixed = ("shape", "outputs")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -142,16 +127,7 @@ class TaskReference:
     mark: int | None
     finished: bool
 
-    def capture(self) -> Hashable:
-        """All of it, as a value."""
-        return tuple(getattr(self, name) for name in _FIELDS)
-
-    def restore(self, value: Any) -> None:
-        """Be as the model was that gave `value`."""
-        for name, each in zip(_FIELDS, value, strict=True):
-            setattr(self, name, each)
-
-    def _answer(self) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         outbox = " ".join(f"{output}:{message}" for output, message in self.outbox)
         outside = f"{self.unprepared} open, {len(self.prepared)} prepared, {self.visible} visible"
         return standing(outbox, self.channels, self.finished, self.mark), *map(str, self.reports), outside
@@ -253,7 +229,7 @@ class TaskReference:
             self._put(output, (*queue[:place], message, *queue[place:]))
             if _is_flagged(message):
                 self._passes(output, queue[place:], message.checkpoint_id)  # type: ignore[union-attr]
-        return f"sent {message} on {output}", *self._answer()
+        return (f"sent {message} on {output}",)
 
     def _put(self, output: int, queue: Queue) -> None:
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
@@ -269,7 +245,7 @@ class TaskReference:
             passed = tuple(each for to, each in self.outbox[:place] if to == output)
             wanted = any(_is_aligned(each) and each.checkpoint_id > self.aborted for each in passed)
             if wanted or self.outbox[place] == (output, flagged):
-                return "stays", *self._answer()
+                return ("stays",)
             rest = (*self.outbox[:place], *self.outbox[place + 1 :])
             front = 0
             while front < len(rest) and _is_flagged(rest[front][1]):
@@ -283,7 +259,7 @@ class TaskReference:
             self._put(output, (*queue[:start], flagged, *passed, *queue[at + 1 :]))
         self._turn(n)
         self._passes(output, passed, n)
-        return "goes ahead", *self._answer()
+        return ("goes ahead",)
 
     def _turn(self, n: int) -> None:
         self.reports = tuple(
@@ -316,36 +292,33 @@ class TaskReference:
         self.aborted = max(self.aborted, n)
         self._to_all(CancelBarrier(n))
 
-    def close_output(self, output: int) -> tuple[str, ...]:
+    def close_output(self, output: int) -> None:
         """Nobody reads there any more (rule 5)."""
         self.closed = tuple(sorted((*self.closed, output)))
         self.outbox = tuple(entry for entry in self.outbox if entry[0] != output)
-        return self._answer()
 
     # A source.
 
-    def emit(self) -> tuple[str, ...]:
+    def emit(self) -> None:
         """Its next event."""
         self.position += 1
         self._to_edges(_event("x", self.position - 1))
-        return self._answer()
 
-    def watermark(self, ms: int) -> tuple[str, ...]:
+    def watermark(self, ms: int) -> None:
         """A promise; the highest is its own."""
         self.mark = ms if self.mark is None else max(self.mark, ms)
         self._to_all(Watermark(ms))
-        return self._answer()
 
-    def barrier(self, n: int, is_flagged: bool) -> tuple[str, ...]:
+    def barrier(self, n: int, is_flagged: bool) -> None:
         """It claims a command (rule 4)."""
         self.next_id = n + 1
         if self.finished or n <= self.last_terminated_id:
-            return self._answer()
+            return
         self.last_terminated_id = n
         if self.closed:
             self.reports += (ReportedSnapshot(n, reason="output closed"),)
             self._cancel(n)
-            return self._answer()
+            return
         part = ReportedSnapshot(n, digest(self.position), self.position, self.mark, image=self.position)
         barrier = CheckpointBarrier(n, n, int(is_flagged))
         if not is_flagged:
@@ -357,25 +330,22 @@ class TaskReference:
             self._cancel(n)
         else:
             self.reports += (part,)
-        return self._answer()
 
-    def end(self) -> tuple[str, ...]:
+    def end(self) -> None:
         """No event follows; that is said once."""
         if not self.finished:
             self._to_all(EndOfInput())
             self.finished = True
-        return self._answer()
 
-    def abort(self, n: int) -> tuple[str, ...]:
+    def abort(self, n: int) -> None:
         """The coordinator aborts one, that is under way or to come; what is done with is no news (rule 10)."""
         if n > self.last_terminated_id and not self.finished:
             self.last_terminated_id = n
             self._cancel(n)
-        return self._answer()
 
     # A task with two inputs.
 
-    def event(self, index: int) -> tuple[str, ...]:
+    def event(self, index: int) -> None:
         """An event takes effect; behind the cut, on an input whose barrier is to come, it is in flight, too."""
         counts, mark, made = self.operator
         event = _event("xy"[index], counts[index] + 1)
@@ -385,15 +355,13 @@ class TaskReference:
         self.operator = (tuple(n + (at == index) for at, n in enumerate(counts)), mark, made)
         self.unprepared += self.shape.writes
         self._to_edges(event)
-        return self._answer()
 
-    def promise(self, index: int, ms: int) -> tuple[str, ...]:
+    def promise(self, index: int, ms: int) -> None:
         """A watermark counts if it moves the least of the open inputs on."""
         before = self.promised[index]
         if before is None or ms > before:
             self.promised = tuple(ms if at == index else each for at, each in enumerate(self.promised))
             self._advance()
-        return self._answer()
 
     def _advance(self) -> None:
         promises = [each for each, is_open in zip(self.promised, self.open, strict=True) if is_open]
@@ -413,7 +381,7 @@ class TaskReference:
         self.operator = (counts, mark if reached is None else reached, made + 1)
         self._to_edges(Event("m", made + 1, timestamp_ms=self.operator[1] or 0))
 
-    def end_of(self, index: int) -> tuple[str, ...]:
+    def end_of(self, index: int) -> None:
         """The operator gets it; the least of the others counts now; and the last end is passed on (rule 13)."""
         self.open = tuple(each and at != index for at, each in enumerate(self.open))
         self._emit_own(None)
@@ -425,37 +393,33 @@ class TaskReference:
             self._prepare(f"t-final-{self.ever + 1}", self.last_terminated_id + 1)
         if self.recording is not None and index == 1:
             self._complete(self.recording)
-        return self._answer()
 
-    def barriers(self, n: int) -> tuple[str, ...]:
+    def barriers(self, n: int) -> None:
         """The barrier comes on every open input, and nothing between (rule 8)."""
         self.next_id = n + 1
         if n <= self.last_terminated_id:
-            return self._answer()
+            return
         self.last_terminated_id = n
         if self._is_cut(n):
             self._to_all(CheckpointBarrier(n, n))
             self.reports += (self._cut(n),)
-        return self._answer()
 
-    def first_barrier(self, n: int) -> tuple[str, ...]:
+    def first_barrier(self, n: int) -> None:
         """A flagged barrier comes on the first input: the cut is made, and the second is recorded (rule 16)."""
         self.next_id = n + 1
         if n <= self.last_terminated_id:
-            return self._answer()
+            return
         self.last_terminated_id = n
         if self._is_cut(n):
             part = self._cut(n)._replace(is_unaligned=True, outputs=self._ahead(CheckpointBarrier(n, n, 1)))
             self.recording = part
             if not self.open[1]:
                 self._complete(part)
-        return self._answer()
 
-    def last_barrier(self, n: int) -> tuple[str, ...]:
+    def last_barrier(self, n: int) -> None:
         """The barrier has come on the second, too (rule 17)."""
         assert self.recording is not None
         self._complete(self.recording)
-        return self._answer()
 
     def _complete(self, part: ReportedSnapshot) -> None:
         self.reports, self.recording = (*self.reports, part), None
@@ -480,30 +444,28 @@ class TaskReference:
             self.prepared += ((name, committed_from, self.unprepared),)
             self.ever, self.unprepared = self.ever + 1, 0
 
-    def complete(self, n: int) -> tuple[str, ...]:
+    def complete(self, n: int) -> None:
         """A checkpoint is complete: what it covers becomes visible (rule 20)."""
         self.visible += sum(events for _, committed_from, events in self.prepared if committed_from <= n)
         self.prepared = tuple(each for each in self.prepared if each[1] > n)
-        return self._answer()
 
     # Reports, the end, and a new beginning.
 
-    def take(self) -> tuple[str, ...]:
+    def take(self) -> None:
         """The driver takes the reports; the last part is stored."""
         self.stored = next((part for part in reversed(self.reports) if not part.reason), self.stored)
         self.reports = ()
-        return self._answer()
 
     def last_part(self) -> tuple[str, ...]:
         """Return what stands for all later parts of a task that has ended (FLIP-147)."""
         if not self.finished:
-            return ("NotFinishedError",)
+            raise RefusedError("NotFinishedError")
         if self.shape.is_source:
             part = ReportedSnapshot(0, digest(self.position), self.position, self.mark, image=self.position)
         else:
             part = self._cut(0)
         self.stored = part._replace(checkpoint_id=self.last_terminated_id, finished=True)
-        return (str(self.stored), *self._answer())
+        return (str(self.stored),)
 
     def recover(self) -> tuple[str, ...]:
         """A new task goes on behind its cut (rule 22); outputs are open again, and nothing is on its way."""
@@ -518,7 +480,7 @@ class TaskReference:
         else:
             self.operator = part.image
             self.open = tuple(at not in part.ended for at in (0, 1))
-        return (part.state, *self._answer())
+        return (part.state,)
 
 
 def _event(source: str, sequence: int) -> Event:
@@ -568,8 +530,10 @@ def standing(outbox: str, channels: Sequence[Queue], finished: bool, mark: int |
     return f"outbox [{outbox}], channels [{lines}], {'finished' if finished else 'goes on'}, watermark {mark}"
 
 
-class TaskMachine:
+class TaskMachine(Under):
     """A task of `impl` and its channels, with the verbs of `TaskReference`."""
+
+    refusals = (NotFinishedError,)
 
     def __init__(self, shape: Shape, components: Components) -> None:
         self.shape, self._components = shape, components
@@ -611,7 +575,7 @@ class TaskMachine:
         self.task.restore(captured)
         self.ledger.restore(ledger)
 
-    def _answer(self) -> tuple[str, ...]:
+    def stands(self) -> tuple[str, ...]:
         outbox = " ".join(f"{output}:{message}" for output, message in self.task.outbox)
         stands = standing(outbox, self.channels, self.task.finished, self.task.watermark_ms)
         writer = self.task.writer if self.shape.writes else None
@@ -619,59 +583,50 @@ class TaskMachine:
         outside = f"{opened} open, {prepared} prepared, {len(self.ledger.visible('t'))} visible"
         return stands, *(str(_part(report)) for report in self.task.reports), outside
 
-    def emit(self) -> tuple[str, ...]:
+    def emit(self) -> None:
         self.task.emit(_event("x", self.task.position))
-        return self._answer()
 
-    def watermark(self, ms: int) -> tuple[str, ...]:
+    def watermark(self, ms: int) -> None:
         self.task.emit_watermark(ms)
-        return self._answer()
 
-    def barrier(self, n: int, is_flagged: bool) -> tuple[str, ...]:
+    def barrier(self, n: int, is_flagged: bool) -> None:
         self.task.injector.coordinator_handle().inject(InjectBarrierCommand(n, n, is_flagged))
         self.task.poll(0)
-        return self._answer()
 
-    def end(self) -> tuple[str, ...]:
+    def end(self) -> None:
         self.task.end()
-        return self._answer()
 
-    def abort(self, n: int) -> tuple[str, ...]:
+    def abort(self, n: int) -> None:
         self.task.abort(n, Reason.EXPIRED, 0)
-        return self._answer()
 
-    def close_output(self, output: int) -> tuple[str, ...]:
+    def close_output(self, output: int) -> None:
         self.task.close_output(output)
-        return self._answer()
 
-    def event(self, index: int) -> tuple[str, ...]:
+    def event(self, index: int) -> None:
         counts = self.task.operator.counts
-        return self._offered((index, _event("xy"[index], counts[index] + 1)))
+        self._offered((index, _event("xy"[index], counts[index] + 1)))
 
-    def promise(self, index: int, ms: int) -> tuple[str, ...]:
-        return self._offered((index, Watermark(ms)))
+    def promise(self, index: int, ms: int) -> None:
+        self._offered((index, Watermark(ms)))
 
-    def end_of(self, index: int) -> tuple[str, ...]:
-        return self._offered((index, EndOfInput()))
+    def end_of(self, index: int) -> None:
+        self._offered((index, EndOfInput()))
 
-    def barriers(self, n: int) -> tuple[str, ...]:
+    def barriers(self, n: int) -> None:
         ended = self.task.final_snapshot().ended if self.task.finished else self.task._ended()
-        return self._offered(*((index, CheckpointBarrier(n, n)) for index in (0, 1) if index not in ended))
+        self._offered(*((index, CheckpointBarrier(n, n)) for index in (0, 1) if index not in ended))
 
-    def first_barrier(self, n: int) -> tuple[str, ...]:
+    def first_barrier(self, n: int) -> None:
         self.task.offer_overtaking(0, CheckpointBarrier(n, n, 1), (), 0)
-        return self._answer()
 
-    def last_barrier(self, n: int) -> tuple[str, ...]:
+    def last_barrier(self, n: int) -> None:
         self.task.offer_overtaking(1, CheckpointBarrier(n, n, 1), (), 0)
-        return self._answer()
 
-    def _offered(self, *messages: tuple[int, StreamMessage]) -> tuple[str, ...]:
+    def _offered(self, *messages: tuple[int, StreamMessage]) -> None:
         for index, message in messages:
             self.task.offer(index, message, 0)
             while self.task.drain_next(0):
                 pass
-        return self._answer()
 
     def send(self) -> tuple[str, ...]:
         output, message = self.task.outbox.popleft()
@@ -681,7 +636,7 @@ class TaskMachine:
             self._put(output, (*queue[:place], message, *queue[place:]))
             if _is_flagged(message):
                 self.task.capture_overtaken(output, queue[place:], message.checkpoint_id)
-        return f"sent {message} on {output}", *self._answer()
+        return (f"sent {message} on {output}",)
 
     def _put(self, output: int, queue: Queue) -> None:
         self.channels = (*self.channels[:output], queue, *self.channels[output + 1 :])
@@ -690,39 +645,34 @@ class TaskMachine:
         queue = self.channels[output]
         flagged = CheckpointBarrier(n, n, 1)
         if self.task.prioritise_barrier(output, flagged):
-            return "goes ahead", *self._answer()
+            return ("goes ahead",)
         at = next((at for at, each in enumerate(queue) if _is(each, n)), None)
         if at is None:
-            return "stays", *self._answer()
+            return ("stays",)
         start = _end_of_line(queue[:at])
         self._put(output, (*queue[:start], flagged, *queue[start:at], *queue[at + 1 :]))
         self.task.convert_to_unaligned(n)
         self.task.capture_overtaken(output, queue[start:at], n)
-        return "goes ahead", *self._answer()
+        return ("goes ahead",)
 
-    def take(self) -> tuple[str, ...]:
+    def take(self) -> None:
         parts = [report for report in self.task.reports if type(report) is Acknowledge]
         self.stored = parts[-1] if parts else self.stored
         self.task.reports.clear()
-        return self._answer()
 
-    def complete(self, n: int) -> tuple[str, ...]:
+    def complete(self, n: int) -> None:
         self.task.notify(n, 0)
-        return self._answer()
 
     def last_part(self) -> tuple[str, ...]:
-        try:
-            self.stored = self.task.final_snapshot()
-        except NotFinishedError:
-            return ("NotFinishedError",)
-        return str(_part(self.stored)), *self._answer()
+        self.stored = self.task.final_snapshot()
+        return (str(_part(self.stored)),)
 
     def recover(self) -> tuple[str, ...]:
         part = self.stored
         assert part is not None
         self.channels, self.task = ((),) * len(self.outputs), self._made()
         plan = TaskRestore("t", part.image, part.position, part.watermark_ms, part.ended, part.finished)
-        return self.task.recover(plan, max(1, part.checkpoint_id)), *self._answer()
+        return (self.task.recover(plan, max(1, part.checkpoint_id)),)
 
 
 def _silent(verb: str, index: int, subject: object) -> None:

@@ -22,6 +22,8 @@ from barrierlab.model.checkpoint.component import (
     CallStimulus,
     Component,
     ComponentDifference,
+    Reference,
+    Under,
     drift,
     fields_of,
     stimulus,
@@ -170,7 +172,7 @@ def test_a_mistake_is_shown_by_a_shortest_run(components: Components, name: str,
     assert violation.trace.splitlines()[-2:] == [move, f"! {MODEL}: {violation.reason}"]
 
 
-class Counter:
+class Counter(Under):
     """A machine of two fields, of which `restore` works one out afresh."""
 
     __slots__ = ("doubled", "value")
@@ -194,7 +196,7 @@ class Counter:
         self.value, self.doubled = value, 2 * value
 
 
-class Counted(Counter):
+class Counted(Counter, Reference):  # type: ignore[misc]
     """Its model: what it adds up to."""
 
     def stimuli(self) -> Sequence[CallStimulus]:
