@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations_with_replacement, product
 from time import monotonic
 
@@ -81,7 +82,7 @@ class JoinScope:
     scripts : sequence of sequence of JoinMove
         What keeps its order: the frames of a stream, what is announced, the moments of the clock.
     barrier : str
-        ``"sequence"``, ``"timestamp"`` or ``"latest"``; ``"newest"`` is the latest value by timestamp.
+        ``"latest"``, or ``"newest"``, which is the latest value by timestamp; if not given, it is of the map's kind.
     outs : sequence of int
         The outputs that are asked about after each move.
     config : JoinConfig
@@ -100,7 +101,7 @@ class JoinScope:
     of: str
     map: MergeMap | None
     scripts: Sequence[Script]
-    barrier: str = "sequence"
+    barrier: str = ""
     outs: Sequence[int] = range(4)
     config: JoinConfig = field(default=JoinConfig(OUT))
     stage: StageConfig = field(default=StageConfig())
@@ -162,13 +163,11 @@ class JoinScope:
 
     def _stage(self) -> JoinStage:
         barrier: JoinBarrier
-        if self.barrier == "sequence":
-            barrier = SequenceJoinBarrier(self.config)
-        elif self.barrier == "timestamp":
-            barrier = TimestampJoinBarrier(self.config)
-        else:
-            kind = SequenceMergeMapAnnounce if self.map is None else type(self.map)
+        kind = SequenceMergeMapAnnounce if self.map is None else type(self.map)
+        if self.barrier:
             barrier = LatestValueJoinBarrier(self.config, kind, self.barrier == "newest")
+        else:
+            barrier = (SequenceJoinBarrier if kind is SequenceMergeMapAnnounce else TimestampJoinBarrier)(self.config)
         chosen = self.stage
         slots = tuple((stream, self.slots) for stream in (1, 2, 3))
         return JoinStage(barrier, StageConfig(chosen.on_failure, chosen.pending, chosen.most_pending, slots))
@@ -192,6 +191,8 @@ class JoinScope:
 
 # Short ways to write a scope.
 
+barrier_alone = partial(JoinScope, has_stage=False)
+in_any_order = partial(JoinScope, is_confluent=True)
 at, window = SequenceMergeRule.at_offset, SequenceMergeRule.in_window
 at_ns, window_ns = TimestampMergeRule.at_offset, TimestampMergeRule.in_window
 FRAME, SLOT = TimestampSource
@@ -231,56 +232,34 @@ _ABSENT = StageConfig(OnFailure.ABSENT)
 _THREE = range(3)
 
 CONFLUENT = (
-    JoinScope("lockstep", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 1, 2)), is_confluent=True),
-    JoinScope("offset", numbers(at(1), at(2, -1)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2)), is_confluent=True),
-    JoinScope("window", numbers(at(1), window(2, 2)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2)), is_confluent=True),
-    JoinScope("a dropped frame", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 2)), is_confluent=True),
-    JoinScope(
-        "a dropped frame is absent",
-        _LOCKSTEP,
-        (frames(1, 0, 1, 2), frames(2, 0, 2)),
-        stage=_ABSENT,
-        is_confluent=True,
-    ),
-    JoinScope(
-        "three inputs",
-        numbers(at(1), at(2), at(3)),
-        (frames(1, 0, 1), frames(2, 0, 1), frames(3, 0, 1)),
-        is_confluent=True,
-    ),
-    JoinScope(
-        "announced again and again",
-        _LOCKSTEP,
-        (frames(1, 0, 1), frames(2, 0, 1), (says(_LOCKSTEP),) * 2),
-        is_confluent=True,
-    ),
-    JoinScope(
-        "times in lockstep",
-        times(at_ns(1), at_ns(2)),
-        (frames(1, 0, 1, 2), frames(2, 0, 1, 2), (offers(1), offers(2))),
-        "timestamp",
-        is_confluent=True,
+    in_any_order("lockstep", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 1, 2))),
+    in_any_order("offset", numbers(at(1), at(2, -1)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2))),
+    in_any_order("window", numbers(at(1), window(2, 2)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2))),
+    in_any_order("a dropped frame", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 2))),
+    in_any_order("a dropped frame is absent", _LOCKSTEP, (frames(1, 0, 1, 2), frames(2, 0, 2)), stage=_ABSENT),
+    in_any_order("three inputs", numbers(at(1), at(2), at(3)), (frames(1, 0, 1), frames(2, 0, 1), frames(3, 0, 1))),
+    in_any_order("announced again and again", _LOCKSTEP, (frames(1, 0, 1), frames(2, 0, 1), (says(_LOCKSTEP),) * 2)),
+    in_any_order(
+        "times in lockstep", times(at_ns(1), at_ns(2)), (frames(1, 0, 1, 2), frames(2, 0, 1, 2), (offers(1), offers(2)))
     ),
 )
 
 _BACK_AND_FORTH = (observes(1, "seq", 0), observes(1, "seq", 2), observes(1, "seq", 1), observes(1, "seq", 2))
 SEQUENCE = (
-    JoinScope(
+    barrier_alone(
         "cursors",
         numbers(at(1), at(2, -1)),
         (_BACK_AND_FORTH, (observes(2, "seq", 1), observes(3, "seq", 1)), (accepts(1), accepts(0), accepts(2))),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "epochs of an input",
         numbers(at(1), at(2, 1)),
         (
             (observes(1, "seq", 2), observes(1, "seq", 0, 3), observes(1, "seq", 3, 2), observes(1, "seq", MOST, 4)),
             (observes(2, "seq", 3), observes(2, "seq", 1, 2), observes(2, "seq", 2, 1)),
         ),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "cursors of a stage before",
         numbers(at(1), window(2, 2), stale=1),
         (
@@ -290,15 +269,13 @@ SEQUENCE = (
             moments(2),
         ),
         config=JoinConfig(OUT, use_processed=True),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "cursors of a stage before that do not count",
         numbers(at(1)),
         ((observes(1, "seq", 2),), (processes(1, "seq", 0), processes(1, "seq", 1, 2), processes(1, "seq", 1, 1))),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the ends of the range",
         numbers(at(1, 2**31 - 1), at(2, 1 - 2**31), window(3, 2**32 - 2)),
         (
@@ -310,9 +287,8 @@ SEQUENCE = (
             *(-1, 0, 1, 2**31 - 2, 2**31 - 1, 2**31, 2**32 - 4, 2**32 - 3, 2**32 - 2),
             *(MOST - 2**31, MOST - 2**31 + 1, MOST - 2**31 + 2, MOST - 1, MOST, MOST + 1),
         ),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "a stale input",
         numbers(at(1), at(2, -1), stale=2),
         (
@@ -321,14 +297,13 @@ SEQUENCE = (
             moments(1, 2, 3, 4, 5),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
 )
 _NONE = InvalidMergeMap(SequenceMergeMapAnnounce, OUT, 1, "no rules")
 _NO_TIMES = InvalidMergeMap(TimestampMergeMapAnnounce, OUT, 1, "no rules")
 _STRANGE = SequenceMergeMapAnnounce(OUT + 1, 5, (at(1),))
 MAPS = (
-    JoinScope(
+    barrier_alone(
         "maps of other epochs, outputs and kinds",
         None,
         (
@@ -338,9 +313,8 @@ MAPS = (
             (accepts(0), enters(2), enters(MOST), enters(3)),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "no map in force",
         numbers(at(1), at(2), stale=2),
         (
@@ -350,9 +324,8 @@ MAPS = (
             moments(3),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "an announce that is no map, of another epoch",
         numbers(at(1), epoch=2),
         (
@@ -360,9 +333,8 @@ MAPS = (
             (observes(1, "seq", 0), enters(3), says(_NONE)),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "a changed map within its epoch",
         numbers(at(1), at(2), stale=1),
         (
@@ -372,9 +344,8 @@ MAPS = (
             moments(1, 2, 3),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "a new epoch of the output",
         numbers(at(1), at(2), stale=2),
         (
@@ -384,30 +355,26 @@ MAPS = (
             moments(1, 3),
         ),
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "an epoch that is known before",
         None,
         ((says(numbers(at(1), epoch=2)), says(numbers(at(1), epoch=3))), (observes(1, "seq", 0),)),
         config=JoinConfig(OUT, epoch=3),
         outs=_THREE,
-        has_stage=False,
     ),
 )
 TIMESTAMP = (
-    JoinScope(
+    barrier_alone(
         "lateness",
         times(at_ns(1), window_ns(2, 3), late=2),
         (
             tuple(observes(1, "frame", at) for at in (0, 1, 2, 3, 4)),
             tuple(observes(2, "frame", at) for at in (1, 2, 3, 3)),
         ),
-        "timestamp",
-        range(7),
-        has_stage=False,
+        outs=range(7),
     ),
-    JoinScope(
+    barrier_alone(
         "lateness of windows",
         times(at_ns(1, -1), at_ns(1, 1, SLOT), window_ns(2, 2), late=1),
         (
@@ -415,12 +382,10 @@ TIMESTAMP = (
             tuple(observes(1, "slot", at) for at in (1, 2, 3)),
             tuple(observes(2, "frame", at) for at in (1, 2)),
         ),
-        "timestamp",
-        range(5),
+        outs=range(5),
         config=JoinConfig(OUT, lateness_scope=LatenessScope.WINDOWS),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "times that go back",
         times(at_ns(1), at_ns(2), at_ns(2, 0, SLOT), stale=2),
         (
@@ -429,10 +394,8 @@ TIMESTAMP = (
             (says(times(at_ns(1, 1), at_ns(2), stale=2)),),
             moments(3),
         ),
-        "timestamp",
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "a rejected stream and a new epoch of the output",
         times(at_ns(1), at_ns(2)),
         (
@@ -440,10 +403,8 @@ TIMESTAMP = (
             (observes(2, "frame", 3),),
             (enters(2), says(times(at_ns(1), at_ns(2), epoch=2))),
         ),
-        "timestamp",
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "times that are absent",
         times(at_ns(1), at_ns(2, 0, SLOT), stale=1),
         (
@@ -451,11 +412,9 @@ TIMESTAMP = (
             (observes(2, "slot", MOST), observes(2, "frame", 1), observes(2, "slot", 1), observes(2, "slot", 1)),
             moments(1, 2),
         ),
-        "timestamp",
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "times of a stage before",
         times(at_ns(1), window_ns(2, 2), late=1),
         (
@@ -463,12 +422,10 @@ TIMESTAMP = (
             (processes(1, "frame", 1), processes(1, "frame", 2), processes(1, "frame", 0, 2), processes(1, "slot", 3)),
             (processes(2, "frame", 3), observes(2, "frame", 2), observes(2, "frame", 3)),
         ),
-        "timestamp",
-        range(5),
+        outs=range(5),
         config=JoinConfig(OUT, use_processed=True),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the ends of the range of times",
         times(at_ns(1, 2**63 - 1), at_ns(2, 1 - 2**63), window_ns(3, 2**64 - 2), late=2**63),
         (
@@ -476,11 +433,9 @@ TIMESTAMP = (
             (observes(2, "frame", 0), observes(2, "frame", MOST + 1), observes(2, "frame", MOST - 1)),
             (observes(3, "frame", -1), observes(3, "frame", MOST - 1)),
         ),
-        "timestamp",
-        (-1, 0, 1, 2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1, 2**63 + 2, MOST - 2, MOST - 1, MOST, MOST + 1),
-        has_stage=False,
+        outs=(-1, 0, 1, 2**63 - 2, 2**63 - 1, 2**63, 2**63 + 1, 2**63 + 2, MOST - 2, MOST - 1, MOST, MOST + 1),
     ),
-    JoinScope(
+    barrier_alone(
         "output times in order",
         times(at_ns(1)),
         (
@@ -488,10 +443,8 @@ TIMESTAMP = (
             (accepts(1), accepts(1), accepts(0), accepts(2)),
             (accepts(-1), accepts(MOST + 1)),
         ),
-        "timestamp",
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "clocks",
         times(at_ns(1), at_ns(2)),
         (
@@ -499,22 +452,19 @@ TIMESTAMP = (
             (declares(3, REALTIME), says(times(at_ns(1), at_ns(3)))),
             (observes(1, "frame", 1), observes(2, "frame", 1)),
         ),
-        "timestamp",
         outs=range(2),
         config=JoinConfig(OUT, clock_domain=MONOTONIC),
-        has_stage=False,
     ),
     JoinScope(
         "an output by another clock",
         times(at_ns(1)),
         ((observes(1, "frame", 1), declares(1, REALTIME)), (offers(1),)),
-        "timestamp",
         outs=range(2),
         config=JoinConfig(OUT, clock_domain=REALTIME),
     ),
 )
 LATEST = (
-    JoinScope(
+    barrier_alone(
         "the latest value",
         numbers(at(1, -3), window(2, 4), stale=2),
         (
@@ -525,9 +475,8 @@ LATEST = (
         ),
         "latest",
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the ends of the range of the latest value",
         numbers(at(1), at(2)),
         (
@@ -536,9 +485,8 @@ LATEST = (
         ),
         "latest",
         (-1, 0, MOST, MOST + 1),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the latest value by timestamp",
         times(at_ns(1), at_ns(2, 0, SLOT), at_ns(1, 5, SLOT), late=3),
         (
@@ -548,9 +496,8 @@ LATEST = (
         ),
         "newest",
         outs=_THREE,
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the latest value and a map of the other kind",
         numbers(at(1)),
         (
@@ -559,9 +506,8 @@ LATEST = (
         ),
         "latest",
         outs=range(2),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "the latest value of the streams of a timestamp map",
         times(at_ns(1), at_ns(1, 5, SLOT), at_ns(2)),
         (
@@ -571,7 +517,6 @@ LATEST = (
         ),
         "latest",
         outs=_THREE,
-        has_stage=False,
     ),
     JoinScope(
         "ticks, and a frame that is gone",
@@ -637,7 +582,6 @@ STAGE = (
         "an output time before its window, of which the input is stale",
         times(at_ns(1), window_ns(2, 3), stale=1),
         (frames(1, 1), (offers(1), offers(2)), moments(2), (enters(2),)),
-        "timestamp",
         outs=_THREE,
     ),
     JoinScope("a writer in between", numbers(at(1), at(2)), (_LATE_WRITER, frames(2, 0, 1, 2)), slots=2),
@@ -664,26 +608,15 @@ STAGE = (
         has_stage=False,  # its moves are in the script: another order comes to the same state with another map object
     ),
     JoinScope(
-        "output times that wait",
-        _PENDING,
-        (frames(1, 1, 2, 3), frames(2, 1, 2), (offers(0), *_WANTED)),
-        "timestamp",
-        stage=_QUEUE,
+        "output times that wait", _PENDING, (frames(1, 1, 2, 3), frames(2, 1, 2), (offers(0), *_WANTED)), stage=_QUEUE
     ),
     JoinScope(
         "output times that take the place of another",
         _PENDING,
         (frames(1, 1, 2, 3), frames(2, 1, 2), _WANTED),
-        "timestamp",
         stage=_REPLACE,
     ),
-    JoinScope(
-        "output times that are held",
-        _PENDING,
-        (frames(1, 1, 2, 3), frames(2, 1, 2), _WANTED),
-        "timestamp",
-        stage=_HOLD,
-    ),
+    JoinScope("output times that are held", _PENDING, (frames(1, 1, 2, 3), frames(2, 1, 2), _WANTED), stage=_HOLD),
     JoinScope(
         "an output time whose map changes",
         times(at_ns(1), at_ns(2)),
@@ -693,7 +626,6 @@ STAGE = (
             (offers(1), offers(2)),
             (says(times(at_ns(1), at_ns(2, -1))), says(times(at_ns(1), epoch=2))),
         ),
-        "timestamp",
         outs=_THREE,
     ),
     JoinScope(
@@ -704,8 +636,7 @@ STAGE = (
             (*(comes(frame(2, seq, at)) for seq, at in ((0, 10), (5, 100))), comes(frame(2, 6, 90, 110))),
             (offers(20), offers(115)),
         ),
-        "timestamp",
-        (14, 15, 20, 110, 115),
+        outs=(14, 15, 20, 110, 115),
         slots=4,
     ),
     JoinScope(
@@ -720,10 +651,9 @@ STAGE = (
         "output times without a stale input",
         times(at_ns(1), at_ns(2), stale=1),
         (frames(1, 1, 2), frames(2, 1), (offers(1), offers(2)), moments(1, 2, 3)),
-        "timestamp",
         outs=_THREE,
     ),
-    JoinScope(
+    barrier_alone(
         "slots",
         None,
         (
@@ -737,9 +667,8 @@ STAGE = (
                 (1, 2), ("seq", "frame", "slot"), combinations_with_replacement((0, 1, 2, 3, 4, 9, 10, 12), 2)
             )
         ),
-        has_stage=False,
     ),
-    JoinScope(
+    barrier_alone(
         "slots of an older epoch, by time",
         None,
         (
@@ -751,16 +680,14 @@ STAGE = (
             Wanted(1, epoch, by, *ends)
             for epoch, by, ends in product((1, 2), ("frame", "slot"), ((0, 9), (0, 3), (3, 9)))
         ),
-        has_stage=False,
     ),
 )
 SMALL = (*CONFLUENT, *SEQUENCE, *MAPS, *TIMESTAMP, *LATEST, *STAGE, *LATE_JOIN, *TABLES)
 WIDE = (
-    JoinScope("lockstep, six frames each", _LOCKSTEP, (frames(1, *range(6)), frames(2, *range(6))), is_confluent=True),
-    JoinScope(
+    in_any_order("lockstep, six frames each", _LOCKSTEP, (frames(1, *range(6)), frames(2, *range(6)))),
+    in_any_order(
         "three inputs, three frames each",
         numbers(at(1), at(2), at(3, -1)),
         tuple(frames(stream, 0, 1, 2) for stream in (1, 2, 3)),
-        is_confluent=True,
     ),
 )
