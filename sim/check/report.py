@@ -11,7 +11,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rich.console import Console
-from rich.table import Table
 
 from barrierlab.model.checkpoint.asked import BEYOND_DATAFLOWS
 from barrierlab.model.checkpoint.capabilities import DIFFERENCES, EXTENT, READS_ON, RULES
@@ -22,6 +21,7 @@ from barrierlab.model.spec.invariants import PREMISES
 from barrierlab.sim.check.runner import CheckError, CheckPlan, states_of
 from barrierlab.sim.check.sarif import place_of, steps_of
 from barrierlab.sim.core.files import write
+from barrierlab.sim.core.printed import say, table_of
 
 
 def as_json(outcomes: Sequence[Outcome], chosen: CheckPlan) -> dict[str, Any]:
@@ -67,9 +67,7 @@ def violations_of(outcomes: Sequence[Outcome]) -> list[ScopeViolation]:
 
 def show(console: Console, outcomes: Sequence[Outcome], chosen: CheckPlan) -> None:
     """A line a protocol; what is undecided; the shortest counterexample whole, and the others in a line."""
-    table = Table(title_justify="left")
-    for name in ("protocol", "scopes", "states", "transitions", "seconds", "verdict"):
-        table.add_column(name, justify="left" if name in ("protocol", "verdict") else "right")
+    table = table_of(("protocol", "scopes", "states", "transitions", "seconds", "verdict"), ("protocol", "verdict"))
     for protocol in dict.fromkeys(outcome.protocol for outcome in outcomes):
         its = [outcome for outcome in outcomes if outcome.protocol == protocol]
         table.add_row(protocol, str(len(its)), *_sums(its), verdict_of(its))
@@ -80,9 +78,7 @@ def show(console: Console, outcomes: Sequence[Outcome], chosen: CheckPlan) -> No
     for place, violation in enumerate(violations_of(outcomes)):
         shown = violation.trace if violation.trace and not place else line_of(violation)
         console.print(shown, highlight=False, markup=False)
-    for line in _reach_lines(outcomes):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(summary(outcomes, chosen), highlight=False, markup=False, soft_wrap=True)
+    say(console, *_reach_lines(outcomes), summary(outcomes, chosen))
 
 
 def _sums(outcomes: Sequence[Outcome]) -> tuple[str, str, str]:

@@ -17,8 +17,10 @@ from barrierlab.sim.advise.advice import Advice, advise, span
 from barrierlab.sim.advise.limits import TimeoutAdvice, better_mode, in_mode, limits, pieces_by_mode
 from barrierlab.sim.advise.pieces import NoAdviceError, Pieces, measured
 from barrierlab.sim.advise.simulated import SimulatedPoint, simulated
+from barrierlab.sim.cli.choices import settings_option
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.budget import SECONDS
+from barrierlab.sim.core.printed import say
 from barrierlab.sim.core.status import UNDECIDED, stdout_console
 from barrierlab.sim.scenario.file import ScenarioError
 from barrierlab.sim.scenario.load import load
@@ -45,9 +47,7 @@ def _read_slo(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     metavar="lag=TIME",
     help="The lag a failure may cause, lag=60s; none by default.",
 )
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
-)
+@settings_option()
 @click.option(
     "--seeds", type=click.IntRange(0, 100), default=5, show_default=True, help="Runs at each interval; 0: no check."
 )
@@ -152,20 +152,15 @@ def _show(
     thinned: float | None,
     unchecked: str | None,
 ) -> None:
-    def say(line: str) -> None:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
-
     bound = " (its whole duration, at most)" if pieces.is_upper_bound else ""
-    say(f"{loaded.title}: a checkpoint costs {span(pieces.cost_s)}{bound} and takes {span(pieces.duration_s)}")
+    say(console, f"{loaded.title}: a checkpoint costs {span(pieces.cost_s)}{bound} and takes {span(pieces.duration_s)}")
     say(
+        console,
         f"a failure: detection {span(pieces.detection_s)}, restart {span(pieces.restart_s)}, read "
         f"{span(pieces.read_s)}, then what came since the last checkpoint; {pieces.bottleneck} is busy "
-        f"{pieces.load:.0%} of the time; steady state: {pieces.steady}"
+        f"{pieces.load:.0%} of the time; steady state: {pieces.steady}",
     )
-    for line in pieces.missing:
-        say(f"not given: {line}")
-    for line in pieces.warnings:
-        say(f"warning: {line}")
+    say(console, *(f"not given: {line}" for line in pieces.missing), *(f"warning: {line}" for line in pieces.warnings))
     table = Table("interval", "every", "time lost %", "lag at most", "catch-up at most", title_justify="left")
     for choice in advice.choices:
         times = (choice.interval_s, choice.lag_s, choice.catch_up_s)
@@ -173,27 +168,27 @@ def _show(
         table.add_row(choice.name, every, f"{100 * (1 - choice.utilisation):.2f}", lag, catch_up)
     console.print(table, highlight=False)
     low_s, high_s = advice.band_s
-    say(f"from {span(low_s)} to {_or_never(high_s)} the time lost is within 1 % of the least")
+    say(console, f"from {span(low_s)} to {_or_never(high_s)} the time lost is within 1 % of the least")
     if advice.limit:
-        say(f"the interval is bound by: {advice.limit}")
+        say(console, f"the interval is bound by: {advice.limit}")
     if unchecked:
-        say(unchecked)
+        say(console, unchecked)
     else:
         _show_points(console, points, thinned or 1.0)
         for point in points:
             if point.differs:
-                say(f"at {span(point.interval_s)} the simulation parts from the closed form: {_why(point)}")
-    say(advice.sentence)
+                say(console, f"at {span(point.interval_s)} the simulation parts from the closed form: {_why(point)}")
+    say(console, advice.sentence)
 
 
 def _say_limits(console: Console, lost: dict[str, float], mode: str, bounds: TimeoutAdvice) -> None:
     each = ", ".join(f"{name} {share:.3%}" for name, share in lost.items())
     verb = "Keep" if mode == next(iter(lost)) else "Change to"
-    for line in (
+    say(
+        console,
         f"{verb} {mode} barriers (time lost at the best interval: {each}; another mode must save 1 % of that).",
         bounds.sentence,
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    )
 
 
 def _show_points(console: Console, points: list[SimulatedPoint], thinned: float) -> None:

@@ -16,9 +16,11 @@ from rich.console import Console
 from barrierlab.sim.ask.answer import Answer, answered
 from barrierlab.sim.ask.bench import Bench, BrokenRunError, NothingToSayError, OutOfTimeError, Processes, QuestionError
 from barrierlab.sim.ask.question import Question, names, question_of
+from barrierlab.sim.cli.choices import FILE, settings_option
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.budget import SECONDS, BudgetError
 from barrierlab.sim.core.files import check_writable, write
+from barrierlab.sim.core.printed import say
 from barrierlab.sim.core.status import UNDECIDED, VIOLATION, stdout_console
 
 
@@ -34,9 +36,7 @@ def _read_precision(ctx: click.Context, param: click.Parameter, value: str) -> f
 @click.command("ask")
 @click.argument("question", required=False)
 @click.option("--scenario", help="Ask it of this one, shipped or a TOML file; by default of its own.")
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
-)
+@settings_option()
 @click.option(
     "--budget",
     "budget_s",
@@ -50,7 +50,7 @@ def _read_precision(ctx: click.Context, param: click.Parameter, value: str) -> f
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep report.html, the answer and its runs there, for `rerun`.",
 )
-@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Write the answer there.")
+@click.option("--json", "file", type=FILE, help="Write the answer there.")
 def ask_command(
     question: str | None,
     scenario: str | None,
@@ -130,13 +130,8 @@ def _with_status(asked: Question, bench: Bench) -> Answer:
 
 
 def _show(console: Console, answer: Answer) -> None:
-    for line in (
-        f"{answer.question.name}: {answer.question.question} ({answer.scenario}, {answer.runs} runs)",
-        answer.sentence,
-        answer.change,
-        *(f"note: {note}" for note in answer.notes),
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    asked = f"{answer.question.name}: {answer.question.question} ({answer.scenario}, {answer.runs} runs)"
+    say(console, asked, answer.sentence, answer.change, *(f"note: {note}" for note in answer.notes))
     if answer.question.analysis.get("prints_table") and answer.found.rows:
         from rich.table import Table
 

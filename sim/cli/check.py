@@ -19,13 +19,11 @@ from barrierlab.sim.check.program import LIMIT_S
 from barrierlab.sim.check.report import as_json, junit, markdown, save, show, violations_of, workflow_commands
 from barrierlab.sim.check.runner import BUDGETS_S, PROTOCOLS, SPREADS, CheckError, make_folder, plan, run
 from barrierlab.sim.check.sarif import sarif
-from barrierlab.sim.cli.choices import KnownName
+from barrierlab.sim.cli.choices import FILE, KnownName
 from barrierlab.sim.core.budget import SECONDS
 from barrierlab.sim.core.files import write
 from barrierlab.sim.core.status import OF_VERDICT, stdout_console
 from barrierlab.sim.sweep.progress import ProgressWatch
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("check")
@@ -92,10 +90,10 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Path(file_okay=False, path_type=Path),
     help=f"Where the ledger of --changed is; {DIRECTORY} in the working directory, if it is not given.",
 )
-@click.option("--junit", "junit_file", type=_FILE, help="Write JUnit XML there.")
-@click.option("--sarif", "sarif_file", type=_FILE, help="Write SARIF 2.1.0 there, for code scanning.")
+@click.option("--junit", "junit_file", type=FILE, help="Write JUnit XML there.")
+@click.option("--sarif", "sarif_file", type=FILE, help="Write SARIF 2.1.0 there, for code scanning.")
 @click.option("--github", is_flag=True, help="Print annotations of GitHub Actions; in a workflow they are always.")
-@click.option("--markdown", "markdown_file", type=_FILE, help="Write a summary in Markdown there.")
+@click.option("--markdown", "markdown_file", type=FILE, help="Write a summary in Markdown there.")
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout.")
 def check_command(
     scope: str,

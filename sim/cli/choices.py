@@ -1,12 +1,29 @@
-"""The choice of a name on the command line that may have had another name before."""
+"""The options that several commands have, and the choice of a name that may have had another name before."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from barrierlab.model.renamed import renamed
+from barrierlab.sim.core.budget import SECONDS
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def settings_option(of: str = "A parameter or key of the scenario; repeatable.") -> Option:
+    """``--set KEY=VALUE``, as `sim.cli.run.read_settings` reads it."""
+    return click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help=of)
+
+
+def budget_option(like: str = "60s") -> Option:
+    """``--budget TIME``, behind which a command ends undecided."""
+    text = f"Seconds of wall time, such as {like}, then status 3; no limit by default."
+    return click.option("--budget", "budget_s", type=SECONDS, help=text)
 
 
 class KnownName(click.Choice[str]):

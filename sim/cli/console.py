@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from barrierlab.sim.checkpoint.result import Result
 from barrierlab.sim.control.engine import ControlResult
+from barrierlab.sim.core.printed import say, table_of
 from barrierlab.sim.core.status import OF_VERDICT, UNDECIDED
 from barrierlab.sim.join.engine import JoinResult
 
@@ -21,21 +21,15 @@ def show(console: Console, result: Result | JoinResult | ControlResult) -> None:
         _show_checkpoints(console, result)
 
 
+_CHECKPOINTS = (
+    *("checkpoint", "status", "trigger s", "end to end ms", "start delay ms", "alignment ms", "processed B"),
+    *("persisted B", "longest wait ms", "at"),
+)
+_FAILURES = ("cause", "failed s", "noticed s", "from checkpoint", "runs again s", "down ms", "replayed", "catch-up ms")
+
+
 def _show_checkpoints(console: Console, result: Result) -> None:
-    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
-    for name in (
-        "checkpoint",
-        "status",
-        "trigger s",
-        "end to end ms",
-        "start delay ms",
-        "alignment ms",
-        "processed B",
-        "persisted B",
-        "longest wait ms",
-        "at",
-    ):
-        table.add_column(name, justify="left" if name in ("status", "at") else "right")
+    table = table_of(_CHECKPOINTS, ("status", "at"), f"{result.scenario.title} (seed {result.seed})")
     for row in result.checkpoint_rows():
         table.add_row(
             str(row["checkpoint_id"]),
@@ -77,7 +71,7 @@ def _show_verdict(console: Console, result: Result | JoinResult | ControlResult)
     for note in result.coverage.notes:
         console.print(f"note: {note}", highlight=False, markup=False)
     console.print(f"digest: {result.digest}", highlight=False)
-    console.print(verdict_line(result), highlight=False, markup=False, soft_wrap=True)
+    say(console, verdict_line(result))
 
 
 def verdict_line(result: Result | JoinResult | ControlResult) -> str:
@@ -99,18 +93,7 @@ def exit_status(result: Result | JoinResult | ControlResult, strict: bool = Fals
 
 
 def _show_recoveries(console: Console, result: Result) -> None:
-    table = Table(title="Failures", title_justify="left")
-    for name in (
-        "cause",
-        "failed s",
-        "noticed s",
-        "from checkpoint",
-        "runs again s",
-        "down ms",
-        "replayed",
-        "catch-up ms",
-    ):
-        table.add_column(name, justify="left" if name == "cause" else "right")
+    table = table_of(_FAILURES, ("cause",), "Failures")
     for row in result.recovery_rows():
         table.add_row(
             row["cause"],
@@ -136,10 +119,8 @@ def _s(value_ms: float | None) -> str:
 
 def _show_join(console: Console, result: JoinResult) -> None:
     row = result.join_rows()[0]
-    table = Table(title=f"{result.scenario.title} (seed {result.seed}): {row['barrier']} join", title_justify="left")
-    table.add_column("of each output")
-    for name in ("mean ms", "median ms", "99 % ms"):
-        table.add_column(name, justify="right")
+    title = f"{result.scenario.title} (seed {result.seed}): {row['barrier']} join"
+    table = table_of(("of each output", "mean ms", "median ms", "99 % ms"), ("of each output",), title)
     for name, words in (
         ("wait", "waited since it was wanted"),
         ("age", "age of its oldest frame"),
@@ -158,9 +139,8 @@ def _show_join(console: Console, result: JoinResult) -> None:
 
 def _show_signals(console: Console, result: ControlResult) -> None:
     metrics = result.metrics
-    table = Table(title=f"{result.scenario.title} (seed {result.seed})", title_justify="left")
-    for name in ("barrier", "channel", "sent s", "first ms", "last ms", "skew ms", "longest wait ms", "at"):
-        table.add_column(name, justify="left" if name in ("barrier", "channel", "at") else "right")
+    names = ("barrier", "channel", "sent s", "first ms", "last ms", "skew ms", "longest wait ms", "at")
+    table = table_of(names, ("barrier", "channel", "at"), f"{result.scenario.title} (seed {result.seed})")
     for row in metrics.barrier_rows():
         table.add_row(
             f"{row['kind']} {row['id']}",
@@ -170,9 +150,8 @@ def _show_signals(console: Console, result: ControlResult) -> None:
             row["wait_max_at"] or "",
         )
     console.print(table)
-    waits = Table(title="alignment wait", title_justify="left")
-    for name in ("processor", "channel", "barriers", "mean ms", "max ms"):
-        waits.add_column(name, justify="left" if name in ("processor", "channel") else "right")
+    columns = ("processor", "channel", "barriers", "mean ms", "max ms")
+    waits = table_of(columns, ("processor", "channel"), "alignment wait")
     for row in metrics.alignment_rows():
         mean, most = _ms(row["wait_mean_ms"]), _ms(row["wait_max_ms"])
         waits.add_row(row["processor"], row["channel"], str(row["barriers"]), mean, most)

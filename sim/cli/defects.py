@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
-from rich.table import Table
 
 from barrierlab.model.defects.catalogue import CAUGHT, DOCUMENTS, LISTED, MISSED, UNSOUND, CatalogueEntry, catalogue
 from barrierlab.model.defects.engines.kind import STANDINGS, EngineEntry
@@ -18,6 +17,7 @@ from barrierlab.model.defects.kinds.barrier import BarrierDefect
 from barrierlab.model.defects.kinds.found import Found
 from barrierlab.model.errors import InputError
 from barrierlab.model.spec.topology import suggestion
+from barrierlab.sim.core.printed import table_of
 from barrierlab.sim.core.status import HOLDS, UNDECIDED, VIOLATION, stdout_console
 from barrierlab.sim.sweep.progress import ProgressWatch
 
@@ -119,9 +119,8 @@ def _show_one(row: DefectRow) -> None:
 
 
 def _show_all(rows: Sequence[DefectRow]) -> None:
-    table = Table()
-    for name in ("id", "name", "breaks", "steps", "states", "status"):
-        table.add_column(name, justify="right" if name in ("steps", "states") else "left")
+    names = ("id", "name", "breaks", "steps", "states", "status")
+    table = table_of(names, {*names} - {"steps", "states"})
     for row in rows:
         defect = row.entry.defect
         counts = (str(row.found.steps or ""), str(row.found.states or ""))

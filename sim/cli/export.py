@@ -16,6 +16,7 @@ from barrierlab.model.errors import InputError
 from barrierlab.model.explore.checker import ExplorationLimits, explore
 from barrierlab.model.render.promela import commands, promela, refusal
 from barrierlab.model.suites.standard import SCOPES
+from barrierlab.sim.cli.choices import FILE
 from barrierlab.sim.core.files import write
 
 TARGETS = ("promela",)
@@ -28,7 +29,7 @@ class ExportError(InputError):
 @click.command("export")
 @click.argument("scope", required=False, metavar="SCOPE")
 @click.option("--to", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True, help="For which checker.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the model there.")
+@click.option("-o", "--out", type=FILE, help="Write the model there.")
 @click.option("--count", is_flag=True, help="Explore the scope here, too, without reduction, and say how many states.")
 @click.option("--list", "listed", is_flag=True, help="List the scopes that can be exported.")
 def export_command(scope: str | None, to: str, out: Path | None, count: bool, listed: bool) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from barrierlab.sim.core.budget import SECONDS, budget
+from barrierlab.sim.cli.choices import FILE, budget_option
+from barrierlab.sim.core.budget import budget
 from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import OF_VERDICT, RAISED, VIOLATION, WRONG
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 @click.command("rerun")
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.argument("run_id")
-@click.option("--scenario", type=click.Path(dir_okay=False, path_type=Path), help="Its file, if no copy was kept.")
-@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
-@click.option(
-    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then status 3; no limit by default."
-)
+@click.option("--scenario", type=FILE, help="Its file, if no copy was kept.")
+@click.option("--trace", type=FILE, help="Write the journal there, as text.")
+@budget_option()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
 def rerun_command(
     directory: Path, run_id: str, scenario: Path | None, trace: Path | None, budget_s: float | None, as_json: bool

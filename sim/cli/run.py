@@ -12,8 +12,9 @@ from rich.console import Console
 
 from barrierlab.sim.checkpoint.estimate import announcement
 from barrierlab.sim.checkpoint.result import run
+from barrierlab.sim.cli.choices import FILE, budget_option, settings_option
 from barrierlab.sim.cli.console import exit_status, show
-from barrierlab.sim.core.budget import SECONDS, budget
+from barrierlab.sim.core.budget import budget
 from barrierlab.sim.core.files import check_writable, write
 from barrierlab.sim.core.status import RAISED, VIOLATION, raised_by_machine, stdout_console
 from barrierlab.sim.scenario.file import ScenarioError
@@ -45,13 +46,9 @@ def read_settings(pairs: tuple[str, ...]) -> dict[str, Any]:
 @click.command("run")
 @click.argument("scenario")
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; the scenario's own by default.")
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the scenario; repeatable."
-)
-@click.option("--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write the journal there, as text.")
-@click.option(
-    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 60s, then status 3; no limit by default."
-)
+@settings_option()
+@click.option("--trace", type=FILE, help="Write the journal there, as text.")
+@budget_option()
 @click.option("--strict", is_flag=True, help="Status 3 for a run that judged less than the scenario asks for.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run_command(

@@ -22,6 +22,7 @@ from barrierlab.model.render.svg import MOST_STEPS, TooLongError, svg
 from barrierlab.model.render.trace_picture import kind_of_trace, picture_of
 from barrierlab.model.spec.history import Entry, HistoryError
 from barrierlab.model.spec.topology import Topology, TopologyError
+from barrierlab.sim.cli.choices import FILE, settings_option
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.files import read_text
 from barrierlab.sim.core.files import write as write_file
@@ -233,8 +234,8 @@ def _of_scenario(name: str, seed: int | None, pairs: tuple[str, ...]) -> str:
     help="Show the part around it, and its cut; by default the last complete one.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of a scenario; its own by default.")
-@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Of a scenario, as for run; repeatable.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there instead of to stdout.")
+@settings_option("Of a scenario, as for run; repeatable.")
+@click.option("--out", type=FILE, help="Write it there instead of to stdout.")
 def show_command(
     run_of: Path, form: str, checkpoint_id: int | None, seed: int | None, pairs: tuple[str, ...], out: Path | None
 ) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
+from barrierlab.sim.cli.choices import FILE, settings_option
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.core.files import write
+from barrierlab.sim.core.printed import say, table_of
 from barrierlab.sim.core.status import stdout_console
 from barrierlab.sim.scenario.load import load
 from barrierlab.sim.scenario.settings import Scenario
@@ -27,8 +28,8 @@ LOCAL_STATE = (
 @click.argument("engine", type=click.Choice(["flink"]))
 @click.argument("sources", nargs=-1, required=True, metavar="URL|FILES...")
 @click.option("--job", "job_id", metavar="ID", help="The job; by default the only one.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there, not to stdout.")
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the answers there, as JSON.")
+@click.option("-o", "--out", type=FILE, help="Write it there, not to stdout.")
+@click.option("--save", type=FILE, help="Keep the answers there, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def import_command(
     engine: str, sources: tuple[str, ...], job_id: str | None, out: Path | None, save: Path | None, as_json: bool
@@ -72,8 +73,8 @@ def import_command(
     type=click.Path(),
     help="Answers, or a folder of tables; repeatable.",
 )
-@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the jobs; repeatable.")
-@click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it there, not to stdout.")
+@settings_option("A parameter or key of the jobs; repeatable.")
+@click.option("-o", "--out", type=FILE, help="Write it there, not to stdout.")
 def calibrate_command(
     jobs: tuple[str, ...], sources: tuple[str, ...], pairs: tuple[str, ...], out: Path | None
 ) -> None:
@@ -103,8 +104,8 @@ def calibrate_command(
 
 @click.command("predict")
 @click.argument("name", metavar="JOB")
-@click.option("--costs", type=click.Path(dir_okay=False, path_type=Path), required=True, help="A cost profile.")
-@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of the job; repeatable.")
+@click.option("--costs", type=FILE, required=True, help="A cost profile.")
+@settings_option("A parameter or key of the job; repeatable.")
 @click.option(
     "--against",
     multiple=True,
@@ -168,10 +169,8 @@ def predict_command(
             whole |= {"measured_runs": [run.name for run in measured], "left_out": other}
         click.echo(json.dumps(whole))
         return
-    table = Table(title=f"{job.title}, {mode}: {runs} runs", title_justify="left")
     heads = ["statistic", "operator", "predicted", "90% from", "to", *(["measured", ""] if against else [])]
-    for head in heads:
-        table.add_column(head, justify="left" if head in ("statistic", "operator", "") else "right")
+    table = table_of(heads, ("statistic", "operator", ""), f"{job.title}, {mode}: {runs} runs")
     for row in rows:
         cells = [f"{value:,.{1 if row.unit == 'ms' else 0}f}" for value in (row.mean, row.low, row.high)]
         place = {True: "inside", False: "outside", None: ""}[row.is_inside]
@@ -179,15 +178,13 @@ def predict_command(
         table.add_row(f"{row.statistic}, {row.unit}", row.operator, *cells, *beside_it)
     console = stdout_console()
     console.print(table)
-    for line in outside:
-        console.print(f"outside what was calibrated: {line}", highlight=False, markup=False, soft_wrap=True)
-    for left, why in other.items():
-        console.print(f"left out: {left}: {why}", highlight=False, markup=False, soft_wrap=True)
+    say(console, *(f"outside what was calibrated: {line}" for line in outside))
+    say(console, *(f"left out: {left}: {why}" for left, why in other.items()))
     if against:
         judged = [row.is_inside for row in rows if row.is_inside is not None]
         console.print(f"{sum(judged)} of {len(judged)} measured values are in their intervals", highlight=False)
         if True in places and job.mode.goes_unaligned:
-            console.print(LOCAL_STATE, highlight=False, soft_wrap=True)
+            say(console, LOCAL_STATE)
 
 
 def load_job(name: str, settings: dict[str, Any]) -> Scenario:

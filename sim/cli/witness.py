@@ -16,6 +16,7 @@ from barrierlab.model.spec.history import HistoryError
 from barrierlab.model.spec.topology import TopologyError
 from barrierlab.model.spec.witness import CutWitness, WitnessError, witness
 from barrierlab.sim.checkpoint.result import Result, run
+from barrierlab.sim.cli.choices import FILE, settings_option
 from barrierlab.sim.cli.run import read_settings
 from barrierlab.sim.cli.show import read_trace
 from barrierlab.sim.core.files import write
@@ -33,10 +34,8 @@ class NoWitnessError(InputError):
 @click.argument("run_of", metavar="RUN")
 @click.option("--checkpoint", "checkpoint_id", type=click.IntRange(min=1), required=True, help="Which one.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of a scenario; its own by default.")
-@click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Of a scenario, as for run; repeatable.")
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the steps there, in their new order."
-)
+@settings_option("Of a scenario, as for run; repeatable.")
+@click.option("--out", type=FILE, help="Write the steps there, in their new order.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def witness_command(
     run_of: str, checkpoint_id: int, seed: int | None, pairs: tuple[str, ...], out: Path | None, as_json: bool

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barrierlab.sim.core.budget import SECONDS, BudgetError
+from barrierlab.sim.cli.choices import budget_option, settings_option
+from barrierlab.sim.core.budget import BudgetError
 from barrierlab.sim.core.status import INTERRUPTED, UNDECIDED, VIOLATION, of_runs, stdout_console
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ _engine = click.option(
 @_master
 @click.option("--resume", is_flag=True, help="Go on where a sweep was stopped: compute only what is missing.")
 @click.option("--events", is_flag=True, help="Keep the journal of every run, for `verify` and for SQL of your own.")
-@click.option(
-    "--budget", "budget_s", type=SECONDS, help="Seconds of wall time, such as 5m, then status 3; no limit by default."
-)
+@budget_option("5m")
 @click.option("--strict", is_flag=True, help="Status 3 if a run judged less than its scenario asks for.")
 @_json
 def sweep_command(
@@ -366,9 +365,7 @@ def _part_of(job: MeasuredJob) -> str:
     type=click.Path(path_type=Path),
     help="A folder with another runs.csv of the same jobs; sim/data/flink by default.",
 )
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A parameter or key of all their scenarios; repeatable."
-)
+@settings_option("A parameter or key of all their scenarios; repeatable.")
 @_json
 def measured_command(seeds: int, master: str, data: Path | None, pairs: tuple[str, ...], as_json: bool) -> None:
     """Predict every job that was measured on a real Flink cluster, in each way to align; lay it beside the measurement.
