@@ -54,7 +54,7 @@ def test_a_shortest_run_breaks_what_it_says(name: str) -> None:
 def test_the_sound_code_holds_in_the_same_scope(name: str) -> None:
     """The failure would be one of the scope, and not of what was changed."""
     defect = WORLDS[name]
-    found = explore(ControlWorld(defect.sound_bounds))
+    found = explore(ControlWorld(defect.bounds))
     if defect.excuses:  # and then it is one of the transport: the processor says what it was sent
         assert found.invariants <= set(defect.excuses)
         assert "failed: duplicate barrier" in found.violations[0].reason
@@ -68,7 +68,7 @@ def test_the_sound_code_holds_on_the_same_run(name: str) -> None:
     """Another schedule could be what went wrong."""
     defect = WORLDS[name]
     moves = explore(ControlWorld(defect.broken)).moves
-    assert on_the_same_run(ControlWorld(defect.sound_bounds), moves) <= set(defect.excuses)
+    assert on_the_same_run(ControlWorld(defect.bounds), moves) <= set(defect.excuses)
     assert defect.breaks in on_the_same_run(ControlWorld(defect.broken), moves)
 
 

@@ -10,25 +10,16 @@ Repair
     Know who delivered (protocol rule 24): `IdentityAligner`. The second copy is then a duplicate, and an error.
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.impl.control import CountingAligner
+from barrierlab.model.control.scopes import JOIN, SC
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
-
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),)
 
 DEFECT = ControlDefect(
     entry="S-01",
     kind="safety",
     breaks="ALL",
-    broken=ControlBounds(
-        _WIRING,
-        _SCRIPT,
-        events=0,
-        make_processor=Processors(options={"make_aligner": CountingAligner}),
-        may_repeat=("a=>join",),
-    ),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0, may_repeat=("a=>join",)),
+    bounds=ControlBounds(JOIN, (SC,), events=0, may_repeat=("a=>join",)),
+    changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},
     excuses=("LIVE",),
 )

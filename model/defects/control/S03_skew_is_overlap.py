@@ -10,20 +10,15 @@ Repair
     A barrier of an upstream that has delivered the pending one waits its turn (protocol rule 25).
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier, CountingAligner
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.impl.control import CountingAligner
+from barrierlab.model.control.scopes import JOIN, SC
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
-
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),) * 2
 
 DEFECT = ControlDefect(
     entry="S-03",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(
-        _WIRING, _SCRIPT, events=0, make_processor=Processors(options={"make_aligner": CountingAligner})
-    ),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+    bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
+    changed={"make_processor": Processors(options={"make_aligner": CountingAligner})},
 )

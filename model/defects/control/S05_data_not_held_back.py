@@ -9,18 +9,14 @@ Repair
     An upstream that has delivered is not read until the barrier is complete (protocol rule 25, `hold_data`).
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.scopes import JOIN, SD
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
-
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)
 
 DEFECT = ControlDefect(
     entry="S-05",
     kind="safety",
     breaks="FIFO",
-    broken=ControlBounds(_WIRING, _SCRIPT, make_processor=Processors(options={"hold_data": False})),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT),
+    bounds=ControlBounds(JOIN, (SD,)),
+    changed={"make_processor": Processors(options={"hold_data": False})},
 )

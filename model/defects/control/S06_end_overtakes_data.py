@@ -11,7 +11,8 @@ Repair
 
 from dataclasses import replace
 
-from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlProcessor, Message
+from barrierlab.impl.control import BarrierControlSignal, Carrier, ControlProcessor, Message
+from barrierlab.model.control.scopes import EC
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
@@ -26,13 +27,10 @@ class Exits(ControlProcessor):
         return super().offer(carrier, upstream, message)
 
 
-_WIRING = ControlWiring("a->sink")
-_SCRIPT = ((BarrierControlSignalKind.STREAM_GRACEFUL_END, Carrier.CONTROL),)
-
 DEFECT = ControlDefect(
     entry="S-06",
     kind="safety",
     breaks="NOLOSS",
-    broken=ControlBounds(_WIRING, _SCRIPT, make_processor=Processors(make=Exits)),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT),
+    bounds=ControlBounds(ControlWiring("a->sink"), (EC,)),
+    changed={"make_processor": Processors(make=Exits)},
 )

@@ -9,22 +9,16 @@ Repair
     The fence works both ways: a terminal barrier waits for the end of the channel that does not carry it.
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier
+from barrierlab.model.control.scopes import ED, SC
 from barrierlab.model.control.topology import ControlWiring
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.control.S06_end_overtakes_data import Exits
 from barrierlab.model.defects.kinds.control import ControlDefect
 
-_WIRING = ControlWiring("a->sink")
-_SCRIPT = (
-    (BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),
-    (BarrierControlSignalKind.STREAM_GRACEFUL_END, Carrier.DATA),
-)
-
 DEFECT = ControlDefect(
     entry="S-06",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(make=Exits)),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+    bounds=ControlBounds(ControlWiring("a->sink"), (SC, ED), events=0),
+    changed={"make_processor": Processors(make=Exits)},
 )

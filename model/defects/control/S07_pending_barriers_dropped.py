@@ -11,12 +11,9 @@ Repair
 
 from barrierlab.impl.control import (
     BarrierControlSignal,
-    BarrierControlSignalKind,
-    Carrier,
     IdentityAligner,
-    InstantControlSignal,
 )
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.scopes import JOIN, QD, SC
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
@@ -28,16 +25,10 @@ class Leaves(IdentityAligner):
         return ()
 
 
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = (
-    (BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),
-    (InstantControlSignal.STREAM_QUICK_END, Carrier.DATA),
-)
-
 DEFECT = ControlDefect(
     entry="S-07",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_processor=Processors(options={"make_aligner": Leaves})),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+    bounds=ControlBounds(JOIN, (SC, QD), events=0),
+    changed={"make_processor": Processors(options={"make_aligner": Leaves})},
 )

@@ -9,8 +9,8 @@ Repair
     A closed upstream counts as delivered, for the pending barrier and for later ones (protocol rule 26).
 """
 
-from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, IdentityAligner
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.impl.control import BarrierControlSignal, IdentityAligner
+from barrierlab.model.control.scopes import JOIN, SD
 from barrierlab.model.control.world import ControlBounds, Processors
 from barrierlab.model.defects.kinds.control import ControlDefect
 
@@ -22,19 +22,10 @@ class Waits(IdentityAligner):
         return ()
 
 
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)
-
 DEFECT = ControlDefect(
     entry="S-08",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(
-        _WIRING,
-        _SCRIPT,
-        events=0,
-        make_processor=Processors(options={"make_aligner": Waits}),
-        may_fail=("b",),
-    ),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0, may_fail=("b",)),
+    bounds=ControlBounds(JOIN, (SD,), events=0, may_fail=("b",)),
+    changed={"make_processor": Processors(options={"make_aligner": Waits})},
 )

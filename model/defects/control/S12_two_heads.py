@@ -14,6 +14,7 @@ from collections.abc import Hashable
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, Carrier, ControlSourceProcessor
 from barrierlab.impl.control.outlets import TellSignal
+from barrierlab.model.control.scopes import JOIN, SD
 from barrierlab.model.control.topology import CONTROL, DATA, HEAD, ControlWiring
 from barrierlab.model.control.world import ControlBounds
 from barrierlab.model.defects.kinds.control import ControlDefect
@@ -35,13 +36,10 @@ def head(wiring: ControlWiring, tell: TellSignal) -> ControlSourceProcessor:
     return Heads(HEAD, len(wiring.outputs(DATA, HEAD)), len(wiring.outputs(CONTROL, HEAD)), tell=tell)
 
 
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.DATA),)
-
 DEFECT = ControlDefect(
     entry="S-12",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(_WIRING, _SCRIPT, events=0, make_head=head),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+    bounds=ControlBounds(JOIN, (SD,), events=0),
+    changed={"make_head": head},
 )

@@ -9,18 +9,14 @@ Repair
     A channel is first in, first out, and loses and repeats nothing: that is what a driver owes a processor.
 """
 
-from barrierlab.impl.control import BarrierControlSignalKind, Carrier
-from barrierlab.model.control.topology import ControlWiring
+from barrierlab.model.control.scopes import JOIN, SC
 from barrierlab.model.control.world import ControlBounds
 from barrierlab.model.defects.kinds.control import ControlDefect
-
-_WIRING = ControlWiring("a->join b->join")
-_SCRIPT = ((BarrierControlSignalKind.SYNC_TEST, Carrier.CONTROL),) * 2
 
 DEFECT = ControlDefect(
     entry="S-13",
     kind="liveness",
     breaks="LIVE",
-    broken=ControlBounds(_WIRING, _SCRIPT, events=0, may_lose=("b=>join",)),
-    sound_bounds=ControlBounds(_WIRING, _SCRIPT, events=0),
+    bounds=ControlBounds(JOIN, (SC,) * 2, events=0),
+    changed={"may_lose": ("b=>join",)},
 )

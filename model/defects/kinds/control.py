@@ -5,8 +5,10 @@ The modules beside this one that make one are the entries S-01 to S-13, each as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from time import monotonic
+from typing import Any
 
 from barrierlab.impl.control import BarrierControlSignal, BarrierControlSignalKind, ControlAligner, ControlSignalError
 from barrierlab.impl.errors import BarrierError
@@ -26,19 +28,27 @@ class ControlDefect:
     kind : str
         ``safety``, ``liveness`` or ``contradiction``.
     breaks : str
-        The invariant that a shortest counterexample of `broken` breaks; a name in `model.control.invariants.NAMES`.
-    broken, sound_bounds : ControlBounds
+        The invariant that a shortest counterexample of it breaks; a name in `model.control.invariants.NAMES`.
+    bounds : ControlBounds
+        The sound pipeline holds in them.
+    changed : mapping of str to object
+        The fields of `bounds` that the document has otherwise.
     excuses : tuple of str
-        Invariants that `sound_bounds` may break in this scope, because the transport is at fault: a processor that is
-        sent what it must not be sent fails, and says why.
+        Invariants that the sound pipeline may break in this scope, because the transport is at fault: a processor that
+        is sent what it must not be sent fails, and says why.
     """
 
     entry: str
     kind: str
     breaks: str
-    broken: ControlBounds
-    sound_bounds: ControlBounds
+    bounds: ControlBounds
+    changed: Mapping[str, Any]
     excuses: tuple[str, ...] = ()
+
+    @property
+    def broken(self) -> ControlBounds:
+        """The pipeline as the document words it."""
+        return replace(self.bounds, **self.changed)
 
     def as_documented(self) -> Found:
         """The shortest run that breaks something."""
@@ -46,7 +56,7 @@ class ControlDefect:
 
     def sound(self) -> Found:
         """Every run of the sound pipeline; what the transport is at fault for is excused."""
-        found = _explored(self.sound_bounds)
+        found = _explored(self.bounds)
         return found._replace(broken=found.broken - set(self.excuses))
 
 
