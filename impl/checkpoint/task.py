@@ -146,6 +146,7 @@ class Task:
         "_aborted",
         "_ahead_id",
         "_closed",
+        "_only",
         "_overtaken",
         "exchanges",
         "finished",
@@ -171,6 +172,7 @@ class Task:
         self.max_inflight_buffer_bytes = UnalignedCheckpointConfig().max_inflight_buffer_bytes
         self.outputs = tuple(channel for exchange in self.exchanges for channel in exchange.channels)
         self._closed: set[int] = set()
+        self._only = self.outputs[0] if len(self.outputs) == 1 else None  # of one channel there is nothing to choose
         self._aborted = 0  # the highest id
         self._ahead_id = 0  # of the last barrier that went ahead
         self._overtaken: dict[int, list[Event]] | None = None  # what that passed, by output, until it is acknowledged
@@ -362,6 +364,9 @@ class Task:
     def send(self, event: Event) -> None:
         outbox = self.outbox
         closed = self._closed
+        if self._only is not None and not closed:
+            outbox.append((self._only, event))
+            return
         for exchange in self.exchanges:
             for channel in exchange.select(event):
                 if not closed or channel not in closed:
@@ -491,14 +496,21 @@ class OperatorTask(Task):
         """An event goes to the operator; a watermark counts if it moves the least of the open inputs on."""
         self.tell("deliver", input_id, message)
         if type(message) is Event:
-            for output in self.operator.process(input_id, message):
-                self.send(output)
+            self.apply(input_id, message)
         else:
             assert type(message) is Watermark
             known = self._input_watermarks[input_id]
             if known is None or message.timestamp_ms > known:
                 self._input_watermarks[input_id] = message.timestamp_ms
                 self._advance()
+
+    def apply(self, input_id: int, event: Event) -> None:
+        """An event goes to the operator, and nothing is told: for a driver that has noted it itself.
+
+        It may do so where `Gate.offer` would deliver the event at once: its input is among `BarrierAligner.free`.
+        """
+        for output in self.operator.process(input_id, event):
+            self.send(output)
 
     def end_input(self, input_id: int) -> None:
         """The operator gets it; the end of the last input is passed on."""
@@ -721,11 +733,12 @@ class SinkTask(OperatorTask):
         super().__init__(name, operator, aligner, (), tell)
         self.writer = writer
 
-    def deliver(self, input_id: int, message: Event | Watermark) -> None:
-        """As for every task; and an event is written."""
-        super().deliver(input_id, message)
-        if self.writer is not None and type(message) is Event:
-            self.writer.write(message)
+    def apply(self, input_id: int, event: Event) -> None:
+        """As for every task; and the event is written."""
+        for output in self.operator.process(input_id, event):
+            self.send(output)
+        if self.writer is not None:
+            self.writer.write(event)
 
     def snapshot(self, barrier: CheckpointBarrier) -> None:
         """As for every task; and what was written since the last one is prepared."""

@@ -20,6 +20,10 @@ class GateReader:
 
     Attributes
     ----------
+    line : deque of int
+        The channels with data, whose turn it is first; always the same one, as are the next two.
+    listed, blocked : list of bool
+        By channel, whether it stands in line, and whether it may not.
     meter : ThroughputMeter or None
         It measures what is read, where the gate debloats.
     """
@@ -28,19 +32,19 @@ class GateReader:
         "_channels",
         "_chunk",
         "_indices",
-        "_line",
-        "_listed",
         "_open",
         "_partial",
         "_place",
         "blocked",
+        "line",
+        "listed",
         "meter",
     )
 
     def __init__(self, indices: list[int], channels: list[Channel]) -> None:
         self._indices, self._channels = indices, channels
-        self._line: deque[int] = deque()
-        self._listed = [False] * len(channels)
+        self.line: deque[int] = deque()
+        self.listed = [False] * len(channels)
         self.blocked = [False] * len(channels)
         self._chunk: MessageChunk = []
         self._place = 0
@@ -50,27 +54,27 @@ class GateReader:
 
     def notify(self, local: int) -> None:
         """Channel `local` has data."""
-        if not self._listed[local] and not self.blocked[local]:
-            self._listed[local] = True
-            self._line.append(local)
+        if not self.listed[local] and not self.blocked[local]:
+            self.listed[local] = True
+            self.line.append(local)
 
     def has_more(self) -> bool:
         """Return whether a channel stands in line, besides the one whose buffer is open."""
-        return bool(self._line)
+        return bool(self.line)
 
     def in_buffer(self) -> bool:
         """Return whether a buffer is open that has not been read to its end."""
         return self._open >= 0
 
     def ready(self) -> bool:
-        return self._open >= 0 or bool(self._line)
+        return self._open >= 0 or bool(self.line)
 
     def take(self) -> tuple[int, StreamMessage] | None:
         """The next message and the input it is from; None if there is none, or but parts of one."""
         while self._open < 0:
-            if not self._line:
+            if not self.line:
                 return None
-            self._open_next(self._line.popleft())
+            self._open_next(self.line.popleft())
         local = self._open
         message = self._chunk[self._place]
         self._place += 1
@@ -82,7 +86,7 @@ class GateReader:
     def _open_next(self, local: int) -> None:
         """Open a buffer of channel `local`; one in which no message ends is read to its end by that."""
         channel = self._channels[local]
-        self._listed[local] = False
+        self.listed[local] = False
         rest = self._partial.pop(local, None)
         if rest is None:
             rest = channel.open()
@@ -108,9 +112,9 @@ class GateReader:
 
     def recheck(self, local: int) -> None:
         """A barrier was taken out of channel `local`: nothing may be left to read there."""
-        if self._listed[local] and local not in self._partial and not self._channels[local].readable():
-            self._listed[local] = False
-            self._line.remove(local)
+        if self.listed[local] and local not in self._partial and not self._channels[local].readable():
+            self.listed[local] = False
+            self.line.remove(local)
 
     def block(self, local: int) -> None:
         """Take nothing more from channel `local`; what is left of its open buffer is kept for later."""
@@ -118,9 +122,9 @@ class GateReader:
         if self._open == local:
             self._partial[local] = self._chunk[self._place :]
             self._open = -1
-        if self._listed[local]:
-            self._listed[local] = False
-            self._line.remove(local)
+        if self.listed[local]:
+            self.listed[local] = False
+            self.line.remove(local)
 
     def unblock(self) -> None:
         """Take from every channel again."""
@@ -140,23 +144,23 @@ class GateReader:
 class QueueReader(GateReader):
     """The reader of a gate whose channels are all queues of messages: nothing is opened before it is taken."""
 
-    __slots__ = ("_queues",)
+    __slots__ = ("queues",)
 
     def __init__(self, indices: list[int], queues: list[SpscChannel]) -> None:
         super().__init__(indices, [*queues])
-        self._queues = queues
+        self.queues = queues
 
     def take(self) -> tuple[int, StreamMessage] | None:
         """The next message and the input it is from; None if there is none."""
-        line = self._line
+        line = self.line
         if not line:
             return None
         local = line.popleft()
-        queue = self._queues[local]
-        self._listed[local] = False
+        queue = self.queues[local]
+        self.listed[local] = False
         message = queue.take()
-        if queue.queue and not self.blocked[local] and not self._listed[local]:
-            self._listed[local] = True
+        if queue.queue and not self.blocked[local] and not self.listed[local]:
+            self.listed[local] = True
             line.append(local)
         return self._indices[local], message
 
@@ -251,6 +255,13 @@ class Inbox:
             if self._by_message:  # a union asks only the gates that have said that they have data
                 readers[candidate].polled_in_vain()
         return None
+
+    @property
+    def only_queues(self) -> QueueReader | None:
+        """Return the reader of all inputs, where they are one gate of queues; its channels have the inputs' numbers."""
+        reader = self._readers[0]
+        is_one = self.take == reader.take
+        return reader if is_one and isinstance(reader, QueueReader) else None
 
     def measure(self, gate: int, meter: ThroughputMeter) -> None:
         """Let `meter` measure what is read of a gate, by its number."""

@@ -113,6 +113,14 @@ class SpscChannel:
 
     `latency` draws the nanoseconds until the receiver sees a message; messages keep their order (F-STREAM-002, as
     F-DCKP-001 uses it).
+
+    Attributes
+    ----------
+    queue : deque of StreamMessage
+        Always the same one.
+    held : int
+        Places that are taken though nothing is in the queue: by what is on its way, or has left early.
+    overtakers : Overtakers
     """
 
     opened_bytes = 0  # nobody measures what is read here
@@ -120,17 +128,17 @@ class SpscChannel:
     __slots__ = (
         "_clock",
         "_due_ns",
-        "_held",
         "_in_transit",
         "_latency",
-        "_overtakers",
         "_prioritised",
         "capacity",
+        "held",
         "on_announcement",
         "on_arrival",
         "on_departure",
         "on_overtaking",
         "on_room",
+        "overtakers",
         "queue",
     )
 
@@ -141,28 +149,33 @@ class SpscChannel:
         self.on_overtaking: Callable[[], None] = nobody
         self.on_departure: Callable[[int], None] = no_matter
         self.on_announcement: Callable[[CheckpointBarrier], None] = no_matter
-        self._overtakers = Overtakers()
+        self.overtakers = Overtakers()
         self.on_room: Callable[[], None] = nobody
         self._clock, self._latency = clock, latency
         self._in_transit: deque[StreamMessage] = deque()
-        self._held = 0  # places that are taken though nothing is in the queue: by what is on its way, or has left early
+        self.held = 0
         self._prioritised: set[int] = set()  # barriers that left their place in the queue, and hold it until taken
         self._due_ns = 0
 
+    @property
+    def is_immediate(self) -> bool:
+        """Return whether a message is at the receiver as soon as it is pushed."""
+        return self._latency is None
+
     def accepts(self, message: StreamMessage) -> bool:
         """Return whether there is room."""
-        return len(self.queue) + self._held < self.capacity
+        return len(self.queue) + self.held < self.capacity
 
     def push(self, message: StreamMessage) -> bool:
         """Put `message` in, if there is room."""
-        if len(self.queue) + self._held >= self.capacity:
+        if len(self.queue) + self.held >= self.capacity:
             return False
         if self._latency is None:
             self.queue.append(message)
             self.on_arrival()
         else:
             self._in_transit.append(message)
-            self._held += 1
+            self.held += 1
             self._due_ns = max(self._due_ns, self._clock.now + self._latency())
             self._clock.after(self._due_ns - self._clock.now, self._arrive)
         return True
@@ -174,7 +187,7 @@ class SpscChannel:
             self.on_arrival()
 
     def _arrive(self) -> None:
-        self._held -= 1
+        self.held -= 1
         self.queue.append(self._in_transit.popleft())
         self.on_arrival()
 
@@ -193,7 +206,7 @@ class SpscChannel:
     def take(self) -> StreamMessage:
         """The next message."""
         message = self.queue.popleft()
-        self._overtakers.opened += 1
+        self.overtakers.opened += 1
         if type(message) is CheckpointBarrier:
             self.on_departure(message.checkpoint_id)
         self.on_room()
@@ -216,7 +229,7 @@ class SpscChannel:
 
     def overtake(self, barrier: CheckpointBarrier) -> list[Event]:
         """The receiver sees `barrier` at once; the sender has nothing of its own that it passed."""
-        self._overtakers.put(barrier, len(self.queue) + len(self._in_transit))
+        self.overtakers.put(barrier, len(self.queue) + len(self._in_transit))
         self.on_overtaking()
         return []
 
@@ -229,9 +242,9 @@ class SpscChannel:
         for place, message in enumerate(self.queue):
             if type(message) is CheckpointBarrier and message.checkpoint_id == barrier.checkpoint_id:
                 del self.queue[place]
-                self._overtakers.put(barrier, place)
+                self.overtakers.put(barrier, place)
                 self._prioritised.add(barrier.checkpoint_id)
-                self._held += 1
+                self.held += 1
                 self.on_departure(barrier.checkpoint_id)
                 self.on_overtaking()
                 return True
@@ -239,9 +252,9 @@ class SpscChannel:
 
     def take_overtaking(self, unread: MessageChunk) -> tuple[CheckpointBarrier, list[Event]]:
         """The barrier that has overtaken, and what it has passed."""
-        barrier, passed = self._overtakers.take(unread, [*self.queue, *self._in_transit])
+        barrier, passed = self.overtakers.take(unread, [*self.queue, *self._in_transit])
         if barrier.checkpoint_id in self._prioritised:
             self._prioritised.remove(barrier.checkpoint_id)
-            self._held -= 1
+            self.held -= 1
             self.on_room()
         return barrier, passed

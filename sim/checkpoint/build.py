@@ -18,7 +18,7 @@ from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool, NetworkChannel, ReceiverPool
 from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.faults import Slowness
-from barrierlab.sim.checkpoint.tasks import Job, Node, OperatorNode, Ports, SourceNode
+from barrierlab.sim.checkpoint.tasks import Job, Lane, Node, OperatorNode, Ports, SourceNode
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import NS_PER_S, Arrivals, Distribution, EventLog, KeyChooser, Randoms
 from barrierlab.sim.scenario.settings import (
@@ -111,12 +111,29 @@ class JobBuilder:
                 channels[name].on_arrival = partial(each.arrived, index)
                 channels[name].on_overtaking = partial(each.overtaken, index)
                 channels[name].on_announcement = partial(each.announced, index)
+        self._attach_lanes(job)
         for node in job.nodes.values():
             for index, name in enumerate(topology.outputs(node.name)):
                 channels[name].on_departure = partial(node.departed, index)
                 node.may_overtake[index] = not self.scenario.aligns(topology.ends(name)[1])
 
     # Channels.
+
+    def _attach_lanes(self, job: Job) -> None:
+        """Tell nodes whose channels are all queues without latency, each to a task of one gate."""
+        topology, outputs, inputs = self.scenario.topology, {}, {}
+        for node in job.operator_nodes:
+            reader = node.inbox.only_queues
+            for index, name in enumerate(topology.inputs(node.name)):
+                channel = job.channels[name]
+                if reader is not None and isinstance(channel, SpscChannel) and channel.is_immediate:
+                    sender = job.nodes[topology.ends(name)[0]]
+                    common = channel, channel.queue, name, reader.listed, reader.blocked, reader.line, index
+                    outputs[name], inputs[name] = Lane(*common, node), Lane(*common, sender)
+        for each in job.nodes.values():
+            its_outputs, its_inputs = topology.outputs(each.name), topology.inputs(each.name)
+            if all(name in inputs for name in (*its_outputs, *its_inputs)):
+                each.attach_lanes([outputs[name] for name in its_outputs], [inputs[name] for name in its_inputs])
 
     def _channel(
         self, clock: Clock, name: str, settings: ChannelSettings, pool: BufferPool, gate: ReceiverPool

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from barrierlab.impl import (
     Acknowledge,
@@ -22,16 +22,18 @@ from barrierlab.impl import (
     CheckpointBarrier,
     Decline,
     Event,
+    Gate,
     InjectBarrierCommand,
     OperatorTask,
     Reason,
+    SinkTask,
     SourceTask,
     StreamMessage,
 )
 from barrierlab.model.spec.history import Entry
 from barrierlab.sim.channels.input_gate import Inbox
 from barrierlab.sim.channels.network import BufferPool
-from barrierlab.sim.channels.spsc import Channel
+from barrierlab.sim.channels.spsc import Channel, SpscChannel
 from barrierlab.sim.checkpoint.metrics import Metrics
 from barrierlab.sim.core.clock import Clock
 from barrierlab.sim.core.distributions import EventLog
@@ -85,6 +87,34 @@ class Ports:
     caught_up: Callable[[], None]
 
 
+class Lane(NamedTuple):
+    """An output, or an input, that is a queue without latency between two nodes, as `TaskNode.go` uses it.
+
+    Attributes
+    ----------
+    channel : SpscChannel
+    queue : deque of StreamMessage
+        The channel's.
+    name : str
+        The channel's.
+    listed, blocked, line : list of bool, list of bool, deque of int
+        The receiver's reader's.
+    place : int
+        Of the channel there.
+    other : TaskNode
+        The node at the other end.
+    """
+
+    channel: SpscChannel
+    queue: deque[StreamMessage]
+    name: str
+    listed: list[bool]
+    blocked: list[bool]
+    line: deque[int]
+    place: int
+    other: TaskNode[SourceTask] | TaskNode[OperatorTask]
+
+
 class TaskNode(Generic[SomeTask]):
     """The base of sources and operators: the outbox, the time spent in each state, stalls."""
 
@@ -92,6 +122,7 @@ class TaskNode(Generic[SomeTask]):
         "_attempt",
         "_calm",
         "_ends_ns",
+        "_lanes",
         "_outputs",
         "_pools",
         "_since_ns",
@@ -145,6 +176,7 @@ class TaskNode(Generic[SomeTask]):
         # Whether there has been nothing but events since all else was asked for: of those only another event can
         # come next, and nothing else need be asked before it.
         self._calm = False
+        self._lanes: list[Lane] | None = None  # its outputs, where each is one
         self.listed = self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
@@ -169,8 +201,28 @@ class TaskNode(Generic[SomeTask]):
             self.listed = True
             self.clock.ready.append(self)
 
+    def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
+        """Every channel of this node is a queue without latency: while it is calm, it runs by `go`."""
+        self._lanes = outputs
+
     def run(self) -> None:
         """Do all that can be done now."""
+        if not self.serving and not self.stalled:
+            if self._calm and self._lanes is not None:
+                self.go()
+            else:
+                self.run_on(False)
+
+    def run_on(self, continues: bool) -> None:
+        """Do all that can be done now, whatever that is; `continues`: as part of the move that goes on."""
+        raise NotImplementedError
+
+    def go(self) -> None:
+        """Do all that can be done now while nothing but events is under way: the same moves as `run_on`, at once.
+
+        A channel's `push` and `take`, its reader, and the wake of the node at its other end are written out here, since
+        a simulation spends most of its time in them.
+        """
         raise NotImplementedError
 
     def enter(self, state: int) -> None:
@@ -222,8 +274,10 @@ class TaskNode(Generic[SomeTask]):
 
     def _begin_service(self, work_ns: int) -> None:
         now = self.clock.now
-        self.spent_ns[self._state] += now - self._since_ns
-        self._state, self._since_ns, self._ends_ns = BUSY, now, now + work_ns
+        if self._state != BUSY:
+            self.spent_ns[self._state] += now - self._since_ns
+            self._state, self._since_ns = BUSY, now
+        self._ends_ns = now + work_ns
         self.serving = True
         self._timer.start(work_ns)
 
@@ -243,11 +297,13 @@ class TaskNode(Generic[SomeTask]):
         clock = self.clock
         if clock.attempt != self._attempt:
             return
-        clock.now = now = self._ends_ns
-        self.spent_ns[self._state] += now - self._since_ns
-        self._state, self._since_ns = IDLE, now
-        self.serving = False
-        self.run()  # at once: whenever the time moves, nobody else is listed
+        clock.now = self._ends_ns
+        self.serving = False  # it goes on at once: whenever the time moves, nobody else is listed
+        if self._calm and self._lanes is not None and not self.stalled:
+            self.go()
+        else:
+            self.enter(IDLE)
+            self.run_on(False)
 
     def _outputs_available(self) -> bool:
         for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator
@@ -448,11 +504,46 @@ class SourceNode(TaskNode[SourceTask]):
         self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
-    def run(self) -> None:
-        if self.serving or self.stalled:
+    def go(self) -> None:
+        now, task, lanes, entries = self.clock.now, self.task, self._lanes, self.entries
+        assert lanes is not None
+        last = self._log.last
+        continues = False
+        while self._calm:
+            outbox = task.outbox
+            while outbox:
+                index, message = outbox[0]
+                channel, queue, name, listed, blocked, line, place, receiver = lanes[index]
+                if len(queue) + channel.held >= channel.capacity:
+                    self.enter(BACKPRESSURED)
+                    return
+                outbox.popleft()
+                entries.append((now, "send" if continues else "push", self.name, name, message))
+                continues = True
+                queue.append(message)
+                if not listed[place] and not blocked[place]:
+                    listed[place] = True
+                    line.append(place)
+                if not receiver.listed and not receiver.serving:
+                    receiver.listed = True
+                    self.clock.ready.append(receiver)
+            continues = True
+            if now >= self._asked_ns or now < self._due_ns or (last is not None and task.position > last):
+                self.run_on(True)
+                return
+            if self._max_ms - self._lateness > self.allowed_ms:  # `pauses`
+                self.run_on(True)
+                return
+            self._emit(now)
+            if self.work_ns:
+                self._serve()
+                return
+        self.run_on(True)
+
+    def run_on(self, continues: bool) -> None:
+        if self.stalled:
             return
         task = self.task
-        continues = False
         while True:
             if (task.outbox or self._spans) and not self._push(continues):
                 self.enter(BACKPRESSURED)
@@ -631,6 +722,8 @@ class OperatorNode(TaskNode[OperatorTask]):
         "_in_hand",
         "_inputs",
         "_interruptible_timers",
+        "_lanes_in",
+        "_line",
         "_overdue",
         "_overtakers",
         "_service",
@@ -659,6 +752,8 @@ class OperatorNode(TaskNode[OperatorTask]):
         self._inputs, self.input_names, self.inbox, self._service = inputs, input_names, inbox, service
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
+        self._lanes_in: list[Lane] = []
+        self._line: deque[int] = deque()
         self._deadline_ns: int | None = None
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
@@ -668,12 +763,74 @@ class OperatorNode(TaskNode[OperatorTask]):
         self.bytes_taken = 0
         self.written = 0  # to the external system, visible at once
 
-    def run(self) -> None:
-        if self.serving or self.stalled:
+    def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
+        is_usual = type(self.task) in (OperatorTask, SinkTask) and type(self.task.gate) is Gate
+        if is_usual:  # else an event may mean something else
+            self._lanes, self._lanes_in = outputs, inputs
+            self._line = inputs[0].line
+
+    def go(self) -> None:
+        task, lanes, entries, ready = self.task, self._lanes, self.entries, self.clock.ready
+        now, its_name = self.clock.now, self.name
+        assert lanes is not None
+        lanes_in, line_in, free = self._lanes_in, self._line, task.gate.aligner.free
+        continues = False
+        while self._calm:
+            outbox = task.outbox
+            while outbox:
+                index, message = outbox[0]
+                channel, queue, name, listed, blocked, line, place, other = lanes[index]
+                if len(queue) + channel.held >= channel.capacity:
+                    self.enter(BACKPRESSURED)
+                    return
+                outbox.popleft()
+                entries.append((now, "send" if continues else "push", its_name, name, message))
+                continues = True
+                queue.append(message)
+                if not listed[place] and not blocked[place]:
+                    listed[place] = True
+                    line.append(place)
+                if not other.listed and not other.serving:
+                    other.listed = True
+                    ready.append(other)
+            continues = True
+            if not line_in:
+                self.enter(IDLE)
+                return
+            index = line_in[0]
+            channel, queue, name, listed, _, _, _, other = lanes_in[index]
+            message = queue[0]
+            if type(message) is not Event or index not in free:
+                self.run_on(True)
+                return
+            queue.popleft()
+            channel.overtakers.opened += 1
+            if not other.listed and not other.serving:
+                other.listed = True
+                ready.append(other)
+            if queue:
+                line_in.rotate(-1)
+            else:
+                line_in.popleft()
+                listed[index] = False
+            entries.append((now, "pass", its_name, name, message))
+            self._fires_timers = False
+            self.work_ns += self._service()
+            self.bytes_taken += message.size_bytes
+            self.applied += 1
+            task.apply(index, message)
+            if not self._calm:
+                self._offered(index, message, True)
+            if self.work_ns:
+                self._serve()
+                return
+        self.run_on(True)
+
+    def run_on(self, continues: bool) -> None:
+        if self.stalled:
             return
         task, clock = self.task, self.clock
         take, offer = self.inbox.take, task.gate.offer
-        continues = False
         while True:
             if not self._calm:
                 if not self._attend(continues):
