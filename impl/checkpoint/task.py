@@ -362,11 +362,11 @@ class Task:
         return channel_data(overtaken or {}, self.size_of)
 
     def send(self, event: Event) -> None:
-        outbox = self.outbox
         closed = self._closed
         if self._only is not None and not closed:
-            outbox.append((self._only, event))
+            self.outbox.append((self._only, event))
             return
+        outbox = self.outbox
         for exchange in self.exchanges:
             for channel in exchange.select(event):
                 if not closed or channel not in closed:

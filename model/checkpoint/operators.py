@@ -22,6 +22,7 @@ from zlib import crc32
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.messages import Event, Watermark
+from barrierlab.model.spec import invariants
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.topology import Topology, suggestion
 from barrierlab.model.spec.watch import TaskWatch, later
@@ -494,6 +495,8 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
     def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
         operator = make_operator(task)
+        if type(operator).checkpoint is Stateless.checkpoint:
+            return invariants.Stateless(digest(operator.checkpoint()))
         watch = TaskWatch(task, topology.inputs(task), ())
         index = {channel: i for i, channel in enumerate(watch.inputs)}
 
@@ -508,7 +511,9 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
                 if channel is None:
                     watch.promised = (None,) * len(index)
                 elif type(message) is Event:
-                    _run(process(index[channel], message))
+                    outputs = process(index[channel], message)
+                    if outputs is not Nothing:
+                        _run(outputs)
                 elif type(message) is Watermark:
                     watch.promises(index[channel], message.timestamp_ms)
                     advance()

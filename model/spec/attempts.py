@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from barrierlab.model.spec.history import COORDINATOR, Cut, Entry, History, HistoryError, Start
+from barrierlab.model.spec.history import COORDINATOR, DELIVERS, Cut, Entry, History, HistoryError, Start
 from barrierlab.model.spec.messages import kind_of
 from barrierlab.model.spec.topology import Topology
 
@@ -98,15 +98,18 @@ class Attempt:
 
     def made(self, source: str, checkpoint_id: int | None = None) -> list[object]:
         """The events that a source made before its cut, or before its end."""
-        steps = self.history.tasks[source].steps[: self.steps(source, checkpoint_id)]
-        return [step[4] for step in steps if step[1] == ">emit"]
+        made, cut = self.history.tasks[source].made, self.cut(source, checkpoint_id)
+        return made if cut is None else made[: cut.made]
 
     def applied(self, task: str, checkpoint_id: int | None = None) -> list[object]:
         """The events that took effect at `task` before its cut, or before its end, in that order."""
         events = self._applied.get(task)
         if events is None:
-            steps = self.history.tasks[task].steps
-            events = [step[4] for step in steps if step[1] == "deliver" and kind_of(step[4]) == "Event"]
+            its = self.history.tasks[task]
+            if len(its.inputs) == 1:
+                events = self.history.events(its.inputs[0], "applied")
+            else:
+                events = [step[4] for step in its.steps if step[1] in DELIVERS and kind_of(step[4]) == "Event"]
             self._applied[task] = events
         cut = self.cut(task, checkpoint_id)
         return events if cut is None else events[: sum(cut.applied.values())]

@@ -21,7 +21,7 @@ apart. What is restored in a channel counts as sent there.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
@@ -93,6 +93,10 @@ SHORT = {
 
 `expanded` gives the entries. A history can be read from either.
 """
+SENDS, DELIVERS = ("send", "push"), ("deliver", "pass")
+"""The verbs of a row with which a message enters a channel, and with which one takes effect."""
+CHANGES_STATE = frozenset((*DELIVERS, "end", ">emit"))
+"""The verbs of a row after which the state of its task may be another."""
 
 
 def expanded(rows: Iterable[Entry]) -> Iterator[Entry]:
@@ -153,6 +157,7 @@ class ChannelHistory:
         "end",
         "ignored",
         "input",
+        "most",
         "most_buffered",
         "most_buffered_ns",
         "output",
@@ -162,6 +167,7 @@ class ChannelHistory:
         "sent",
         "sent_controls",
         "taken",
+        "taken_controls",
         "waiting",
     )
 
@@ -176,11 +182,21 @@ class ChannelHistory:
         self.barriers: dict[int, object] = {}  # the first sent of each id
         self.ahead: set[int] = set()  # barriers on their way that go ahead of all, and need no room (rule 16)
         self.end: int | None = None  # how many messages had been sent with the first end of input
-        self.sent_controls = 0  # how many of `sent` are no events
-        self.applied_controls = 0
+        self.sent_controls: list[int] = []  # the places of those that are no events
+        self.taken_controls: list[int] = []
+        self.applied_controls: list[int] = []
         self.input = self.output = 0  # the place among the channels of the receiver, and of the sender
         self.deepest = self.deepest_ns = 0
+        self.most = 0  # so many more may have been sent than taken without more being in the channel than ever
         self.most_buffered = self.most_buffered_ns = 0
+
+    def deepens(self, at_ns: int) -> None:
+        """Perhaps more is in the channel than ever. What a restore put there needs no room."""
+        depth = len(self.sent) - len(self.taken) - len(self.ahead)
+        depth -= max(0, len(self.restored_in_flight) - len(self.taken))
+        if depth > self.deepest:
+            self.deepest, self.deepest_ns = depth, at_ns
+            self.most = depth + len(self.ahead)
 
 
 class Cut:
@@ -190,8 +206,8 @@ class Cut:
     ----------
     sent, applied : dict of str to int
         Per output channel how many events were sent, per input channel how many were applied, before the cut.
-    step : int
-        Where the snapshot stands in the task's `TaskHistory.steps`.
+    step, made : int
+        Where the snapshot stands in the task's `TaskHistory.steps`, and how many events it had made, as a source.
     digest : str
         Of the state that was kept.
     ended : frozenset of str
@@ -200,13 +216,14 @@ class Cut:
         When.
     """
 
-    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "ended", "sent", "step", "task")
+    __slots__ = ("applied", "at_ns", "checkpoint_id", "digest", "ended", "made", "sent", "step", "task")
 
-    def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, at_ns: int) -> None:
+    def __init__(self, task: str, checkpoint_id: int, digest: str, step: int, made: int, at_ns: int) -> None:
         self.task = task
         self.checkpoint_id = checkpoint_id
         self.digest = digest
         self.step = step
+        self.made = made
         self.at_ns = at_ns
         self.ended: frozenset[str] = frozenset()
         self.sent: dict[str, int] = {}
@@ -240,7 +257,10 @@ class TaskHistory(TaskWatch):
     Attributes
     ----------
     steps : list of Entry
-        Its ``>emit``, ``deliver``, ``end``, ``block``, ``snapshot`` and ``send`` entries, in order.
+        Its ``>emit``, ``deliver``, ``end``, ``block``, ``snapshot`` and ``send`` entries, in order; a row of `SHORT`
+        stands for its own.
+    made : list of event
+        The events that it made, if it is a source, in order.
     controls : list of Entry
         Of `steps`, those about other messages than events.
     cuts : list of Cut
@@ -270,6 +290,7 @@ class TaskHistory(TaskWatch):
         "controls",
         "cuts",
         "finished_ns",
+        "made",
         "most_buffered_bytes",
         "most_buffered_bytes_ns",
         "notified",
@@ -287,6 +308,7 @@ class TaskHistory(TaskWatch):
         self.suspects: list[Suspect] = []
         self.came: Entry | None = None  # what took effect last
         self.steps: list[Entry] = []
+        self.made: list[object] = []
         self.controls: list[Entry] = []
         self.cuts: list[Cut] = []
         self.buffered_bytes = self.most_buffered_bytes = self.most_buffered_bytes_ns = 0
@@ -491,8 +513,16 @@ class History:
         """The events among the messages `which` of a channel: ``"sent"``, ``"taken"``, ``"applied"``..."""
         events = self._events.get((channel, which))
         if events is None:
-            messages = getattr(self.channels[channel], which)
-            events = self._events[channel, which] = [m for m in messages if kind_of(m) == "Event"]
+            kept = self.channels[channel]
+            if which == "sent":
+                events = _without(kept.sent, kept.sent_controls)
+            elif which == "taken":
+                events = _without(kept.taken, kept.taken_controls)
+            elif which == "applied":
+                events = _without(kept.applied, kept.applied_controls)
+            else:
+                events = [m for m in getattr(kept, which) if kind_of(m) == "Event"]
+            self._events[channel, which] = events
         return events
 
     def noted(self, who: str) -> int:
@@ -505,66 +535,41 @@ class History:
     def _read(self, entries: Iterator[Entry]) -> Entry | None:
         """One pass, up to the restore that ends this attempt.
 
-        The frequent verbs are here, in the order of their frequency; `_RARE` has the others.
+        The frequent verbs are here, in the order of their frequency; `_RARE` has the others. A row of `SHORT` is read
+        as it stands, since most are.
         """
         channels = self.channels
         event: type | None = None  # the class of events, once one has been seen
         previous: Entry | None = None
         for entry in entries:
             at_ns, verb, node, name, subject = entry
-            if verb == "push":
-                verb = "send"
-                entry = at_ns, verb, node, name, subject
-            elif verb == "pass":
-                channels[name].taken.append(subject)  # type: ignore[index]
-                verb = "deliver"
-                entry = at_ns, verb, node, name, subject
-            if verb == "send":
+            if verb == "push" or verb == "send":
                 channel = channels[name]  # type: ignore[index]
                 task = channel.sender
                 if node != task.name:
                     raise self._misplaced(entry)
                 sent = channel.sent
                 sent.append(subject)
-                if type(subject) is not event and _goes_ahead(subject):
-                    channel.ahead.add(cast(MessageView, subject).checkpoint_id)
-                depth = len(sent) - len(channel.taken) - len(channel.ahead)
-                if depth > channel.deepest:
-                    depth -= max(0, len(channel.restored_in_flight) - len(channel.taken))  # those need no room
-                    if depth > channel.deepest:
-                        channel.deepest, channel.deepest_ns = depth, at_ns
+                if type(subject) is not event:
+                    if kind_of(subject) == "Event":
+                        event = type(subject)
+                    else:
+                        _send_control(channel, entry)
+                if len(sent) - len(channel.taken) > channel.most:
+                    channel.deepens(at_ns)
                 task.steps.append(entry)
                 cause = task.cause
                 if cause is not None and cause != task.last_out[channel.output]:
                     _suspect(task, entry, task.last_out[channel.output], cause)
                 if type(subject) is not event:
-                    if kind_of(subject) == "Event":
-                        event = type(subject)
-                    else:
-                        task.controls.append(entry)
-                        channel.sent_controls += 1
-                        if kind_of(subject) == "CheckpointBarrier":
-                            checkpoint_id = cast(MessageView, subject).checkpoint_id
-                            channel.barriers.setdefault(checkpoint_id, subject)
-                            task.bars_output(channel.output, checkpoint_id)
-                        elif kind_of(subject) == "EndOfInput" and channel.end is None:
-                            channel.end = len(sent)
-                        elif kind_of(subject) == "Watermark":
-                            task.marks_output(channel.output, subject)
-            elif verb == "take":
-                channel = channels[name]  # type: ignore[index]
-                if node != channel.receiver.name:
-                    raise self._misplaced(entry)
-                channel.taken.append(subject)
-                if type(subject) is not event and kind_of(subject) == "CheckpointBarrier":
-                    # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
-                    channel.barriers[cast(MessageView, subject).checkpoint_id] = subject
-                    channel.ahead.discard(cast(MessageView, subject).checkpoint_id)
-            elif verb == "deliver":
+                    _watch_control(channel, entry)
+            elif verb == "pass" or verb == "deliver":
                 channel = channels[name]  # type: ignore[index]
                 task = channel.receiver
                 if node != task.name:
                     raise self._misplaced(entry)
+                if verb == "pass":
+                    channel.taken.append(subject)
                 channel.applied.append(subject)
                 if channel.waiting:
                     _let_go(channel, subject)
@@ -574,18 +579,23 @@ class History:
                     if kind_of(subject) == "Event":
                         event = type(subject)
                     else:
-                        task.controls.append(entry)
-                        channel.applied_controls += 1
-                        if kind_of(subject) == "Watermark":
-                            task.promises(channel.input, cast(MessageView, subject).timestamp_ms)
-                            task.advance()
+                        _deliver_control(channel, entry)
+            elif verb == "take":
+                channel = channels[name]  # type: ignore[index]
+                if node != channel.receiver.name:
+                    raise self._misplaced(entry)
+                channel.taken.append(subject)
+                if type(subject) is not event and kind_of(subject) != "Event":
+                    _take_control(channel, subject)
             elif verb == ">deliver" or verb == ">drain" or verb == ">push":
                 if name is not None and name not in channels:
                     raise self._misplaced(entry)
+            elif verb == ">emit":
+                task = self.tasks[node]
+                task.steps.append(entry)
+                task.made.append(subject)
             elif verb == "buffer":
                 _buffer(self._into(entry), subject, at_ns)
-            elif verb == ">emit":
-                self.tasks[node].steps.append(entry)
             elif verb == ">restore":
                 self._ends_with(previous)
                 return entry
@@ -619,26 +629,33 @@ class History:
         for cut in task.cuts:
             for step in range(cut.step + 1, len(task.steps)):
                 _, verb, _, channel, subject = task.steps[step]
-                if verb == "send":
+                if verb in SENDS:
                     if kind_of(subject) == "Event":
                         cut.sent[channel] += 1  # type: ignore[index]
-                elif verb in ("deliver", "end"):
+                elif verb in DELIVERS or verb == "end":
                     break
 
     def _close_source(self, name: str, task: TaskHistory) -> None:
         """Count for each cut what the source had made by then, whenever it was sent."""
-        emitted = [
-            (step, cast(MessageView, entry[4]).sequence) for step, entry in enumerate(task.steps) if entry[1] == ">emit"
-        ]
         for channel in self.topology.outputs(name):
             restored_in_flight = len(self.events(channel, "restored_in_flight"))
             events = self.events(channel, "sent")
             for cut in task.cuts:
-                made = bisect_left(emitted, (cut.step, 0))
-                last = emitted[made - 1][1] if made else 0
-                cut.sent[channel] = (
-                    bisect_right(events, last, restored_in_flight, key=_sequence) if made else restored_in_flight
-                )
+                cut.sent[channel] = restored_in_flight
+                if cut.made:
+                    last = _sequence(task.made[cut.made - 1])
+                    cut.sent[channel] = bisect_right(events, last, restored_in_flight, key=_sequence)
+
+
+def _without(messages: list[object], places: list[int]) -> list[object]:
+    """`messages` but for those at `places`, which are in order."""
+    found: list[object] = []
+    begin = 0
+    for place in places:
+        found += messages[begin:place]
+        begin = place + 1
+    found += messages[begin:]
+    return found
 
 
 def _sequence(event: object) -> int:
@@ -684,6 +701,51 @@ def _let_go(channel: ChannelHistory, message: object) -> None:
         channel.receiver.buffered_bytes -= size_of(gone)
 
 
+# What is no event: seldom sent, taken and delivered.
+
+
+def _send_control(channel: ChannelHistory, entry: Entry) -> None:
+    """The last of `sent` is no event."""
+    channel.sent_controls.append(len(channel.sent) - 1)
+    if _goes_ahead(entry[4]):
+        channel.ahead.add(cast(MessageView, entry[4]).checkpoint_id)
+        channel.most = channel.deepest + len(channel.ahead)
+
+
+def _watch_control(channel: ChannelHistory, entry: Entry) -> None:
+    """Something else than an event was sent, and its cause has been asked for."""
+    task, subject, kind = channel.sender, entry[4], kind_of(entry[4])
+    task.controls.append(entry)
+    if kind == "CheckpointBarrier":
+        checkpoint_id = cast(MessageView, subject).checkpoint_id
+        channel.barriers.setdefault(checkpoint_id, subject)
+        task.bars_output(channel.output, checkpoint_id)
+    elif kind == "EndOfInput" and channel.end is None:
+        channel.end = len(channel.sent)
+    elif kind == "Watermark":
+        task.marks_output(channel.output, subject)
+
+
+def _take_control(channel: ChannelHistory, subject: object) -> None:
+    channel.taken_controls.append(len(channel.taken) - 1)
+    if kind_of(subject) == "CheckpointBarrier":
+        # Sent aligned, it may have turned unaligned on its way: what takes effect is what was taken.
+        channel.barriers[cast(MessageView, subject).checkpoint_id] = subject
+        channel.ahead.discard(cast(MessageView, subject).checkpoint_id)
+        channel.most = channel.deepest + len(channel.ahead)
+
+
+def _deliver_control(channel: ChannelHistory, entry: Entry) -> None:
+    task, subject = channel.receiver, entry[4]
+    if entry[1] == "pass":
+        _take_control(channel, subject)
+    task.controls.append(entry)
+    channel.applied_controls.append(len(channel.applied) - 1)
+    if kind_of(subject) == "Watermark":
+        task.promises(channel.input, cast(MessageView, subject).timestamp_ms)
+        task.advance()
+
+
 # The rare verbs, each with the entry and the one before it.
 
 
@@ -694,8 +756,8 @@ def _nothing(history: History, entry: Entry, previous: Entry | None) -> None:
 def _end(history: History, entry: Entry, previous: Entry | None) -> None:
     channel, subject = history._into(entry), entry[4]
     task = channel.receiver
+    channel.applied_controls.append(len(channel.applied))
     channel.applied.append(subject)
-    channel.applied_controls += 1
     _let_go(channel, subject)
     task.steps.append(entry)
     task.controls.append(entry)
@@ -718,8 +780,8 @@ def _block(history: History, entry: Entry, previous: Entry | None) -> None:
     channel, checkpoint_id = history._into(entry), cast(int, entry[4])
     task = channel.receiver
     barrier = channel.barriers.get(checkpoint_id, checkpoint_id)
+    channel.applied_controls.append(len(channel.applied))
     channel.applied.append(barrier)
-    channel.applied_controls += 1
     _let_go(channel, barrier)
     task.steps.append(entry)
     task.controls.append(entry)
@@ -733,14 +795,14 @@ def _resume(history: History, entry: Entry, previous: Entry | None) -> None:
 def _snapshot(history: History, entry: Entry, previous: Entry | None) -> None:
     checkpoint_id, digest = cast(tuple[int, str], entry[4])
     name, task = entry[2], history.tasks[entry[2]]
-    cut = Cut(name, checkpoint_id, digest, len(task.steps), entry[0])
+    cut = Cut(name, checkpoint_id, digest, len(task.steps), len(task.made), entry[0])
     for channels, counts in ((history.topology.inputs(name), cut.applied), (history.topology.outputs(name), cut.sent)):
         for channel in channels:
             kept = history.channels[channel]
             counts[channel] = (
-                len(kept.applied) - kept.applied_controls
+                len(kept.applied) - len(kept.applied_controls)
                 if counts is cut.applied
-                else len(kept.sent) - kept.sent_controls
+                else len(kept.sent) - len(kept.sent_controls)
             )
     cut.ended = task.ended
     task.cuts.append(cut)
@@ -836,7 +898,7 @@ def _restored_message(history: History, entry: Entry, previous: Entry | None) ->
     channel.restored_in_flight.append(message)
     kind = kind_of(message)
     if kind != "Event":
-        channel.sent_controls += 1
+        channel.sent_controls.append(len(channel.sent) - 1)
         if kind == "CheckpointBarrier":
             channel.barriers.setdefault(cast(MessageView, message).checkpoint_id, message)
         elif kind == "EndOfInput" and channel.end is None:

@@ -26,7 +26,7 @@ from typing import cast
 
 from barrierlab.model.spec import equations, exactly_once
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import ChannelHistory, Cut, Entry, History
+from barrierlab.model.spec.history import CHANGES_STATE, SENDS, ChannelHistory, Cut, Entry, History
 from barrierlab.model.spec.messages import MessageView, kind_of
 from barrierlab.model.spec.topology import Topology
 
@@ -55,6 +55,18 @@ RESTORED: Applied = (None, None)
 
 Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
 """Of a task, the function that gets what took effect since it was last asked, and answers the state's digest."""
+
+
+class Stateless:
+    """Such a function of a task whose state is always the same: nothing is collected for it."""
+
+    __slots__ = ("digest",)
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+
+    def __call__(self, stretch: Sequence[Applied]) -> str:
+        return self.digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +192,7 @@ class Case:
         if first is None:
             first = self._first[receiver.name] = {}
             for at_ns, verb, _, name, subject in receiver.steps:
-                if verb != "send" and name is not None:
+                if verb not in SENDS and name is not None:
                     first.setdefault((name, subject), at_ns)
         return first.get((channel, message), self.history.end_ns)
 
@@ -304,7 +316,7 @@ def noloss(case: Case) -> Iterator[Violation]:
                 yield Violation("NOLOSS", reason, case.when(channel, event))
         yield from _swallowed(case, channel)
     for source in case.topology.sources:
-        made = [step[4] for step in case.history.tasks[source].steps if step[1] == ">emit"]
+        made = case.history.tasks[source].made
         outputs_of = case.topology.outputs(source)
         for edge, exchange, outputs in case.topology.output_groups(source):
             by_channel = [_made_here(case, outputs_of[index]) for index in outputs]
@@ -602,8 +614,8 @@ class States:
             self.at(attempt.parent, task, attempt.parent.steps(task, attempt.restored_id))
             digest_after, done = self._stands[task][0], 0
             stretch = [RESTORED]
-        steps = attempt.history.tasks[task].steps[done:step]
-        stretch += [(e[3], e[4]) for e in steps if e[1] in ("deliver", "end", ">emit")]
+        steps = attempt.history.tasks[task].steps[done:step] if type(digest_after) is not Stateless else ()
+        stretch += [(e[3], e[4]) for e in steps if e[1] in CHANGES_STATE]
         digest = digest_after(stretch)
         self._stands[task] = digest_after, attempt, step, digest
         return digest

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from barrierlab.model.spec.attempts import Attempt, Run
-from barrierlab.model.spec.history import Entry
+from barrierlab.model.spec.history import CHANGES_STATE, Entry
 from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
 from barrierlab.model.spec.messages import kind_of
 
@@ -191,4 +191,4 @@ def _state(first: Sequence[Entry], attempt: Attempt, task: str, fold: Fold) -> s
 
 
 def _effects(steps: Iterable[Entry]) -> list[Applied]:
-    return [(entry[3], entry[4]) for entry in steps if entry[1] in ("deliver", "end", ">emit")]
+    return [(entry[3], entry[4]) for entry in steps if entry[1] in CHANGES_STATE]

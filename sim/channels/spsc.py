@@ -158,9 +158,9 @@ class SpscChannel:
         self._due_ns = 0
 
     @property
-    def is_immediate(self) -> bool:
-        """Return whether a message is at the receiver as soon as it is pushed."""
-        return self._latency is None
+    def is_direct(self) -> bool:
+        """Return whether a message is at the receiver as soon as it is pushed, by the methods of this very class."""
+        return self._latency is None and type(self) is SpscChannel
 
     def accepts(self, message: StreamMessage) -> bool:
         """Return whether there is room."""

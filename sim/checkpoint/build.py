@@ -126,7 +126,7 @@ class JobBuilder:
             reader = node.inbox.only_queues
             for index, name in enumerate(topology.inputs(node.name)):
                 channel = job.channels[name]
-                if reader is not None and isinstance(channel, SpscChannel) and channel.is_immediate:
+                if reader is not None and isinstance(channel, SpscChannel) and channel.is_direct:
                     sender = job.nodes[topology.ends(name)[0]]
                     common = channel, channel.queue, name, reader.listed, reader.blocked, reader.line, index
                     outputs[name], inputs[name] = Lane(*common, node), Lane(*common, sender)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barrierlab.impl import (
     Acknowledge,
@@ -122,9 +122,13 @@ class TaskNode(Generic[SomeTask]):
         "_attempt",
         "_calm",
         "_ends_ns",
+        "_is_direct",
         "_lanes",
+        "_lanes_in",
+        "_line",
         "_outputs",
         "_pools",
+        "_service",
         "_since_ns",
         "_spans",
         "_state",
@@ -135,6 +139,7 @@ class TaskNode(Generic[SomeTask]):
         "applied",
         "begin_ns",
         "begins",
+        "bytes_taken",
         "clock",
         "coordinator",
         "crashed",
@@ -164,10 +169,11 @@ class TaskNode(Generic[SomeTask]):
         output_names: Sequence[str],
         spent_ns: list[int],
         sync: Callable[[], int],
+        service: Callable[[], int],
     ) -> None:
         self.clock, self.entries, self.metrics = ports.clock, ports.entries, ports.metrics
         self.coordinator, self._switch_ns = ports.coordinator, ports.switch_ns
-        self.name, self._sync = name, sync
+        self.name, self._sync, self._service = name, sync, service
         self.applied = 0  # events, since the start or a restored one's cut; a source applies none
         self._outputs, self.output_names = outputs, output_names
         self._pools: list[BufferPool] = []
@@ -176,7 +182,11 @@ class TaskNode(Generic[SomeTask]):
         # Whether there has been nothing but events since all else was asked for: of those only another event can
         # come next, and nothing else need be asked before it.
         self._calm = False
-        self._lanes: list[Lane] | None = None  # its outputs, where each is one
+        self._is_direct = False  # whether each of its channels is a `Lane`
+        self._lanes: Sequence[Lane] = ()
+        self._lanes_in: Sequence[Lane] = ()
+        self._line: deque[int] | None = None  # its reader's, if it has one
+        self.bytes_taken = 0
         self.listed = self.serving = self.ended = False
         self.dead = self.crashed = False  # it does nothing more; and it said so itself
         self.stalled = 0  # how many stalls are under way
@@ -202,13 +212,15 @@ class TaskNode(Generic[SomeTask]):
             self.clock.ready.append(self)
 
     def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
-        """Every channel of this node is a queue without latency: while it is calm, it runs by `go`."""
-        self._lanes = outputs
+        """Every channel of this node is a queue without latency: it runs by `go`."""
+        self._is_direct, self._lanes, self._lanes_in = True, outputs, inputs
+        self._line = inputs[0].line if inputs else None
+        self._timer = self.clock.own_timer(self.go)
 
     def run(self) -> None:
         """Do all that can be done now."""
         if not self.serving and not self.stalled:
-            if self._calm and self._lanes is not None:
+            if self._is_direct:
                 self.go()
             else:
                 self.run_on(False)
@@ -217,12 +229,91 @@ class TaskNode(Generic[SomeTask]):
         """Do all that can be done now, whatever that is; `continues`: as part of the move that goes on."""
         raise NotImplementedError
 
-    def go(self) -> None:
-        """Do all that can be done now while nothing but events is under way: the same moves as `run_on`, at once.
+    def go(self, fired: object = None) -> None:
+        """Do all that can be done now: while nothing but events is under way, the same moves as `run_on`, at once.
 
-        A channel's `push` and `take`, its reader, and the wake of the node at its other end are written out here, since
-        a simulation spends most of its time in them.
+        A channel's `push` and `take`, its reader, and the wake of the node at its other end are written out here,
+        since a simulation spends most of its time in them.
+
+        Parameters
+        ----------
+        fired : object
+            Not None if a service ends by this.
         """
+        clock, line = self.clock, self._line
+        if fired is not None:
+            if clock.attempt != self._attempt:
+                return
+            clock.now = self._ends_ns
+            self.serving = False
+            if self.stalled:
+                self.enter(IDLE)
+                return
+        task: Any = self.task
+        now, outbox, append, continues = clock.now, task.outbox, self.entries.append, False
+        while self._calm:
+            while outbox:
+                index, message = outbox[0]
+                channel, queue, name, listed, blocked, others_line, place, other = self._lanes[index]
+                if len(queue) + channel.held >= channel.capacity:
+                    self.enter(BACKPRESSURED)
+                    return
+                outbox.popleft()
+                append((now, "send" if continues else "push", self.name, name, message))
+                continues = True
+                queue.append(message)
+                if not listed[place] and not blocked[place]:
+                    listed[place] = True
+                    others_line.append(place)
+                if not other.listed and not other.serving:
+                    other.listed = True
+                    clock.ready.append(other)
+            continues = True
+            if line is None:
+                if not self._make(now):
+                    break
+            elif line:
+                index = line[0]
+                channel, queue, name, listed, _, _, _, other = self._lanes_in[index]
+                message = queue[0]
+                if type(message) is not Event or index not in task.gate.aligner.free:
+                    break
+                queue.popleft()
+                channel.overtakers.opened += 1
+                if not other.listed and not other.serving:
+                    other.listed = True
+                    clock.ready.append(other)
+                if queue:
+                    line.rotate(-1)
+                else:
+                    line.popleft()
+                    listed[index] = False
+                append((now, "pass", self.name, name, message))
+                self.work_ns += self._service()
+                self.bytes_taken += message.size_bytes
+                self.applied += 1
+                task.apply(index, message)
+                if not self._calm:  # an effect of it was noted
+                    self.settle(index)  # type: ignore[unreachable]
+            else:
+                self.enter(IDLE)
+                return
+            if self.work_ns:
+                if self._state != BUSY:
+                    self.enter(BUSY)
+                self._ends_ns = now + self.work_ns
+                self.serving = True
+                self._timer.start(self.work_ns)
+                self.work_ns = 0
+                return
+        self.run_on(continues)
+
+    def _make(self, now: int) -> bool:
+        """Make an event if nothing else is to be done first; whether one was made."""
+        raise NotImplementedError
+
+    def settle(self, index: int) -> None:
+        """An event of an input has taken effect; what that led to may be that no more of it is taken."""
         raise NotImplementedError
 
     def enter(self, state: int) -> None:
@@ -275,8 +366,7 @@ class TaskNode(Generic[SomeTask]):
     def _begin_service(self, work_ns: int) -> None:
         now = self.clock.now
         if self._state != BUSY:
-            self.spent_ns[self._state] += now - self._since_ns
-            self._state, self._since_ns = BUSY, now
+            self.enter(BUSY)
         self._ends_ns = now + work_ns
         self.serving = True
         self._timer.start(work_ns)
@@ -298,12 +388,9 @@ class TaskNode(Generic[SomeTask]):
         if clock.attempt != self._attempt:
             return
         clock.now = self._ends_ns
-        self.serving = False  # it goes on at once: whenever the time moves, nobody else is listed
-        if self._calm and self._lanes is not None and not self.stalled:
-            self.go()
-        else:
-            self.enter(IDLE)
-            self.run_on(False)
+        self.serving = False
+        self.enter(IDLE)
+        self.run_on(False)  # at once: whenever the time moves, nobody else is listed
 
     def _outputs_available(self) -> bool:
         for pool in self._pools:  # asked before every message: a loop costs half of all() over a generator
@@ -456,7 +543,6 @@ class SourceNode(TaskNode[SourceTask]):
         "_max_ms",
         "_next_watermark_ns",
         "_on_caught_up",
-        "_service",
         "_usual_service_ns",
         "_watermark_ns",
         "_watermark_sent_ms",
@@ -484,8 +570,8 @@ class SourceNode(TaskNode[SourceTask]):
         watermark_ns: int | None,
         lateness_ms: int,
     ) -> None:
-        super().__init__(ports, name, outputs, output_names, spent_ns, sync)
-        self._log, self._service, self._usual_service_ns = log, service, usual_service_ns
+        super().__init__(ports, name, outputs, output_names, spent_ns, sync, service)
+        self._log, self._usual_service_ns = log, usual_service_ns
         self._catch_up_ns = catch_up_ns
         self._due_ns = log.due_ns[0] + log.shift_ns
         self._watermark_ns = watermark_ns
@@ -504,41 +590,14 @@ class SourceNode(TaskNode[SourceTask]):
         self._due_ns = self._log.due_ns[self.task.position - 1] + self._log.shift_ns
         self.behind = not self.task.finished
 
-    def go(self) -> None:
-        now, task, lanes, entries = self.clock.now, self.task, self._lanes, self.entries
-        assert lanes is not None
+    def _make(self, now: int) -> bool:
         last = self._log.last
-        continues = False
-        while self._calm:
-            outbox = task.outbox
-            while outbox:
-                index, message = outbox[0]
-                channel, queue, name, listed, blocked, line, place, receiver = lanes[index]
-                if len(queue) + channel.held >= channel.capacity:
-                    self.enter(BACKPRESSURED)
-                    return
-                outbox.popleft()
-                entries.append((now, "send" if continues else "push", self.name, name, message))
-                continues = True
-                queue.append(message)
-                if not listed[place] and not blocked[place]:
-                    listed[place] = True
-                    line.append(place)
-                if not receiver.listed and not receiver.serving:
-                    receiver.listed = True
-                    self.clock.ready.append(receiver)
-            continues = True
-            if now >= self._asked_ns or now < self._due_ns or (last is not None and task.position > last):
-                self.run_on(True)
-                return
-            if self._max_ms - self._lateness > self.allowed_ms:  # `pauses`
-                self.run_on(True)
-                return
-            self._emit(now)
-            if self.work_ns:
-                self._serve()
-                return
-        self.run_on(True)
+        if now >= self._asked_ns or now < self._due_ns or (last is not None and self.task.position > last):
+            return False
+        if self._max_ms - self._lateness > self.allowed_ms:  # `pauses`
+            return False
+        self._emit(now)
+        return True
 
     def run_on(self, continues: bool) -> None:
         if self.stalled:
@@ -675,7 +734,7 @@ class SourceNode(TaskNode[SourceTask]):
         timestamp_ms = self._max_ms - self._lateness
         if timestamp_ms <= self._watermark_sent_ms:
             return False
-        self._watermark_sent_ms = timestamp_ms
+        self._watermark_sent_ms, self._calm = timestamp_ms, False
         self.entries.append((now, ">watermark", self.name, None, timestamp_ms))
         self.task.emit_watermark(timestamp_ms)
         return True
@@ -722,13 +781,9 @@ class OperatorNode(TaskNode[OperatorTask]):
         "_in_hand",
         "_inputs",
         "_interruptible_timers",
-        "_lanes_in",
-        "_line",
         "_overdue",
         "_overtakers",
-        "_service",
         "_taken",
-        "bytes_taken",
         "inbox",
         "written",
     )
@@ -748,83 +803,22 @@ class OperatorNode(TaskNode[OperatorTask]):
         holds_in_channel: bool,
         interruptible_timers: bool,
     ) -> None:
-        super().__init__(ports, name, outputs, output_names, spent_ns, sync)
-        self._inputs, self.input_names, self.inbox, self._service = inputs, input_names, inbox, service
+        super().__init__(ports, name, outputs, output_names, spent_ns, sync, service)
+        self._inputs, self.input_names, self.inbox = inputs, input_names, inbox
         self._overtakers: deque[tuple[int, int]] = deque()  # inputs on which barriers overtook, and when
         self._overdue = False
-        self._lanes_in: list[Lane] = []
-        self._line: deque[int] = deque()
         self._deadline_ns: int | None = None
         self._holds_in_channel = holds_in_channel
         self._interruptible_timers = interruptible_timers
         self._fires_timers = False  # the last message was a watermark
         self._in_hand: tuple[int, StreamMessage] | None = None
         self._taken: tuple[int, StreamMessage] | None = None  # what is offered to the gate, until that is noted
-        self.bytes_taken = 0
         self.written = 0  # to the external system, visible at once
 
     def attach_lanes(self, outputs: list[Lane], inputs: list[Lane]) -> None:
         is_usual = type(self.task) in (OperatorTask, SinkTask) and type(self.task.gate) is Gate
         if is_usual:  # else an event may mean something else
-            self._lanes, self._lanes_in = outputs, inputs
-            self._line = inputs[0].line
-
-    def go(self) -> None:
-        task, lanes, entries, ready = self.task, self._lanes, self.entries, self.clock.ready
-        now, its_name = self.clock.now, self.name
-        assert lanes is not None
-        lanes_in, line_in, free = self._lanes_in, self._line, task.gate.aligner.free
-        continues = False
-        while self._calm:
-            outbox = task.outbox
-            while outbox:
-                index, message = outbox[0]
-                channel, queue, name, listed, blocked, line, place, other = lanes[index]
-                if len(queue) + channel.held >= channel.capacity:
-                    self.enter(BACKPRESSURED)
-                    return
-                outbox.popleft()
-                entries.append((now, "send" if continues else "push", its_name, name, message))
-                continues = True
-                queue.append(message)
-                if not listed[place] and not blocked[place]:
-                    listed[place] = True
-                    line.append(place)
-                if not other.listed and not other.serving:
-                    other.listed = True
-                    ready.append(other)
-            continues = True
-            if not line_in:
-                self.enter(IDLE)
-                return
-            index = line_in[0]
-            channel, queue, name, listed, _, _, _, other = lanes_in[index]
-            message = queue[0]
-            if type(message) is not Event or index not in free:
-                self.run_on(True)
-                return
-            queue.popleft()
-            channel.overtakers.opened += 1
-            if not other.listed and not other.serving:
-                other.listed = True
-                ready.append(other)
-            if queue:
-                line_in.rotate(-1)
-            else:
-                line_in.popleft()
-                listed[index] = False
-            entries.append((now, "pass", its_name, name, message))
-            self._fires_timers = False
-            self.work_ns += self._service()
-            self.bytes_taken += message.size_bytes
-            self.applied += 1
-            task.apply(index, message)
-            if not self._calm:
-                self._offered(index, message, True)
-            if self.work_ns:
-                self._serve()
-                return
-        self.run_on(True)
+            super().attach_lanes(outputs, inputs)
 
     def run_on(self, continues: bool) -> None:
         if self.stalled:
@@ -886,6 +880,7 @@ class OperatorNode(TaskNode[OperatorTask]):
                     self.deadline()
                 if not self._overtakers:  # asked whether or not the outputs are available
                     self._calm = self._is_calm()
+                    self._fires_timers = self._fires_timers and not self._calm
                     return True
             self._take_overtaking(*self._overtakers.popleft())
             continues = True
@@ -930,6 +925,9 @@ class OperatorNode(TaskNode[OperatorTask]):
             self._in_hand = None
         else:
             self._in_hand, self._calm = (index, message), False
+        self.settle(index)
+
+    def settle(self, index: int) -> None:
         if not self.task.gate.can_take(index):
             self.inbox.block(index)
 

@@ -93,8 +93,7 @@ class Distribution:
         Numbers are drawn a block at a time: a draw costs a call and little else.
         """
         if self.name == "constant":
-            value = round(self.parameters[0] * scale)
-            return lambda: value
+            return itertools.repeat(round(self.parameters[0] * scale)).__next__
         draw = self._draw(random)
         blocks = (round(draw() * scale) for _ in itertools.count())
         return _in_blocks(blocks).__next__
@@ -131,12 +130,11 @@ class KeyChooser:
     def __init__(self, count: int, skew: float, random: Random) -> None:
         weights = [1.0 / (k + 1) ** skew for k in range(count)]
         total = math.fsum(weights)
-        self._cumulative = list(itertools.accumulate(w / total for w in weights))
-        self._last = count - 1
-        self._random = random
+        self._cumulative = list(itertools.accumulate(w / total for w in weights))[:-1]
+        self._random = random.random
 
     def __call__(self) -> int:
-        return min(bisect_left(self._cumulative, self._random.random()), self._last)
+        return bisect_left(self._cumulative, self._random())
 
 
 class Arrivals:

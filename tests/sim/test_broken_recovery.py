@@ -155,7 +155,7 @@ class SeesOnlyTheQueue(SpscChannel):
     """A message on its way is not counted among what a barrier passes."""
 
     def take_overtaking(self, unread: Any) -> Any:
-        return self._overtakers.take(unread, list(self.queue))
+        return self.overtakers.take(unread, list(self.queue))
 
 
 def oldest(self: Storage) -> Checkpoint:

@@ -43,7 +43,7 @@ class SaysNothingOfRoom(SpscChannel):
     """A queue that does not wake its sender when there is room again: a lost wake-up."""
 
     def take(self) -> Any:
-        self._overtakers.opened += 1
+        self.overtakers.opened += 1
         return self.queue.popleft()
 
 
