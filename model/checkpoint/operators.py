@@ -22,8 +22,7 @@ from zlib import crc32
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.checkpoint.task import Operator
 from barrierlab.impl.messages import Event, Watermark
-from barrierlab.model.spec import invariants
-from barrierlab.model.spec.invariants import RESTORED, Applied, Fold
+from barrierlab.model.spec.invariants import RESTORED, Applied, Fold, SameState
 from barrierlab.model.spec.topology import Topology, suggestion
 from barrierlab.model.spec.watch import TaskWatch, later
 
@@ -496,7 +495,7 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
     def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
         operator = make_operator(task)
         if type(operator).checkpoint is Stateless.checkpoint:
-            return invariants.Stateless(digest(operator.checkpoint()))
+            return SameState(digest(operator.checkpoint()))
         watch = TaskWatch(task, topology.inputs(task), ())
         index = {channel: i for i, channel in enumerate(watch.inputs)}
 

@@ -57,7 +57,7 @@ Fold = Callable[[str], Callable[[Sequence[Applied]], str | None]]
 """Of a task, the function that gets what took effect since it was last asked, and answers the state's digest."""
 
 
-class Stateless:
+class SameState:
     """Such a function of a task whose state is always the same: nothing is collected for it."""
 
     __slots__ = ("digest",)
@@ -614,7 +614,7 @@ class States:
             self.at(attempt.parent, task, attempt.parent.steps(task, attempt.restored_id))
             digest_after, done = self._stands[task][0], 0
             stretch = [RESTORED]
-        steps = attempt.history.tasks[task].steps[done:step] if type(digest_after) is not Stateless else ()
+        steps = attempt.history.tasks[task].steps[done:step] if type(digest_after) is not SameState else ()
         stretch += [(e[3], e[4]) for e in steps if e[1] in CHANGES_STATE]
         digest = digest_after(stretch)
         self._stands[task] = digest_after, attempt, step, digest
