@@ -91,7 +91,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def seen(scenario: Scenario) -> tuple[list[tuple[Any, ...]], list[Any], bool]:
-    """What a run of `scenario` shows: its rows, all findings and figures, and whether a task ran by that loop."""
+    """The outcome of a run of `scenario`: its rows, all findings and figures, and whether a task ran by that loop."""
     engine = Engine(scenario, 3)
     engine.run()
     result = Result(scenario, 3, engine)
