@@ -505,7 +505,7 @@ class OperatorTask(Task):
                 self._advance()
 
     def apply(self, input_id: int, event: Event) -> None:
-        """An event goes to the operator, and nothing is told: for a driver that has noted it itself.
+        """Give an event to the operator without `tell`: for a driver that has noted it itself.
 
         It may do so where `Gate.offer` would deliver the event at once: its input is among `BarrierAligner.free`.
         """
