@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
 
 FLINK = "Flink"
 
@@ -138,21 +138,12 @@ def mailbox(repaired: bool) -> Scheme[TwoInputMailbox]:
         {
             "the network notices the barrier of the first input": (
                 lambda s: not s.noticed,
-                lambda s: s._replace(noticed=True, mail=True),
+                to(noticed=True, mail=True),
             ),
-            "the task reads that barrier": (
-                lambda s: reads(s) and s.noticed and s.first == 0,
-                lambda s: s._replace(first=1),
-            ),
-            "the task reads the event behind it": (lambda s: reads(s) and s.first == 1, lambda s: s._replace(first=2)),
-            "the task reads an event of the second input": (
-                lambda s: reads(s) and s.second == 0,
-                lambda s: s._replace(second=1),
-            ),
-            "the task reads the barrier of the second input": (
-                lambda s: reads(s) and s.second == 1,
-                lambda s: s._replace(second=2),
-            ),
+            "the task reads that barrier": (lambda s: reads(s) and s.noticed and s.first == 0, to(first=1)),
+            "the task reads the event behind it": (lambda s: reads(s) and s.first == 1, to(first=2)),
+            "the task reads an event of the second input": (lambda s: reads(s) and s.second == 0, to(second=1)),
+            "the task reads the barrier of the second input": (lambda s: reads(s) and s.second == 1, to(second=2)),
             "the task reads its mail: its state is saved": (
                 lambda s: s.mail,
                 lambda s: s._replace(mail=False, cut=(s.first, s.second)),
@@ -242,13 +233,10 @@ def forced_aligned(repaired: bool) -> Scheme[UnrecoverableEdge]:
                 lambda s: s.sent < 2 and not s.barrier,
                 lambda s: s._replace(sent=s.sent + 1),
             ),
-            "the sender sends its barrier": (
-                lambda s: not s.barrier,
-                lambda s: s._replace(barrier="aligned" if repaired else "timeout"),
-            ),
+            "the sender sends its barrier": (lambda s: not s.barrier, to(barrier="aligned" if repaired else "timeout")),
             "the deadline of the barrier passes": (
                 lambda s: s.barrier == "timeout" and s.cut is None,
-                lambda s: s._replace(barrier="unaligned"),
+                to(barrier="unaligned"),
             ),
             "the receiver takes an event": (lambda s: s.taken < s.sent, lambda s: s._replace(taken=s.taken + 1)),
             "the receiver takes the barrier": (

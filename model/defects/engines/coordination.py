@@ -9,7 +9,7 @@ from barrierlab.impl.messages import CheckpointBarrier
 from barrierlab.impl.reasons import Reason
 from barrierlab.model.checkpoint.components import Components
 from barrierlab.model.checkpoint.scope import Bounds
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
 from barrierlab.model.defects.kinds.barrier import BarrierDefect
 
 HAZELCAST, RISINGWAVE = "Hazelcast Jet", "RisingWave"
@@ -41,7 +41,7 @@ def no_op_trigger(repaired: bool) -> Scheme[MidRecovery]:
         MidRecovery(),
         {
             "a buffer is read back": (lambda s: s.left > 0, lambda s: s._replace(left=s.left - 1)),
-            "a checkpoint is triggered": (lambda s: not s.checkpoint, lambda s: s._replace(checkpoint="open")),
+            "a checkpoint is triggered": (lambda s: not s.checkpoint, to(checkpoint="open")),
             "the task is asked for it": (lambda s: s.checkpoint == "open", answer),
         },
         left=lambda s: (
@@ -136,18 +136,18 @@ def mutation(repaired: bool) -> Scheme[TableReplacement]:
     return Scheme(
         TableReplacement(),
         {
-            "a barrier is issued that carries the change": (lambda s: not s.issued, lambda s: s._replace(issued=True)),
-            "the barrier is at the job above": (lambda s: s.issued and not s.above, lambda s: s._replace(above=True)),
+            "a barrier is issued that carries the change": (lambda s: not s.issued, to(issued=True)),
+            "the barrier is at the job above": (lambda s: s.issued and not s.above, to(above=True)),
             "the consumer hears of the change": (
                 lambda s: not s.announced and (s.merge or (repaired and s.issued)),
-                lambda s: s._replace(announced=True),
+                to(announced=True),
             ),
-            "the new table is built": (lambda s: s.announced and not s.built, lambda s: s._replace(built=True)),
+            "the new table is built": (lambda s: s.announced and not s.built, to(built=True)),
             "the job above sends the barrier on to old and new": (
                 lambda s: s.above and s.built and not s.old,
-                lambda s: s._replace(old=True),
+                to(old=True),
             ),
-            "the old table sends the barrier on": (lambda s: s.old and not s.merge, lambda s: s._replace(merge=True)),
+            "the old table sends the barrier on": (lambda s: s.old and not s.merge, to(merge=True)),
         },
         left=lambda s: None if s.merge else "LIVE: the barrier waits for the new table, which waits for the barrier",
     )
@@ -184,13 +184,13 @@ def phases(repaired: bool) -> Scheme[Phases]:
     return Scheme(
         Phases(),
         {
-            "P completes, and sends its last item": (lambda s: s.p == "runs", lambda s: s._replace(**ends)),
+            "P completes, and sends its last item": (lambda s: s.p == "runs", to(**ends)),
             "P's last item is taken, and stands for its phase 1": (
                 lambda s: s.p != "runs" and not s.taken,
-                lambda s: s._replace(taken=True),
+                to(taken=True),
             ),
-            "P is taken off the counter": (lambda s: s.p == "done", lambda s: s._replace(p="gone", counted=1)),
-            "Q does phase 1": (lambda s: not s.one, lambda s: s._replace(one=True)),
+            "P is taken off the counter": (lambda s: s.p == "done", to(p="gone", counted=1)),
+            "Q does phase 1": (lambda s: not s.one, to(one=True)),
             "phase 1 is done: phase 2 begins, for all on the counter": (
                 lambda s: s.one and s.taken and s.waits_for is None,
                 lambda s: s._replace(waits_for=s.counted),
@@ -247,10 +247,7 @@ def lost_order(repaired: bool) -> Scheme[Lost]:
     return Scheme(
         Lost(),
         {
-            "the master tells both members to begin": (
-                lambda s: s.order == ("", ""),
-                lambda s: s._replace(order=("sent", "sent")),
-            ),
+            "the master tells both members to begin": (lambda s: s.order == ("", ""), to(order=("sent", "sent"))),
             "the order comes to member 1": (lambda s: s.order[0] == "sent", lambda s: put(s, 0, "come")),
             "the order comes to member 2": (lambda s: s.order[1] == "sent", lambda s: put(s, 1, "come")),
             "the order to member 2 is lost": (
@@ -329,16 +326,13 @@ def tails(repaired: bool) -> Scheme[Tail]:
             "a tail is written": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "done")),
             "the other tail is written": (lambda s: s.tails[1] == "writes", lambda s: put(s, 1, "done")),
             "the store does not answer a tail": (lambda s: s.tails[0] == "writes", lambda s: put(s, 0, "stuck")),
-            "a recovery is announced": (lambda s: not s.fenced, lambda s: s._replace(fenced=True)),
+            "a recovery is announced": (lambda s: not s.fenced, to(fenced=True)),
             "the tails are cancelled": (
                 lambda s: repaired and s.fenced and not quiet(s),
-                lambda s: s._replace(tails=("cancelled", "cancelled")),
+                to(tails=("cancelled", "cancelled")),
             ),
-            "the node says that it has stopped": (
-                lambda s: s.fenced and not s.stopped and quiet(s),
-                lambda s: s._replace(stopped=True),
-            ),
-            "the recovery begins": (lambda s: s.stopped and not s.begun, lambda s: s._replace(begun=True)),
+            "the node says that it has stopped": (lambda s: s.fenced and not s.stopped and quiet(s), to(stopped=True)),
+            "the recovery begins": (lambda s: s.stopped and not s.begun, to(begun=True)),
         },
         left=lambda s: "LIVE: a recovery was announced, and never begins" if s.fenced and not s.begun else None,
         faults=("the store does not answer a tail",),
@@ -381,16 +375,16 @@ def head_events(repaired: bool) -> Scheme[Head]:
         Head(),
         {
             "a checkpoint begins, with an event for the head": (lambda s: not s.checkpoint, begin),
-            "the head takes the event": (lambda s: s.event and not s.ended, lambda s: s._replace(event=False)),
+            "the head takes the event": (lambda s: s.event and not s.ended, to(event=False)),
             "the event cannot be delivered: the checkpoint fails": (
                 lambda s: s.event and s.ended,
-                lambda s: s._replace(event=False, checkpoint="", last="failed"),
+                to(event=False, checkpoint="", last="failed"),
             ),
             "the checkpoint completes": (
                 lambda s: bool(s.checkpoint) and not s.event,
-                lambda s: s._replace(checkpoint="", last="completed"),
+                to(checkpoint="", last="completed"),
             ),
-            "the head finishes": (lambda s: not s.ended and not s.event, lambda s: s._replace(ended=True, last="")),
+            "the head finishes": (lambda s: not s.ended and not s.event, to(ended=True, last="")),
         },
         left=left,
     )

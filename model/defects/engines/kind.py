@@ -20,6 +20,12 @@ from barrierlab.model.explore.checker import Always, Exploration, Quiescent, S, 
 MoveRule = tuple[Callable[[S], bool], Callable[[S], S]]
 """A condition under which a move can be made, and the state behind it."""
 
+
+def to(**fields: object) -> Callable[[S], S]:
+    """The move that gives these fields of a named tuple other values."""
+    return lambda state: state._replace(**fields)  # type: ignore[attr-defined]
+
+
 STANDINGS = {
     "repaired": "repaired since",
     "open": "open when this was written",

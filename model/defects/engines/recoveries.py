@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry
+from barrierlab.model.defects.engines.kind import Scheme, SchemeDefect, entry, to
 
 FLINK, KAFKA = "Flink", "Kafka Streams"
 
@@ -59,11 +59,8 @@ def recovered_channel(repaired: bool) -> Scheme[Recovered]:
                 lambda s: s.left > 0,
                 lambda s: s._replace(left=s.left - 1, applied=s.applied + 1),
             ),
-            "the channel becomes an ordinary one": (
-                lambda s: not s.left and not s.converted,
-                lambda s: s._replace(converted=True),
-            ),
-            "a new buffer comes": (lambda s: s.came < 1, lambda s: s._replace(came=1, waiting=1)),
+            "the channel becomes an ordinary one": (lambda s: not s.left and not s.converted, to(converted=True)),
+            "a new buffer comes": (lambda s: s.came < 1, to(came=1, waiting=1)),
             "the task consumes a new buffer": (
                 lambda s: s.converted and s.waiting > 0,
                 lambda s: s._replace(waiting=0, applied=s.applied + 1),
@@ -151,7 +148,7 @@ def local_channel(repaired: bool) -> Scheme[Local]:
             ),
             "the channel has a buffer, and is restored": (
                 lambda s: not s.restored and s.free + s.own > 0,
-                lambda s: s._replace(restored=True),
+                to(restored=True),
             ),
             "the channel asks for a buffer, and gets none": (
                 lambda s: not s.restored and s.free + s.own == 0,
@@ -258,22 +255,16 @@ def final_checkpoint(repaired: bool) -> Scheme[Final]:
                 lambda s: s.parts < 2,
                 lambda s: s._replace(parts=s.parts + 1),
             ),
-            "the sink's part is committed": (
-                lambda s: s.parts == 2 and not s.committed,
-                lambda s: s._replace(committed=True),
-            ),
+            "the sink's part is committed": (lambda s: s.parts == 2 and not s.committed, to(committed=True)),
             "the leader writes the metadata": (
                 lambda s: s.parts == 2 and not s.written and not s.down,
-                lambda s: s._replace(written=True),
+                to(written=True),
             ),
             "the leader shuts down": (
                 lambda s: s.parts == 2 and not s.down and (s.written or not repaired),
-                lambda s: s._replace(down=True),
+                to(down=True),
             ),
-            "the job is resumed": (
-                lambda s: s.down and s.committed and not s.resumed,
-                lambda s: s._replace(resumed=True),
-            ),
+            "the job is resumed": (lambda s: s.down and s.committed and not s.resumed, to(resumed=True)),
         },
         wrong=lambda s: (
             "REC: the job resumes from the checkpoint before, and what was committed comes a second time"
@@ -335,7 +326,7 @@ def resume_epoch(repaired: bool) -> Scheme[Workers]:
                 )
                 for n in (0, 1)
             },
-            "the cluster crashes": (lambda s: not s.crashed, lambda s: s._replace(crashed=True)),
+            "the cluster crashes": (lambda s: not s.crashed, to(crashed=True)),
             "the cluster resumes": (lambda s: s.crashed and not s.resumes, resume),
         },
         wrong=wrong,
@@ -386,21 +377,18 @@ def capability(repaired: bool) -> Scheme[TimeProgress]:
     return Scheme(
         TimeProgress(),
         {
-            "another worker takes the message": (
-                lambda s: s.message == "waits",
-                lambda s: s._replace(message="there", from_other=(-1,)),
-            ),
+            "another worker takes the message": (lambda s: s.message == "waits", to(message="there", from_other=(-1,))),
             "the operator takes the message, and a capability in its place": (
                 lambda s: s.message == "waits" and not s.made,
-                lambda s: s._replace(message="here", capability=True, made=True),
+                to(message="here", capability=True, made=True),
             ),
             "the operator hears that the message was taken": (
                 lambda s: s.message == "there" and not s.heard,
-                lambda s: s._replace(heard=True),
+                to(heard=True),
             ),
             "the operator makes a capability, since its input is at time 5": (
                 makes,
-                lambda s: s._replace(capability=True, made=True, from_operator=(1,)),
+                to(capability=True, made=True, from_operator=(1,)),
             ),
             "the operator drops its capability": (
                 lambda s: s.capability,
@@ -470,7 +458,7 @@ def log_position(repaired: bool) -> Scheme[Log]:
             ),
             "after a crash the log is replayed from that position": (
                 lambda s: s.image is not None and not s.replayed,
-                lambda s: s._replace(replayed=True),
+                to(replayed=True),
             ),
         },
         wrong=wrong,
@@ -560,10 +548,10 @@ def changelog(repaired: bool) -> Scheme[Changelog]:
                 lambda s: s._replace(restored=s.restored + 1),
             ),
             "the task is closed, and writes its position": (lambda s: s.phase == "restoring" and s.closes > 0, close),
-            "the task is opened again": (lambda s: s.phase == "closed", lambda s: s._replace(phase="restoring")),
+            "the task is opened again": (lambda s: s.phase == "closed", to(phase="restoring")),
             "the task runs, since its position is the end": (
                 lambda s: s.phase == "restoring" and position(s) == 2,
-                lambda s: s._replace(phase="running"),
+                to(phase="running"),
             ),
         },
         wrong=lambda s: (
@@ -620,11 +608,8 @@ def committer(repaired: bool) -> Scheme[Committer]:
     return Scheme(
         Committer(),
         {
-            "the writer sends its result and the barrier of checkpoint 1": (
-                lambda s: not s.sent,
-                lambda s: s._replace(sent=True),
-            ),
-            "the result of the writer comes": (lambda s: s.sent and not s.came, lambda s: s._replace(came=True)),
+            "the writer sends its result and the barrier of checkpoint 1": (lambda s: not s.sent, to(sent=True)),
+            "the result of the writer comes": (lambda s: s.sent and not s.came, to(came=True)),
             "the committer saves what it holds": (
                 lambda s: (
                     s.sent and s.saved < 2 and s.saved == s.committed and not s.crashed and (s.came or not repaired)
