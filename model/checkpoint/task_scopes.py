@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 from zlib import crc32
 
@@ -39,11 +40,11 @@ class Shape:
         Else it has two inputs, and an operator that also emits at watermarks and ends.
     exchanges : tuple of (str, tuple of int)
         Kind and outputs of each out-edge; a task without any is a sink.
+    verbs : frozenset of str
     events, ids : int
         How many events, and how many checkpoints.
     marks : tuple of int
         The timestamps of watermarks that may come.
-    verbs : frozenset of str
     is_unaligned : bool
         Whether its barriers may be flagged.
     most_bytes : int
@@ -54,9 +55,9 @@ class Shape:
 
     is_source: bool
     exchanges: tuple[tuple[str, tuple[int, ...]], ...]
-    events: int
-    ids: int
     verbs: frozenset[str]
+    events: int = 1
+    ids: int = 1
     marks: tuple[int, ...] = ()
     is_unaligned: bool = False
     most_bytes: int = 1_000
@@ -694,122 +695,98 @@ def _part(report: Acknowledge | Decline) -> ReportedSnapshot:
 
 
 def _scope(
-    name: str, states: int, verbs: str, is_source: bool, *exchanges: tuple[str, tuple[int, ...]], **more: Any
+    name: str, states: int, verbs: str, *exchanges: tuple[str, tuple[int, ...]], is_source: bool, **more: Any
 ) -> ComponentScope:
-    shape = Shape(is_source, exchanges, verbs=frozenset(verbs.split()), **more)
+    shape = Shape(is_source, exchanges, frozenset(verbs.split()), **more)
     return ComponentScope(
         f"task: {name}", states, lambda components: TaskMachine(shape, components), lambda: TaskReference(shape)
     )
 
 
+FORWARD = ("forward", (0,))
+_source, _operator = partial(_scope, is_source=True), partial(_scope, is_source=False)
 SCOPES = (
-    _scope(
+    _source(
         "a source that ends and comes back",
         660,
         "emit watermark barrier end abort send take last_part recover",
-        *(True, ("forward", (0,))),
-        events=1,
-        ids=1,
+        FORWARD,
         marks=(2,),
     ),
-    _scope(
+    _source(
         "a source whose watermark does not go back",
         112,
         "watermark barrier send take recover",
-        *(True, ("forward", (0,))),
+        FORWARD,
         events=0,
-        ids=1,
         marks=(1, 2),
     ),
-    _scope(
+    _source(
         "a source whose outputs close",
         752,
         "emit barrier abort close_output send take",
-        *(True, ("forward", (0,)), ("broadcast", (1,))),
-        events=1,
+        FORWARD,
+        ("broadcast", (1,)),
         ids=2,
     ),
-    _scope(
+    _source(
         "a source whose barriers go ahead, or hurry",
         2_904,
         "emit barrier send take hurry abort",
-        *(True, ("forward", (0,))),
+        FORWARD,
         events=2,
         ids=2,
         is_unaligned=True,
         most_bytes=1,
     ),
-    _scope(
-        "a source of which several barriers hurry",
-        702,
-        "emit barrier abort hurry",
-        *(True, ("forward", (0,))),
-        events=1,
-        ids=3,
-        is_unaligned=True,
+    _source(
+        "a source of which several barriers hurry", 702, "emit barrier abort hurry", FORWARD, ids=3, is_unaligned=True
     ),
-    _scope(
+    _source(
         "a source of which barriers hurry on one output of two",
         405,
         "emit barrier hurry",
-        *(True, ("broadcast", (0, 1))),
+        ("broadcast", (0, 1)),
         events=2,
         ids=2,
         is_unaligned=True,
         most_bytes=1,
     ),
-    _scope(
+    _source(
         "a source that spreads its events",
         169,
         "emit barrier send take",
-        *(True, ("rebalance", (0, 1)), ("hash", (2, 3))),
+        ("rebalance", (0, 1)),
+        ("hash", (2, 3)),
         events=2,
-        ids=1,
         is_unaligned=True,
     ),
-    _scope(
+    _operator(
         "two inputs: watermarks, ends and recovery",
         2_346,
         "promise end_of barriers send take last_part recover",
-        *(False, ("forward", (0,))),
+        FORWARD,
         events=0,
-        ids=1,
         marks=(1, 2),
     ),
-    _scope(
+    _operator(
         "two inputs: outputs that close",
         781,
         "event barriers abort close_output send take",
-        *(False, ("forward", (0,)), ("forward", (1,))),
-        events=1,
+        FORWARD,
+        ("forward", (1,)),
         ids=2,
     ),
-    _scope(
+    _operator(
         "two inputs: a barrier goes ahead",
         2_765,
         "event end_of first_barrier last_barrier send take hurry barriers",
-        *(False, ("forward", (0,))),
+        FORWARD,
         events=2,
-        ids=1,
         is_unaligned=True,
     ),
-    _scope(
-        "a sink that writes nothing",
-        624,
-        "event promise end_of barriers take last_part",
-        False,
-        events=1,
-        ids=1,
-        marks=(1,),
-    ),
-    _scope(
-        "a sink that writes",
-        1_178,
-        "event promise end_of barriers complete take last_part",
-        False,
-        events=1,
-        ids=1,
-        marks=(1,),
-        writes=True,
+    _operator("a sink that writes nothing", 624, "event promise end_of barriers take last_part", marks=(1,)),
+    _operator(
+        "a sink that writes", 1_178, "event promise end_of barriers complete take last_part", marks=(1,), writes=True
     ),
 )
