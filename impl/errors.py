@@ -23,15 +23,17 @@ class BarrierError(Exception):
     expected : str
         What would have been possible.
     hint : str
-        What to do.
+        What to do. What is the same in every error of a class stands in the class.
     """
 
-    def __init__(self, actual: str, expected: str, hint: str) -> None:
-        actual, expected = " ".join(actual.splitlines()), " ".join(expected.splitlines())
-        super().__init__(actual, expected, hint)
-        self.actual = actual
-        self.expected = expected
-        self.hint = hint
+    expected: str = ""
+    hint: str = ""
+
+    def __init__(self, actual: str, expected: str | None = None, hint: str | None = None) -> None:
+        self.actual = " ".join(actual.splitlines())
+        self.expected = " ".join((self.expected if expected is None else expected).splitlines())
+        self.hint = self.hint if hint is None else hint
+        super().__init__(self.actual, self.expected, self.hint)
 
     def __str__(self) -> str:
         return f"{self.actual}; allowed: {self.expected}; {self.hint}"
@@ -63,68 +65,67 @@ class ContractError(BarrierError):
 class InputIndexError(ContractError):
     """A message for an input that does not exist (protocol rule 12)."""
 
+    hint = "number the inputs from 0, or configure more of them"
+
     def __init__(self, input_id: object, num_inputs: int) -> None:
-        super().__init__(
-            f"input {shown(input_id)}", f"0 to {num_inputs - 1}", "number the inputs from 0, or configure more of them"
-        )
+        super().__init__(f"input {shown(input_id)}", f"0 to {num_inputs - 1}")
 
 
 class InputCountError(ContractError):
     """A number of inputs that no aligner can have (protocol rule 12)."""
 
+    hint = "split the operator, or give it an input"
+
     def __init__(self, num_inputs: object, most: int) -> None:
-        super().__init__(f"{shown(num_inputs)} inputs", f"1 to {most}", "split the operator, or give it an input")
+        super().__init__(f"{shown(num_inputs)} inputs", f"1 to {most}")
 
 
 class ClosedInputError(ContractError):
     """A message behind the end of its input."""
 
+    expected = "nothing after the end"
+    hint = "let the end be the last message"
+
     def __init__(self, input_id: int, message: object) -> None:
-        super().__init__(
-            f"'{message}' on input {input_id}, which has ended",
-            "nothing after the end",
-            "let the end be the last message",
-        )
+        super().__init__(f"'{message}' on input {input_id}, which has ended")
 
 
 class UnknownMessageError(ContractError):
     """Something on a channel that is no message."""
 
+    expected = "Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput"
+    hint = "wrap the payload in an Event"
+
     def __init__(self, message: object) -> None:
-        super().__init__(
-            f"a {type(message).__name__}",
-            "Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput",
-            "wrap the payload in an Event",
-        )
+        super().__init__(f"a {type(message).__name__}")
 
 
 class CheckpointIdError(ContractError):
     """A checkpoint id that is 0 or does not fit 64 bits (protocol rule 2)."""
 
+    expected = f"1 to {2**64 - 1}"
+    hint = "take ids from the coordinator; 0 is no checkpoint"
+
     def __init__(self, checkpoint_id: object) -> None:
-        super().__init__(
-            f"checkpoint id {shown(checkpoint_id)}",
-            f"1 to {2**64 - 1}",
-            "take ids from the coordinator; 0 is no checkpoint",
-        )
+        super().__init__(f"checkpoint id {shown(checkpoint_id)}")
 
 
 class EpochError(ContractError):
     """An epoch out of range, or one that does not increase with the id (protocol rule 2)."""
 
+    hint = "take epochs from the coordinator, which never reuses one"
+
     def __init__(self, epoch: object, expected: str) -> None:
-        super().__init__(f"epoch {shown(epoch)}", expected, "take epochs from the coordinator, which never reuses one")
+        super().__init__(f"epoch {shown(epoch)}", expected)
 
 
 class RegressingIdError(ContractError):
     """A checkpoint id below one that was accepted already (protocol rule 2)."""
 
+    hint = "drop the older command: a failed attempt burns its id"
+
     def __init__(self, checkpoint_id: int, newest: int) -> None:
-        super().__init__(
-            f"checkpoint id {checkpoint_id} after {newest}",
-            f"more than {newest}",
-            "drop the older command: a failed attempt burns its id",
-        )
+        super().__init__(f"checkpoint id {checkpoint_id} after {newest}", f"more than {newest}")
 
 
 class LimitError(ContractError):
@@ -137,77 +138,79 @@ class LimitError(ContractError):
 class NotTriggeredError(ContractError):
     """`complete_alignment` or `fail_alignment` without a snapshot to end."""
 
+    expected = "once, after TRIGGER_SNAPSHOT"
+    hint = "call it when process_message or drain_next has answered TRIGGER_SNAPSHOT"
+
     def __init__(self, call: str) -> None:
-        super().__init__(
-            call,
-            "once, after TRIGGER_SNAPSHOT",
-            "call it when process_message or drain_next has answered TRIGGER_SNAPSHOT",
-        )
+        super().__init__(call)
 
 
 class NotRecordingError(ContractError):
     """Something overtaken is handed in when the acknowledgement that it belongs to has already gone."""
 
+    expected = "as long as the part is being recorded or its acknowledgement is in the reports"
+    hint = "let the outbox go, and hand in what is overtaken, before the reports are taken"
+
     def __init__(self, checkpoint_id: int, output: int) -> None:
         super().__init__(
-            f"what barrier {checkpoint_id} overtook on output {output}, after its acknowledgement was taken",
-            "as long as the part is being recorded or its acknowledgement is in the reports",
-            "let the outbox go, and hand in what is overtaken, before the reports are taken",
+            f"what barrier {checkpoint_id} overtook on output {output}, after its acknowledgement was taken"
         )
 
 
 class SequenceError(ContractError):
     """A source's event out of sequence: its position would not be what the acknowledgement says."""
 
+    hint = "emit the events of a source in order, from 1"
+
     def __init__(self, event: object, position: int) -> None:
-        super().__init__(f"event '{event}'", f"sequence {position}", "emit the events of a source in order, from 1")
+        super().__init__(f"event '{event}'", f"sequence {position}")
 
 
 class UnknownTaskError(ContractError):
     """A report of a task that the coordinator does not have."""
 
+    hint = "name a task of this job"
+
     def __init__(self, task: str, tasks: tuple[str, ...]) -> None:
-        super().__init__(f"task {shown(task)}", ", ".join(tasks), "name a task of this job")
+        super().__init__(f"task {shown(task)}", ", ".join(tasks))
 
 
 class NotPublishingError(ContractError):
     """The end of a manifest's write that was not asked for, or has ended (protocol rule 20)."""
 
+    hint = "call it once for each Publish, when the write has ended"
+
     def __init__(self, call: str, publishing: tuple[int, ...]) -> None:
-        super().__init__(
-            call,
-            ", ".join(map(str, publishing)) or "none: no manifest is being written",
-            "call it once for each Publish, when the write has ended",
-        )
+        super().__init__(call, ", ".join(map(str, publishing)) or "none: no manifest is being written")
 
 
 class UnsettledError(ContractError):
     """A job is resumed while checkpoints are under way: one that lands later would be newer than what was restored."""
 
+    expected = "none under way"
+    hint = "suspend, and read the store and resume once `settled` is true"
+
     def __init__(self, pending: tuple[int, ...]) -> None:
-        super().__init__(
-            f"resume() with checkpoint {', '.join(map(str, pending))} under way",
-            "none under way",
-            "suspend, and read the store and resume once `settled` is true",
-        )
+        super().__init__(f"resume() with checkpoint {', '.join(map(str, pending))} under way")
 
 
 class NotFinishedError(ContractError):
     """The final snapshot of a task that goes on."""
 
+    expected = "a task that has finished"
+    hint = "ask when it has"
+
     def __init__(self, task: str) -> None:
-        super().__init__(f"the final snapshot of {task}, which goes on", "a task that has finished", "ask when it has")
+        super().__init__(f"the final snapshot of {task}, which goes on")
 
 
 class TransactionError(ContractError):
     """Something asked of a transaction that its state forbids."""
 
+    hint = "give each transaction a name of its own, and roll back at recovery only, once the store is settled"
+
     def __init__(self, call: str, transaction: str, state: str, expected: str) -> None:
-        super().__init__(
-            f"{call} of transaction {transaction}, which {state}",
-            expected,
-            "give each transaction a name of its own, and roll back at recovery only, once the store is settled",
-        )
+        super().__init__(f"{call} of transaction {transaction}, which {state}", expected)
 
 
 class RestoreError(ContractError):
@@ -216,12 +219,10 @@ class RestoreError(ContractError):
     The message names the first tasks or channels that do not fit.
     """
 
+    hint = "restore it into the job that it was taken of, with the same operators and parallelism"
+
     def __init__(self, checkpoint_id: int, actual: str, expected: str) -> None:
-        super().__init__(
-            f"checkpoint {checkpoint_id} with {actual}",
-            expected,
-            "restore it into the job that it was taken of, with the same operators and parallelism",
-        )
+        super().__init__(f"checkpoint {checkpoint_id} with {actual}", expected)
 
 
 class SnapshotFailedError(BarrierError):
@@ -240,30 +241,30 @@ class SnapshotFailedError(BarrierError):
 class PlainValueError(ContractError):
     """A value that has no encoding: an image must be made of immutable plain values (defect P-12)."""
 
+    expected = "None, bool, int, float, str, bytes, a message, and tuples of these"
+    hint = "give an immutable image made of them"
+
     def __init__(self, kind: type) -> None:
-        super().__init__(
-            f"a value of type {kind.__name__}",
-            "None, bool, int, float, str, bytes, a message, and tuples of these",
-            "give an immutable image made of them",
-        )
+        super().__init__(f"a value of type {kind.__name__}")
 
 
 class CompletedError(ContractError):
     """A change to a completed checkpoint, which is immutable (protocol rule 20)."""
 
+    expected = "to load it"
+    hint = "take the next checkpoint id"
+
     def __init__(self, call: str, checkpoint_id: int) -> None:
-        super().__init__(
-            f"{call} of checkpoint {checkpoint_id}, which is complete", "to load it", "take the next checkpoint id"
-        )
+        super().__init__(f"{call} of checkpoint {checkpoint_id}, which is complete")
 
 
 class AttemptError(ContractError):
     """A part or a manifest that does not belong to an attempt under way (protocol rule 20)."""
 
+    hint = "begin a checkpoint, write each task's part once, complete it with those parts"
+
     def __init__(self, actual: str, expected: str) -> None:
-        super().__init__(
-            actual, expected, "begin a checkpoint, write each task's part once, complete it with those parts"
-        )
+        super().__init__(actual, expected)
 
 
 class MergeMapError(ContractError):
@@ -273,28 +274,29 @@ class MergeMapError(ContractError):
 class StreamIdError(ContractError):
     """A stream id that no stream has."""
 
+    expected = f"1 to {2**32 - 2}"
+    hint = "give the id that the stream is published by"
+
     def __init__(self, name: str, stream_id: object) -> None:
-        super().__init__(
-            f"{name} {shown(stream_id)}", f"1 to {2**32 - 2}", "give the id that the stream is published by"
-        )
+        super().__init__(f"{name} {shown(stream_id)}")
 
 
 class OutputOrderError(ContractError):
     """An output that does not come after the last accepted one (protocol rule 30)."""
 
+    hint = "accept outputs in order; asking for an older one is free"
+
     def __init__(self, out: int, last: int, strict: bool) -> None:
-        super().__init__(
-            f"output {out} accepted after {last}",
-            f"more than {last}" if strict else f"{last} or more",
-            "accept outputs in order; asking for an older one is free",
-        )
+        super().__init__(f"output {out} accepted after {last}", f"more than {last}" if strict else f"{last} or more")
 
 
 class NoMapError(ContractError):
     """An output accepted, or an attempt ended, where none can be: no map is in force, or nothing is being tried."""
 
+    hint = "ask first, and try what the answer allows"
+
     def __init__(self, call: str, expected: str) -> None:
-        super().__init__(call, expected, "ask first, and try what the answer allows")
+        super().__init__(call, expected)
 
 
 class StoreError(BarrierError):
@@ -310,8 +312,10 @@ class DamagedError(StoreError):
         What was read.
     """
 
+    hint = "its checkpoint is unusable: go back to an older one"
+
     def __init__(self, path: str, found: str, expected: str) -> None:
-        super().__init__(f"{path}: {found}", expected, "its checkpoint is unusable: go back to an older one")
+        super().__init__(f"{path}: {found}", expected)
         self.path = path
 
 
@@ -342,11 +346,12 @@ class StoreFailedError(StoreError):
 class NotCompleteError(StoreError):
     """A checkpoint that is not, or no longer, among the complete ones."""
 
+    hint = "take the latest usable one"
+
     def __init__(self, checkpoint_id: int, completed: tuple[int, ...]) -> None:
         super().__init__(
             f"checkpoint {checkpoint_id}, which is not complete",
             ", ".join(map(str, completed)) or "none: no checkpoint is complete",
-            "take the latest usable one",
         )
 
 
@@ -359,11 +364,10 @@ class NoUsableCheckpointError(StoreError):
         Each complete checkpoint with the reason why it is unusable, newest first.
     """
 
+    expected = "one complete checkpoint of which every byte is as written"
+    hint = "put the named files back from a copy, or start the job from the beginning"
+
     def __init__(self, passed_over: tuple[tuple[int, str], ...]) -> None:
         reasons = "; ".join(f"checkpoint {checkpoint_id} is unusable ({why})" for checkpoint_id, why in passed_over)
-        super().__init__(
-            reasons or "no checkpoint is complete",
-            "one complete checkpoint of which every byte is as written",
-            "put the named files back from a copy, or start the job from the beginning",
-        )
+        super().__init__(reasons or "no checkpoint is complete")
         self.passed_over = passed_over

@@ -16,58 +16,59 @@ class ControlSignalError(BarrierError):
 class BarrierOverlapError(ControlSignalError):
     """Another barrier than the one that is this upstream's turn (barrier-control-signals, "No overlap")."""
 
+    expected = "the same barriers in the same order from every upstream"
+    hint = "let one head give all ids, and send every barrier to every upstream"
+
     def __init__(self, carrier: object, pending: object, actual: object) -> None:
-        super().__init__(
-            f"barrier overlap on {carrier} channel: {actual} while {pending} is pending",
-            "the same barriers in the same order from every upstream",
-            "let one head give all ids, and send every barrier to every upstream",
-        )
+        super().__init__(f"barrier overlap on {carrier} channel: {actual} while {pending} is pending")
 
 
 class DuplicateBarrierError(ControlSignalError):
     """A barrier that has come already, or one older than that (barrier-control-signals, "No duplicates")."""
 
+    hint = "align wherever channels meet, and use a transport that repeats nothing"
+
     def __init__(self, carrier: object, actual: object, newest: int) -> None:
         super().__init__(
-            f"duplicate barrier on {carrier} channel: {actual} after barrier {newest}",
-            f"ids above {newest}",
-            "align wherever channels meet, and use a transport that repeats nothing",
+            f"duplicate barrier on {carrier} channel: {actual} after barrier {newest}", f"ids above {newest}"
         )
 
 
 class NoUpstreamsError(ContractError):
     """A processor or an aligner without anybody to wait for (protocol rule 26)."""
 
+    expected = "1 or more"
+    hint = "connect the processor to the head or to another one"
+
     def __init__(self, carrier: object) -> None:
-        super().__init__(
-            f"no upstreams on the {carrier} channel", "1 or more", "connect the processor to the head or to another one"
-        )
+        super().__init__(f"no upstreams on the {carrier} channel")
 
 
 class UnequalUpstreamsError(ContractError):
     """A processor that is to have as many upstreams on one channel as on the other has not (defect S-10)."""
 
+    expected = "as many on one as on the other"
+    hint = "connect both channels of every upstream, or do not ask for equality"
+
     def __init__(self, name: str, data: int, control: int) -> None:
-        super().__init__(
-            f"{name} has {data} upstreams on the data channel and {control} on the control channel",
-            "as many on one as on the other",
-            "connect both channels of every upstream, or do not ask for equality",
-        )
+        super().__init__(f"{name} has {data} upstreams on the data channel and {control} on the control channel")
 
 
 class BarrierIdError(ContractError):
     """A barrier id that is 0 or does not fit 64 bits."""
 
+    expected = f"1 to {2**64 - 1}"
+    hint = "take ids from the head of the pipeline; 0 is no barrier"
+
     def __init__(self, barrier_id: object) -> None:
-        super().__init__(
-            f"barrier id {shown(barrier_id)}",
-            f"1 to {2**64 - 1}",
-            "take ids from the head of the pipeline; 0 is no barrier",
-        )
+        super().__init__(f"barrier id {shown(barrier_id)}")
 
 
 class AfterEndError(ContractError):
     """Something to be sent behind the end of its sender."""
 
+    expected = "nothing after the end"
+    hint = "send it before the end"
+
     def __init__(self, name: str, actual: object) -> None:
-        super().__init__(f"'{actual}' from {name}, which has ended", "nothing after the end", "send it before the end")
+        super().__init__(f"'{actual}' from {name}, which has ended")
