@@ -37,8 +37,9 @@ class OperatorError(ValueError):
     """No operator can be made so: the message says what came, what is allowed and what to do."""
 
 
-class Stateless:
-    """An operator that remembers nothing. Passes every event on, unless `process` says otherwise."""
+class BaseOperator:
+    """An operator that passes every event on, sends nothing of its own and remembers nothing, unless a method of its
+    class does otherwise."""
 
     __slots__ = ()
 
@@ -62,13 +63,13 @@ class Stateless:
         """Take the state of `image` on."""
 
 
-class Union(Stateless):
+class Union(BaseOperator):
     """All inputs become one stream."""
 
     __slots__ = ()
 
 
-class Map(Stateless):
+class Map(BaseOperator):
     """One event in, one out, of the same name; of another size if `size_bytes` is given."""
 
     __slots__ = ("size_bytes",)
@@ -87,7 +88,7 @@ class Map(Stateless):
         )
 
 
-class FlatMap(Stateless):
+class FlatMap(BaseOperator):
     """One event in, `fanout` out: its parts. The parts of part p are ``p * fanout + 1 ... p * fanout + fanout``."""
 
     __slots__ = ("fanout",)
@@ -104,7 +105,7 @@ class FlatMap(Stateless):
         ]
 
 
-class Filter(Stateless):
+class Filter(BaseOperator):
     """Lets the share `selectivity` of all events pass, chosen by a stable hash of their names."""
 
     __slots__ = ("_below", "selectivity")
@@ -121,10 +122,11 @@ class Filter(Stateless):
         return (event,) if crc32(name.encode()) * _MIX % 2**32 < self._below else Nothing
 
 
-class KeyedAggregate:
+class KeyedAggregate(BaseOperator):
     """Count and sum of values per key; each event in causes its key's new totals, as the value ``(count, sum)``.
 
-    The state grows with the number of keys, not with the number of events.
+    The state grows with the number of keys, not with the number of events. Totals run on for ever, and each was sent
+    when it was new, so that neither a watermark nor an end causes anything.
     """
 
     __slots__ = ("made", "name", "size_bytes", "totals")
@@ -144,14 +146,6 @@ class KeyedAggregate:
         size = event.size_bytes if size is None else size
         return (Event(self.name, self.made, 0, key, totals, event.timestamp_ms, size),)
 
-    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """Nothing: totals run on for ever."""
-        return Nothing
-
-    def on_end(self, input_id: int) -> Iterable[Event]:
-        """Nothing: every total has been sent."""
-        return Nothing
-
     def checkpoint(self) -> object:
         """``(made, ((key, (count, sum)), ...))``, by key."""
         return self.made, tuple(sorted(self.totals.items(), key=_by_key))
@@ -162,7 +156,7 @@ class KeyedAggregate:
         self.made, self.totals = made, dict(totals)
 
 
-class _Windowed(Generic[W]):
+class _Windowed(BaseOperator, Generic[W]):
     """The common part of operators on windows of event time: the open windows, and what comes too late for one."""
 
     __slots__ = ("late", "made", "name", "size_bytes", "watermark_ms", "window_ms", "windows")
@@ -299,10 +293,6 @@ class WindowedJoin(_Windowed[tuple[list[tuple[str, int]], list[tuple[str, int]]]
             del self.windows[start]
         return Nothing
 
-    def on_end(self, input_id: int) -> Iterable[Event]:
-        """Nothing: every pair has been sent."""
-        return Nothing
-
     def checkpoint(self) -> object:
         """``(made, late, watermark, ((start, ((key, (left, right)), ...)), ...))``, sorted."""
         windows = tuple(
@@ -317,7 +307,7 @@ class WindowedJoin(_Windowed[tuple[list[tuple[str, int]], list[tuple[str, int]]]
         self.windows = {at: {k: (list(left), list(right)) for k, (left, right) in window} for at, window in windows}
 
 
-class Sink:
+class Sink(BaseOperator):
     """Counts what arrives, and keeps the last sequence of each source."""
 
     __slots__ = ("count", "last")
@@ -332,14 +322,6 @@ class Sink:
         self.last[event.source] = event.sequence
         return Nothing
 
-    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """Nothing."""
-        return Nothing
-
-    def on_end(self, input_id: int) -> Iterable[Event]:
-        """Nothing."""
-        return Nothing
-
     def checkpoint(self) -> object:
         """``(count, ((source, last sequence), ...))``, by source."""
         return self.count, tuple(sorted(self.last.items()))
@@ -350,9 +332,7 @@ class Sink:
         self.last = dict(last)
 
 
-Kind = Stateless | KeyedAggregate | TumblingWindow | WindowedJoin | Sink
-
-KINDS: dict[str, Callable[..., Kind]] = {
+KINDS: dict[str, Callable[..., BaseOperator]] = {
     "map": Map,
     "flat_map": FlatMap,
     "filter": Filter,
@@ -364,7 +344,7 @@ KINDS: dict[str, Callable[..., Kind]] = {
 }
 
 
-def make(kind: str, **parameters: object) -> Kind:
+def make(kind: str, **parameters: object) -> BaseOperator:
     """A new operator of `kind`, one of `KINDS`; `parameters` are those of its class.
 
     `name` (the task's), `inputs` (how many) and `sides` (per input) may be given to every kind, so that a caller

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.operators import Filter, Kind, Map, OperatorError, Sink, Union
+from barrierlab.model.checkpoint.operators import BaseOperator, Filter, Map, OperatorError, Sink, Union
 
 MOST_NAMED = 8
 """The most events that a gathered one names."""
 
 
-class Gathering:
+class Gathering(BaseOperator):
     """Keeps events until something says that they belong together."""
 
     __slots__ = ("inputs_open", "made", "name", "rows")
@@ -30,10 +30,6 @@ class Gathering:
     def process(self, input_id: int, event: Event) -> Iterable[Event]:
         """Nothing yet: `event` is kept."""
         self.rows.append(event)
-        return ()
-
-    def on_watermark(self, timestamp_ms: int) -> Iterable[Event]:
-        """Nothing."""
         return ()
 
     def on_end(self, input_id: int) -> Iterable[Event]:
@@ -99,7 +95,7 @@ class Tumbling(Gathering):
         return done
 
 
-KINDS: dict[str, Callable[..., Kind | Gathering]] = {
+KINDS: dict[str, Callable[..., BaseOperator]] = {
     "map": Map,
     "union": Union,
     "filter": Filter,

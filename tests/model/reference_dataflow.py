@@ -17,7 +17,7 @@ from barrierlab.impl.checkpoint.task import OperatorTask, OutputExchange, Source
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointConfig, UnalignedCheckpointer
 from barrierlab.impl.messages import CheckpointBarrier, Event, Watermark
 from barrierlab.impl.reasons import Reason
-from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.checkpoint.operators import BaseOperator, make, refolding
 from barrierlab.model.spec.history import COORDINATOR, Entry, History
 from barrierlab.model.spec.invariants import Limits, Verdict, judge
 from barrierlab.model.spec.topology import Topology
@@ -80,7 +80,7 @@ class World:
         )
         self.tasks = {name: self._task(name) for name in topology.tasks}
 
-    def operator(self, name: str) -> Kind:
+    def operator(self, name: str) -> BaseOperator:
         """A new operator for the task `name`."""
         kind = KINDS.get(self.topology.operator_of(name), "union" if self.topology.outputs(name) else "sink")
         own = {"window_ms": 3} if kind in ("window", "join") else {}

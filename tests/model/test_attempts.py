@@ -10,7 +10,7 @@ import pytest
 
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.messages import CheckpointBarrier, Event
-from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.checkpoint.operators import BaseOperator, make, refolding
 from barrierlab.model.checkpoint.trace import read, topology_of
 from barrierlab.model.spec.attempts import Run
 from barrierlab.model.spec.history import COORDINATOR, Entry, History, HistoryError
@@ -73,7 +73,7 @@ class Job:
         return self
 
 
-def sink(task: str) -> Kind:
+def sink(task: str) -> BaseOperator:
     """Return what the task `s` runs."""
     return make("sink")
 

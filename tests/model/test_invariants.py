@@ -6,7 +6,7 @@ import pytest
 
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.messages import CheckpointBarrier, Event
-from barrierlab.model.checkpoint.operators import Kind, make, refolding
+from barrierlab.model.checkpoint.operators import BaseOperator, make, refolding
 from barrierlab.model.checkpoint.trace import judged, read
 from barrierlab.model.spec.history import Entry, History
 from barrierlab.model.spec.invariants import INVARIANTS, MOST_LISTED, Limits, Verdict, judge
@@ -207,7 +207,7 @@ def completed(image: object, position: int) -> list[Entry]:
     ]
 
 
-def sink(task: str) -> Kind:
+def sink(task: str) -> BaseOperator:
     """Return what the task `s` runs."""
     return make("sink")
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from barrierlab.impl.checkpoint.report import digest
 from barrierlab.impl.messages import Event
-from barrierlab.model.checkpoint.operators import KINDS, Kind, OperatorError, make
+from barrierlab.model.checkpoint.operators import KINDS, BaseOperator, OperatorError, make
 
 OWN: dict[str, dict[str, object]] = {"window": {"window_ms": 4}, "join": {"window_ms": 4}}
 
 
-def new(kind: str) -> Kind:
+def new(kind: str) -> BaseOperator:
     """An operator of two inputs."""
     return make(kind, name="t", inputs=2, sides=(0, 1), **OWN.get(kind, {}))
 
@@ -25,7 +25,7 @@ def carried(event: Event) -> tuple[object, ...]:
     return event.source, event.sequence, event.part, event.key, event.value, event.timestamp_ms, event.size_bytes
 
 
-def answers(operator: Kind, inputs: list[tuple[int, Event | int]]) -> list[tuple[object, ...]]:
+def answers(operator: BaseOperator, inputs: list[tuple[int, Event | int]]) -> list[tuple[object, ...]]:
     """All that comes of events and watermarks."""
     outputs: list[Event] = []
     for input_id, what in inputs:
