@@ -474,7 +474,7 @@ def refolding(topology: Topology, make_operator: Callable[[str], Operator]) -> F
 
     def of_operator(task: str) -> Callable[[Sequence[Applied]], str]:
         operator = make_operator(task)
-        if type(operator).checkpoint is Stateless.checkpoint:
+        if type(operator).checkpoint is BaseOperator.checkpoint:
             return SameState(digest(operator.checkpoint()))
         watch = TaskWatch(task, topology.inputs(task), ())
         index = {channel: i for i, channel in enumerate(watch.inputs)}
