@@ -10,7 +10,7 @@ FUZZ_RUNS ?= 500000
 SAMPLE ?= 8
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-full mutants fuzz bench bench-compare figures flink docs check lint types clean
+.PHONY: help venv demo test test-full mutants fuzz bench bench-compare fast figures flink docs check lint types clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,14 @@ bench: $(STAMP)  ## speed of the hot paths, each beside its floor
 
 bench-compare: $(STAMP)  ## name each ratio that became 20 % slower than docs/bench.md has it
 	@$(BIN)/python -m tests.bench.table --compare
+
+fast: $(STAMP)  ## the aligner and the injector compiled by mypyc, into build/fast (needs a C compiler; half a minute)
+	@rm -rf build/fast build/wheel
+	@$(BIN)/python -c 'import setuptools' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check setuptools
+	@BARRIERLAB_COMPILED=1 $(BIN)/python -m hatchling build -t wheel -d build/wheel >/dev/null || exit 2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/fast build/wheel/*.whl
+	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -m barrierlab "$$@"\n' "$(CURDIR)/build/fast" "$(CURDIR)/$(BIN)/python" > build/fast/bin/barrierlab
+	@build/fast/bin/barrierlab --version
 
 flink: $(STAMP)  ## jobs on real clusters of Apache Flink, measured beside predicted (needs a JDK; a quarter of an hour)
 	@$(BIN)/python -m tests.flink.run --work out/flink/work --out out/flink/answers

@@ -172,6 +172,10 @@ class CheckpointBarrier:
             raise LimitError("the length of a barrier in bytes", len(data), f"exactly {_LAYOUT.size}")
         return cls(*_LAYOUT.unpack(data))
 
+    def __reduce__(self) -> tuple[type[CheckpointBarrier], tuple[int, int, int]]:
+        """Copy by what it is made of, which holds for a compiled class, too."""
+        return CheckpointBarrier, (self.checkpoint_id, self.epoch, self.flags)
+
     def __str__(self) -> str:
         return f"barrier {self.checkpoint_id} unaligned" if self.is_unaligned else f"barrier {self.checkpoint_id}"
 

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from barrierlab.impl.checkpoint.inputs import InputBuffers, Room
 from barrierlab.impl.checks import check_number
@@ -110,18 +110,18 @@ class UnalignedAction(Enum):
 AlignerAction = AlignmentAction | UnalignedAction
 
 # One global each: a lookup on the enum costs more than the test it serves.
-_PASS = AlignmentAction.PASS_THROUGH
-_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
-_BUFFERED = AlignmentAction.BUFFERED
-_BLOCKED = AlignmentAction.BLOCKED
-_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
-_DRAIN = AlignmentAction.DRAIN_BUFFERED
-_ENDED = AlignmentAction.INPUT_ENDED
-_IGNORED = AlignmentAction.IGNORED
-_ABORTED = AlignmentAction.ABORTED
-_REFUSED = AlignmentAction.REFUSED
-_ENOUGH = Room.ENOUGH
-_OUT_OF_BYTES = Room.OUT_OF_BYTES
+_PASS: Final = AlignmentAction.PASS_THROUGH
+_WATERMARK: Final = AlignmentAction.WATERMARK_PASS_THROUGH
+_BUFFERED: Final = AlignmentAction.BUFFERED
+_BLOCKED: Final = AlignmentAction.BLOCKED
+_TRIGGER: Final = AlignmentAction.TRIGGER_SNAPSHOT
+_DRAIN: Final = AlignmentAction.DRAIN_BUFFERED
+_ENDED: Final = AlignmentAction.INPUT_ENDED
+_IGNORED: Final = AlignmentAction.IGNORED
+_ABORTED: Final = AlignmentAction.ABORTED
+_REFUSED: Final = AlignmentAction.REFUSED
+_ENOUGH: Final = Room.ENOUGH
+_OUT_OF_BYTES: Final = Room.OUT_OF_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,8 @@ class BarrierAligner:
                 queue = inputs.takes[input_id]
             except KeyError:
                 return self.buffer(input_id, message, now_ns)  # which says what is wrong
-            left = inputs.bytes_left - message.size_bytes
+            size_bytes: int = message.size_bytes
+            left = inputs.bytes_left - size_bytes
             if left >= 0 and len(queue) < inputs.fast_limit:
                 queue.append(message)
                 inputs.bytes_left = left
@@ -294,7 +295,8 @@ class BarrierAligner:
         """Protocol rule 6. The input is not blocked; it waits from here on if the barrier counts."""
         current = self.barrier
         if current is None:
-            if barrier.checkpoint_id <= self.last_terminated_id:
+            checkpoint_id: int = barrier.checkpoint_id
+            if checkpoint_id <= self.last_terminated_id:
                 return _IGNORED
             self.barrier = barrier
             self._first_ns = now_ns

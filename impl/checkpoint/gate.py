@@ -10,7 +10,7 @@ barriers ahead of their place (`Gate.offer_overtaking`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from barrierlab.impl.checkpoint.alignment import AlignerAction, AlignmentAction, BarrierAligner, UnalignedAction
 from barrierlab.impl.checkpoint.unaligned import UnalignedCheckpointer
@@ -18,20 +18,20 @@ from barrierlab.impl.errors import SnapshotFailedError
 from barrierlab.impl.messages import CheckpointBarrier, EndOfInput, Event, StreamMessage, Watermark
 from barrierlab.impl.reasons import Reason
 
-_BUFFERED = AlignmentAction.BUFFERED
-_BLOCKED = AlignmentAction.BLOCKED
-_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
-_ENDED = AlignmentAction.INPUT_ENDED
-_IGNORED = AlignmentAction.IGNORED
-_REFUSED = AlignmentAction.REFUSED
-_ABORTED = AlignmentAction.ABORTED
-_WATERMARK = AlignmentAction.WATERMARK_PASS_THROUGH
-_DRAIN = AlignmentAction.DRAIN_BUFFERED
-_PASS = AlignmentAction.PASS_THROUGH
-_TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
-_SWITCHED = UnalignedAction.SWITCHED
-_RECORDED = UnalignedAction.RECORDED
-_PART_COMPLETE = UnalignedAction.PART_COMPLETE
+_BUFFERED: Final = AlignmentAction.BUFFERED
+_BLOCKED: Final = AlignmentAction.BLOCKED
+_TRIGGER: Final = AlignmentAction.TRIGGER_SNAPSHOT
+_ENDED: Final = AlignmentAction.INPUT_ENDED
+_IGNORED: Final = AlignmentAction.IGNORED
+_REFUSED: Final = AlignmentAction.REFUSED
+_ABORTED: Final = AlignmentAction.ABORTED
+_WATERMARK: Final = AlignmentAction.WATERMARK_PASS_THROUGH
+_DRAIN: Final = AlignmentAction.DRAIN_BUFFERED
+_PASS: Final = AlignmentAction.PASS_THROUGH
+_TAKE_SNAPSHOT: Final = UnalignedAction.TAKE_SNAPSHOT
+_SWITCHED: Final = UnalignedAction.SWITCHED
+_RECORDED: Final = UnalignedAction.RECORDED
+_PART_COMPLETE: Final = UnalignedAction.PART_COMPLETE
 
 
 class GatePort(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from barrierlab.impl.checks import check_flag, check_number
 from barrierlab.impl.errors import CheckpointIdError, EpochError, RegressingIdError
@@ -17,7 +17,7 @@ from barrierlab.impl.messages import MAX_U64, UNALIGNED_FLAG, CheckpointBarrier
 
 EPOCH_BITS = 48
 MAX_EPOCH = (1 << EPOCH_BITS) - 1
-_SLOT = "pending"
+_SLOT: Final = "pending"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,11 @@ class InjectBarrierCommand:
     is_unaligned: bool = False
 
 
-class _Empty:
-    """Beside the fields: a constant of a dataclass would become one where it is compiled."""
-
-    __slots__ = ()
-    EMPTY: ClassVar[PackedBarrierCmd]
-
-
 @dataclass(frozen=True, slots=True)
-class PackedBarrierCmd(_Empty):
+class PackedBarrierCmd:
     """A command in one 128-bit word: id 64 bits, epoch 48, unaligned 1, reserved 15 (F-DCKP-001, C8)."""
 
+    EMPTY: ClassVar[PackedBarrierCmd]
     word: int
 
     @classmethod
@@ -118,18 +112,12 @@ class InjectStatus(Enum):
     REPLACED = "replaced"
 
 
-class _Outcomes:
-    """Beside the fields, as `_Empty`."""
-
-    __slots__ = ()
-    ACCEPTED: ClassVar[InjectOutcome]
-    DUPLICATE: ClassVar[InjectOutcome]
-
-
 @dataclass(frozen=True, slots=True)
-class InjectOutcome(_Outcomes):
+class InjectOutcome:
     """The outcome of a command, and the ids that it replaced unclaimed: the coordinator aborts those (rule 3)."""
 
+    ACCEPTED: ClassVar[InjectOutcome]
+    DUPLICATE: ClassVar[InjectOutcome]
     status: InjectStatus
     replaced: tuple[int, ...] = ()
 

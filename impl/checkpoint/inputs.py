@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from enum import Enum
+from typing import Final
 
 from barrierlab.impl.errors import ClosedInputError, InputIndexError, LimitError, UnknownMessageError
 from barrierlab.impl.messages import (
@@ -22,7 +23,7 @@ from barrierlab.impl.messages import (
 )
 from barrierlab.impl.messages import size_of as default_size_of
 
-KINDS = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput))
+KINDS: Final = frozenset((Event, Watermark, CheckpointBarrier, CancelBarrier, EndOfInput))
 
 
 class Room(Enum):
@@ -33,7 +34,7 @@ class Room(Enum):
     OUT_OF_BYTES = "all inputs together would buffer more bytes than they may"
 
 
-_ENOUGH = Room.ENOUGH
+_ENOUGH: Final = Room.ENOUGH
 
 
 class InputBuffers:
@@ -93,8 +94,8 @@ class InputBuffers:
         self, num_inputs: int, max_messages: int, max_bytes: int, size_of: Callable[[StreamMessage], int]
     ) -> None:
         inputs = range(num_inputs)
-        self.max_messages = max_messages
-        self.max_bytes = max_bytes
+        self.max_messages: int = max_messages
+        self.max_bytes: int = max_bytes
         self.size_of = size_of
         self._is_measured_here = size_of is default_size_of  # an event's size is then read without a call
         self.free = set(inputs)
@@ -102,8 +103,8 @@ class InputBuffers:
         self.ready: deque[int] = deque()
         self.queues: dict[int, deque[StreamMessage]] = {i: deque() for i in inputs}
         self.takes = dict(self.queues)
-        self.open_count = num_inputs
-        self.bytes_left = max_bytes
+        self.open_count: int = num_inputs
+        self.bytes_left: int = max_bytes
         self._control_count = 0  # how many of the buffered messages are no events
         self.fast_limit = 0
         self.set_fast(True)

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from barrierlab.impl.checkpoint.alignment import (
     AlignerAction,
@@ -39,19 +39,19 @@ from barrierlab.impl.messages import UNALIGNED_FLAG, CancelBarrier, CheckpointBa
 from barrierlab.impl.messages import size_of as default_size_of
 from barrierlab.impl.reasons import Reason
 
-_PASS = AlignmentAction.PASS_THROUGH
-_BUFFERED = AlignmentAction.BUFFERED
-_BLOCKED = AlignmentAction.BLOCKED
-_TRIGGER = AlignmentAction.TRIGGER_SNAPSHOT
-_ENDED = AlignmentAction.INPUT_ENDED
-_IGNORED = AlignmentAction.IGNORED
-_ABORTED = AlignmentAction.ABORTED
-_REFUSED = AlignmentAction.REFUSED
-_TAKE_SNAPSHOT = UnalignedAction.TAKE_SNAPSHOT
-_SWITCHED = UnalignedAction.SWITCHED
-_RECORDED = UnalignedAction.RECORDED
-_LATE = UnalignedAction.LATE_BARRIER
-_PART_COMPLETE = UnalignedAction.PART_COMPLETE
+_PASS: Final = AlignmentAction.PASS_THROUGH
+_BUFFERED: Final = AlignmentAction.BUFFERED
+_BLOCKED: Final = AlignmentAction.BLOCKED
+_TRIGGER: Final = AlignmentAction.TRIGGER_SNAPSHOT
+_ENDED: Final = AlignmentAction.INPUT_ENDED
+_IGNORED: Final = AlignmentAction.IGNORED
+_ABORTED: Final = AlignmentAction.ABORTED
+_REFUSED: Final = AlignmentAction.REFUSED
+_TAKE_SNAPSHOT: Final = UnalignedAction.TAKE_SNAPSHOT
+_SWITCHED: Final = UnalignedAction.SWITCHED
+_RECORDED: Final = UnalignedAction.RECORDED
+_LATE: Final = UnalignedAction.LATE_BARRIER
+_PART_COMPLETE: Final = UnalignedAction.PART_COMPLETE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from barrierlab.sim.core.build import BUILD
 from barrierlab.sim.core.status import STATUSES, Group, run_command_line
 
 # Where each command is, and what the list of commands says of it: none is imported before it is asked for.
@@ -36,7 +37,7 @@ COMMANDS = {
 
 
 @click.group(cls=Group, lazy=COMMANDS, epilog=STATUSES, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="barrierlab")
+@click.version_option(package_name="barrierlab", message=f"%(prog)s %(version)s ({BUILD})")
 def cli() -> None:
     """Prove, break and predict the checkpoints of stream processors.
 
