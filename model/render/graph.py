@@ -14,6 +14,19 @@ _STYLE = (
 )
 
 
+def layers_of(nodes: Iterable[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Return the nodes column by column: each as far right as its longest way from a node that nothing leads to.
+
+    >>> layers_of(["a", "b", "join"], [("a", "join"), ("b", "join")])
+    [['a', 'b'], ['join']]
+    """
+    depth = dict.fromkeys(nodes, 0)
+    for _ in depth:  # as long as the longest way
+        for sender, receiver in edges:
+            depth[receiver] = max(depth[receiver], depth[sender] + 1)
+    return [[node for node in depth if depth[node] == column] for column in sorted({*depth.values()})]
+
+
 def graph_svg(title: str, nodes: Sequence[tuple[str, str]], edges: Iterable[tuple[str, str, str, str]]) -> str:
     """The picture of a graph without circles, in the colour of the page's text.
 
@@ -27,20 +40,14 @@ def graph_svg(title: str, nodes: Sequence[tuple[str, str]], edges: Iterable[tupl
         Sender, receiver, what is written on it, and its colour; without one it has that of the text.
     """
     arrows = list(edges)
-    depth = {name: 0 for name, _ in nodes}
-    for _ in nodes:  # as long as the longest way
-        for sender, receiver, _, _ in arrows:
-            depth[receiver] = max(depth[receiver], depth[sender] + 1)
-    columns: dict[int, list[str]] = {}
-    for name, _ in nodes:
-        columns.setdefault(depth[name], []).append(name)
-    most = max(map(len, columns.values()), default=1)
+    columns = layers_of([name for name, _ in nodes], [arrow[:2] for arrow in arrows])
+    most = max(map(len, columns), default=1)
     wide = {name: max(60.0, _LETTER * len(text) + 18) for name, text in nodes}
     gap = max(
         (_SMALL * len(text) + 12 for *_, text, _ in arrows), default=0.0
     )  # what is written on an arrow fits in it
     place, left, width = {}, 12.0, 84.0
-    for _, names in sorted(columns.items()):
+    for names in columns:
         widest = max(wide[name] for name in names)
         for row, name in enumerate(names):
             place[name] = (left, 12.0 + _ROW * (row + (most - len(names)) / 2))

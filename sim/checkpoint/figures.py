@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barrierlab.impl.messages import CheckpointBarrier, Event
 from barrierlab.model.render import palette
+from barrierlab.model.render.graph import layers_of
 from barrierlab.model.spec.history import Entry
 from barrierlab.model.spec.topology import Topology
 from barrierlab.sim.checkpoint.metrics import NS_PER_MS, CheckpointRecord
@@ -58,21 +59,13 @@ def topology(graph: Topology, record: CheckpointRecord) -> Figure:
     """The graph of the run's tasks, each with the time from the trigger to its cut."""
     from matplotlib.figure import Figure
 
-    depth: dict[str, int] = {}
-    for task in graph.tasks:
-        senders = [graph.ends(channel)[0] for channel in graph.inputs(task)]
-        depth[task] = 1 + max((depth.get(sender, 0) for sender in senders), default=-1)
-    columns: dict[int, list[str]] = {}
-    for task, column in depth.items():
-        columns.setdefault(column, []).append(task)
+    columns = layers_of(graph.tasks, [graph.ends(channel) for channel in graph.channels])
     place = {
         task: (float(column), (len(tasks) - 1) / 2 - row)
-        for column, tasks in columns.items()
+        for column, tasks in enumerate(columns)
         for row, task in enumerate(tasks)
     }
-    figure = Figure(
-        figsize=(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns.values()))), layout="constrained"
-    )
+    figure = Figure(figsize=(1.9 * len(columns) + 0.6, 0.4 + 0.85 * max(map(len, columns))), layout="constrained")
     axes = figure.subplots()
     boxes = {}
     for task, (x, y) in place.items():

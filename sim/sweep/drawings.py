@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
+from barrierlab.model.render.graph import layers_of
+
 WIDE, NARROW = 840, 340
 """Pixels: of a figure on a page, and of one on a telephone."""
 _LETTER = 7.0  # about the width of a letter of 12 pixels
@@ -89,18 +91,6 @@ def _text(x: float, y: float, words: str, most: float = 1e9, **attributes: objec
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{title}{escape(shown)}</text>'
 
 
-def layers_of(nodes: Sequence[JobNode], edges: Sequence[JobEdge]) -> list[list[JobNode]]:
-    """Return the nodes by how many edges lead to them at most."""
-    depth: dict[str, int] = {node.name: 0 for node in nodes}
-    for _ in nodes:
-        for edge in edges:
-            depth[edge.receiver] = max(depth[edge.receiver], depth[edge.sender] + 1)
-    columns: dict[int, list[JobNode]] = {}
-    for node in nodes:
-        columns.setdefault(depth[node.name], []).append(node)
-    return [columns[each] for each in sorted(columns)]
-
-
 def bottleneck_of(nodes: Sequence[JobNode]) -> str:
     """Return the name of the node that was busy longest."""
     return max(nodes, key=lambda node: node.busy).name
@@ -120,7 +110,9 @@ def job(
 
     `labels` are two lines for each box, in place of its shares.
     """
-    layers = layers_of(nodes, edges)
+    by_name = {node.name: node for node in nodes}
+    names = layers_of(by_name, [(edge.sender, edge.receiver) for edge in edges])
+    layers = [[by_name[each] for each in layer] for layer in names]
     width, tall, gap = (NARROW if narrow else WIDE), 66.0, 46.0
     is_down = narrow or len(layers) * 150 > WIDE
     boxes: dict[str, tuple[float, float, float]] = {}  # left, top, width
