@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -159,21 +159,39 @@ UNALIGNED_ONLY = {
 FALLING_BACK = UNALIGNED_ONLY | {"force_unaligned": False}
 A_SINK = FALLING_BACK | {"may_overtake": False}
 
+EITHER = (TAKEN, FAILED)
+
+
+def _scope(
+    protocol: str,
+    settings: Mapping[str, int],
+    of: str,
+    states: int,
+    stimuli: tuple[Stimulus, ...],
+    answers: tuple[SnapshotAnswer, ...] = (TAKEN,),
+    slow: bool = False,
+    **limits: int,
+) -> GateScope:
+    return GateScope(of, protocol, states, rules(**limits, **settings), stimuli, answers, slow)
+
+
+_aligned = partial(_scope, "aligned", {})
+_tracked = partial(_scope, "tracked", {"blocks": False})
+_unaligned = partial(_scope, "unaligned", UNALIGNED_ONLY)
+_with_timeout = partial(_scope, "aligned_with_timeout", FALLING_BACK)
+_a_sink = partial(_scope, "aligned_with_timeout", A_SINK)
 SCOPES = (
-    GateScope(
+    _aligned(
         "every message, cancelled and aborted",
-        "aligned",
         7_022,
-        rules(buffered=2),
         (*arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2), DrainOne(), Abort(1), Abort(2)),
-        (TAKEN, FAILED),
+        EITHER,
+        buffered=2,
         slow=True,
     ),
-    GateScope(
+    _aligned(
         "contradictions, deadlines, and what is no concern of it",
-        "aligned",
         536,
-        rules(timeout=2),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B1_FLAGGED, B2),
             *arrivals(2, EVENT, B1, at=(2,)),
@@ -181,50 +199,27 @@ SCOPES = (
             *(DrainOne(), Abort(1), Abort(2), OutputPassed(1)),
             *(TriggerNoted(1, 0), TriggerNoted(2, 0), TriggerNoted(2, 1), ClockReading(1), ClockReading(2)),
         ),
-        (TAKEN, FAILED),
+        EITHER,
+        timeout=2,
     ),
-    GateScope(
+    _aligned(
         "three inputs",
-        "aligned",
         1_180,
-        rules(3),
         (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, C2), DrainOne(), Abort(1)),
-        (TAKEN, FAILED),
+        EITHER,
+        inputs=3,
     ),
-    GateScope(
-        "as many bytes as one event",
-        "aligned",
-        50,
-        rules(buffered=3, buffered_bytes=1),
-        (*arrivals(2, EVENT, END, B1, B2), DrainOne()),
+    _aligned(
+        "as many bytes as one event", 50, (*arrivals(2, EVENT, END, B1, B2), DrainOne()), buffered=3, buffered_bytes=1
     ),
-    GateScope(
-        "one input",
-        "aligned",
-        6,
-        rules(1, buffered=2),
-        (*arrivals(1, EVENT, END, B1, B2, C2), DrainOne()),
-        (TAKEN, FAILED),
+    _aligned("one input", 6, (*arrivals(1, EVENT, END, B1, B2, C2), DrainOne()), EITHER, inputs=1, buffered=2),
+    _aligned("ids that leave some out", 52, (*arrivals(2, B1, B2, B3), DrainOne(), Abort(2))),
+    _aligned(
+        "two buffered at each input, drained in turn", 40, (*arrivals(2, EVENT, SECOND, B1), DrainOne()), buffered=2
     ),
-    GateScope(
-        "ids that leave some out",
-        "aligned",
-        52,
-        rules(),
-        (*arrivals(2, B1, B2, B3), DrainOne(), Abort(2)),
-    ),
-    GateScope(
-        "two buffered at each input, drained in turn",
-        "aligned",
-        40,
-        rules(buffered=2),
-        (*arrivals(2, EVENT, SECOND, B1), DrainOne()),
-    ),
-    GateScope(
+    _tracked(
         "every message, cancelled and aborted",
-        "tracked",
         38,
-        rules(blocks=False),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B2, C1, C2),
             *overtakings(2, B1, past=()),
@@ -232,13 +227,11 @@ SCOPES = (
             Abort(1),
             Abort(2),
         ),
-        (TAKEN, FAILED),
+        EITHER,
     ),
-    GateScope(
+    _tracked(
         "contradictions and deadlines",
-        "tracked",
         122,
-        rules(timeout=2, blocks=False),
         (
             *arrivals(2, EVENT, END, B1, B1_CONTRADICTS, B2),
             *arrivals(2, EVENT, B1, at=(2,)),
@@ -252,28 +245,22 @@ SCOPES = (
                 ClockReading(2),
             ),
         ),
+        timeout=2,
     ),
-    GateScope(
+    _tracked(
         "three inputs",
-        "tracked",
         434,
-        rules(3, blocks=False),
         (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, B2, B3, C2), DrainOne(), Abort(1)),
-        (TAKEN, FAILED),
+        EITHER,
+        inputs=3,
     ),
-    GateScope(
-        "no room for an end",
-        "tracked",
-        144,
-        rules(3, buffered_bytes=1, blocks=False),
-        (*arrivals(3, EVENT, END, B1, B2), DrainOne(), Abort(1)),
+    _tracked(
+        "no room for an end", 144, (*arrivals(3, EVENT, END, B1, B2), DrainOne(), Abort(1)), inputs=3, buffered_bytes=1
     ),
-    GateScope("one input", "tracked", 6, rules(1, blocks=False), (*arrivals(1, EVENT, END, B1, B2, C2), Abort(1))),
-    GateScope(
+    _tracked("one input", 6, (*arrivals(1, EVENT, END, B1, B2, C2), Abort(1)), inputs=1),
+    _unaligned(
         "every message, and barriers that overtake",
-        "unaligned",
         544,
-        rules(timeout=2, **UNALIGNED_ONLY),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_CONTRADICTS, B2, C1, C2),
             *arrivals(2, EVENT, at=(2,)),
@@ -282,57 +269,50 @@ SCOPES = (
             *(TriggerNoted(1, 0), TriggerNoted(1, 1), ClockReading(1), ClockReading(2)),
         ),
         (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
+        timeout=2,
     ),
-    GateScope(
+    _unaligned(
         "three inputs",
-        "unaligned",
         334,
-        rules(3, **UNALIGNED_ONLY),
         (*arrivals(3, EVENT, END, B1, B1_CONTRADICTS, C1), *overtakings(3, B1), DrainOne(), ClockReading(3)),
+        inputs=3,
     ),
-    GateScope(
+    _unaligned(
         "what is newer waits",
-        "unaligned",
         610,
-        rules(buffered=2, **UNALIGNED_ONLY),
         (*arrivals(2, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
+        buffered=2,
     ),
-    GateScope(
+    _unaligned(
         "what is newer waits, with events behind it",
-        "unaligned",
         1_614,
-        rules(buffered=2, **UNALIGNED_ONLY),
         (*arrivals(2, EVENT, B1, B2, C3), *overtakings(2, B1, B2, past=()), DrainOne(), Abort(1)),
+        buffered=2,
         slow=True,
     ),
-    GateScope(
+    _unaligned(
         "what is newer waits, at three inputs",
-        "unaligned",
         296,
-        rules(3, **UNALIGNED_ONLY),
         (*arrivals(3, B1, B2, C3), *overtakings(3, B2, past=()), DrainOne()),
+        inputs=3,
         slow=True,
     ),
-    GateScope(
+    _unaligned(
         "no room to buffer more",
-        "unaligned",
         62,
-        rules(buffered=2, buffered_bytes=24, **UNALIGNED_ONLY),
         (*arrivals(2, EVENT, END, B1, B2), DrainOne(), Abort(1)),
+        buffered=2,
+        buffered_bytes=24,
     ),
-    GateScope(
+    _unaligned(
         "ids that leave some out",
-        "unaligned",
         90,
-        rules(**UNALIGNED_ONLY),
         (*arrivals(2, EVENT, B1, B3), *overtakings(2, B1, B2, B3, past=()), DrainOne(), Abort(2)),
     ),
-    GateScope("one input", "unaligned", 6, rules(1, **UNALIGNED_ONLY), (*arrivals(1, EVENT, END, B1, B2), DrainOne())),
-    GateScope(
+    _unaligned("one input", 6, (*arrivals(1, EVENT, END, B1, B2), DrainOne()), inputs=1),
+    _with_timeout(
         "flagged or not, overtaking or not",
-        "aligned_with_timeout",
         717,
-        rules(**FALLING_BACK),
         (
             *arrivals(2, EVENT, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, C2),
             *overtakings(2, B1, B2, past=(EVENT, EVENT, EVENT)),
@@ -340,23 +320,19 @@ SCOPES = (
         ),
         (TAKEN, FAILED, PASSES_ONE, PASSES_MANY),
     ),
-    GateScope(
+    _with_timeout(
         "at any time",
-        "aligned_with_timeout",
         1_252,
-        rules(**FALLING_BACK),
         (
             *arrivals(2, B1, B2, at=(0, 2)),
             *arrivals(2, EVENT, END, B1_FLAGGED, B1_CONTRADICTS, C2, at=(3,)),
             *(DrainOne(), Abort(1), TriggerNoted(1, 0), TriggerNoted(2, 0), ClockReading(1), ClockReading(3)),
         ),
-        (TAKEN, FAILED),
+        EITHER,
     ),
-    GateScope(
+    _with_timeout(
         "at the threshold, and at the deadline",
-        "aligned_with_timeout",
         162,
-        rules(**FALLING_BACK),
         (
             *arrivals(2, B1, END, at=(0, 1, 2)),
             *arrivals(2, B2, at=(1,)),
@@ -366,92 +342,79 @@ SCOPES = (
             ClockReading(3),
         ),
     ),
-    GateScope(
+    _with_timeout(
         "two buffered at each input, drained in turn",
-        "aligned_with_timeout",
         222,
-        rules(buffered=2, **FALLING_BACK),
         (*arrivals(2, EVENT, SECOND, B1), DrainOne(), ClockReading(1)),
+        buffered=2,
     ),
-    GateScope(
+    _a_sink(
         "a sink",
-        "aligned_with_timeout",
         244,
-        rules(**A_SINK),
         (
             *arrivals(2, EVENT, WATERMARK, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2),
             *arrivals(2, B2, END, at=(2,)),
             *overtakings(2, B1),
             *(DrainOne(), Abort(1), TriggerNoted(1, 0), ClockReading(1), ClockReading(3)),
         ),
-        (TAKEN, FAILED),
+        EITHER,
     ),
-    GateScope(
+    _with_timeout(
         "as many bytes as one event",
-        "aligned_with_timeout",
         190,
-        rules(buffered=3, buffered_bytes=1, **FALLING_BACK),
         (*arrivals(2, EVENT, END, B1, B2, C2), *overtakings(2, B1, B2), DrainOne(), Abort(1)),
         (TAKEN, FAILED, PASSES_MANY),
+        buffered=3,
+        buffered_bytes=1,
     ),
-    GateScope(
+    _a_sink(
         "as many bytes as one event, a sink",
-        "aligned_with_timeout",
         21,
-        rules(buffered=3, buffered_bytes=1, **A_SINK),
         (*arrivals(2, EVENT, B1, B2), DrainOne(), Abort(1)),
+        buffered=3,
+        buffered_bytes=1,
     ),
-    GateScope(
+    _with_timeout(
         "three inputs, late, buffered and newer",
-        "aligned_with_timeout",
         1_538,
-        rules(3, **FALLING_BACK),
         (
             *arrivals(3, B1, B2, C3),
             *arrivals(3, B2, B2_FLAGGED, at=(2,)),
             *overtakings(3, B2, past=()),
             *(DrainOne(), Abort(1), ClockReading(1)),
         ),
+        inputs=3,
         slow=True,
     ),
-    GateScope(
-        "a sink with three inputs",
-        "aligned_with_timeout",
-        14,
-        rules(3, **A_SINK),
-        (*arrivals(3, B1, B1_FLAGGED), DrainOne()),
-    ),
-    GateScope(
+    _a_sink("a sink with three inputs", 14, (*arrivals(3, B1, B1_FLAGGED), DrainOne()), inputs=3),
+    _with_timeout(
         "three inputs, late",
-        "aligned_with_timeout",
         1_201,
-        rules(3, **FALLING_BACK),
         (
             *arrivals(3, B1),
             *arrivals(3, END, B1, B1_FLAGGED, B1_CONTRADICTS, B2, C1, at=(2,)),
             *overtakings(3, B1),
             *(DrainOne(), Abort(1), ClockReading(1)),
         ),
+        inputs=3,
     ),
-    GateScope(
+    _with_timeout(
         "three inputs",
-        "aligned_with_timeout",
         4_736,
-        rules(3, **FALLING_BACK),
         (*arrivals(3, EVENT, END, B1, B2, C2), *overtakings(3, B1), DrainOne(), Abort(1), ClockReading(1)),
         (TAKEN, FAILED, PASSES_MANY),
+        inputs=3,
         slow=True,
     ),
-    GateScope(
+    _with_timeout(
         "two messages buffered",
-        "aligned_with_timeout",
         1_700,
-        rules(buffered=2, **FALLING_BACK),
         (
             *arrivals(2, B1, B2, B2_FLAGGED, C3),
             *overtakings(2, B2, past=()),
             *(DrainOne(), ClockReading(1)),
         ),
+        buffered=2,
         slow=True,
     ),
 )
